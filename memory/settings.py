@@ -18,7 +18,7 @@ GROUPS = {
     " context_buffer_tokens recall_tokens recall_limit recall_weight_recency"
     " recall_weight_importance recall_weight_trust recall_weight_links min_source_trust"
     " project_tokens session_memory_tokens entity_tokens page_tokens goals_tokens"
-    " conversation_history_tokens channel_privacy",
+    " conversation_history_tokens earlier_history_tokens channel_privacy",
     "assess_task": "task_assessment_enabled multi_action_enabled max_iterations_per_tick",
     "act": "model_timeout model_attempts",
     "use_tools": "tool_timeout",
@@ -170,6 +170,12 @@ class Settings(BaseModel):
     )
     conversation_history_tokens: int | None = Field(
         None, ge=100, description="At most this many tokens of history in a prompt. None: the rest."
+    )
+    earlier_history_tokens: int | None = Field(
+        1_000,
+        ge=0,
+        description="Of that, at most this many tokens from before the last waking: memory has "
+        "them. None: all.",
     )
     autonomous_ticks_per_hour: int = Field(
         60, ge=0, description="Ticks of its own per hour; over it only events are answered."

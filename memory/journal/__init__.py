@@ -38,6 +38,7 @@ from memory.journal.entries import (
     until,
 )
 from memory.journal.links import End
+from memory.journal.privacy import Listeners, Told, audience_of, private_ones
 
 __all__ = [
     "ARCHIVES",
@@ -47,9 +48,12 @@ __all__ = [
     "TRUST",
     "UNINDEXED",
     "End",
+    "Listeners",
+    "Told",
     "archive_entry",
     "archive_tries",
     "archives",
+    "audience_of",
     "by_time",
     "count_on",
     "counts",
@@ -68,6 +72,7 @@ __all__ = [
     "newest",
     "on",
     "pending",
+    "private_ones",
     "puts",
     "read",
     "read_many",

@@ -33,7 +33,9 @@ ENTRIES = "Entries:"
 
 OTHER_PROJECTS = "Other projects:"
 
-TO_SETTLE = "Contradictions; when an owner says which one holds, call settle_dispute:"
+TO_SETTLE = (
+    "Contradictions; when an owner says which one holds, call settle_dispute through use_tool:"
+)
 
 _NOBODY = "-"
 

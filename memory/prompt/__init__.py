@@ -23,7 +23,7 @@ from memory.prompt.health import (
     prompt_health,
     recommended_action,
 )
-from memory.prompt.rendering import block, goals, recent
+from memory.prompt.rendering import block, goals, in_buffer, recent
 
 __all__ = [
     "CONVERSATION_HISTORY",
@@ -45,6 +45,7 @@ __all__ = [
     "components",
     "context_use",
     "goals",
+    "in_buffer",
     "prompt_health",
     "recent",
     "recommended_action",

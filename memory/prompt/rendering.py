@@ -176,6 +176,22 @@ def context_buffer(
     events: Sequence[Event], settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
     """Component 3000: the newest unaddressed events, oldest first."""
+    shown, left = _heard(events, settings, calibration)
+    return "\n".join([*left_out(left, "older"), *reversed(shown)])
+
+
+def in_buffer(
+    events: Sequence[Event], settings: Settings = DEFAULTS, calibration: float = 1.0
+) -> list[Event]:
+    """The events that component 3000 shows."""
+    shown, _ = _heard(events, settings, calibration)
+    return list(events[len(events) - len(shown) :])
+
+
+def _heard(
+    events: Sequence[Event], settings: Settings, calibration: float
+) -> tuple[list[str], int]:
+    """(lines of the newest events, the newest first; the number of those left out)."""
 
     def line(event: Event, most: int) -> str:
         place = f" on {event['channel']}" if event["channel"] else ""
@@ -183,9 +199,7 @@ def context_buffer(
         when = shown_time(event["at"], settings.zone)
         return prompt_lines.event_line(event["id"], when, f"{event['sender']}{place}", text)
 
-    newest = list(reversed(events))
-    shown, left = fitting(newest, line, settings.context_buffer_tokens, calibration)
-    return "\n".join([*left_out(left, "older"), *reversed(shown)])
+    return fitting(list(reversed(events)), line, settings.context_buffer_tokens, calibration)
 
 
 def goals(

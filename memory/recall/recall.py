@@ -22,10 +22,10 @@ from memory import journal, records, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
 from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
-from memory.journal import links
+from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.merging import merged
+from memory.recall.merging import merged, told_once
 from memory.recall.ranking import (
     Candidate,
     best_sentences,
@@ -157,8 +157,32 @@ async def recall(
     shown = [one for one in shown if not _stands_in(one, visible)]
     if max_tokens is None:
         return await memory.hits(shown[:limit])
-    shown = [one for one in shown if _is_for_prompts(one, found)]
+    shown = told_once([one for one in shown if _is_for_prompts(one, found)])
     return within(await memory.hits(shown[:limit]), max_tokens, weights_of(read, found.known))
+
+
+async def fit_for(
+    listeners: Listeners,
+    hits: Sequence[RecallHit],
+    *,
+    scope: Scope,
+    semantic: SemanticMemory,
+    store: BaseStore,
+    settings: Settings,
+) -> list[RecallHit]:
+    """The hits without what an owner said in private, as far as `listeners` are not to know it."""
+    if listeners.audience == "private" or not hits:
+        return list(hits)
+    facts = await semantic.by_id(scope, [hit["id"] for hit in hits if hit["kind"] == "fact"])
+    told = [
+        Told(
+            hit["speaker"],
+            facts[hit["id"]]["source_entries"] if hit["id"] in facts else [hit["id"]],
+        )
+        for hit in hits
+    ]
+    private = await journal.private_ones(store, scope, told, listeners=listeners, settings=settings)
+    return [hit for hit, hidden in zip(hits, private, strict=True) if not hidden]
 
 
 def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:

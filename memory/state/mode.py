@@ -65,6 +65,7 @@ def woken(
         "phase": None,
         "metrics": {
             "session_start": now.isoformat(),
+            "after_tick": state["tick"],
             "total_tool_calls": 0,
             "successful_calls": 0,
             "failed_calls": 0,

@@ -7,7 +7,7 @@ deletes from such a key must end in `hand_back`; otherwise the deletion is undon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import EphemeralValue
@@ -107,6 +107,8 @@ class SessionMetrics(TypedDict):
     """Counters of one session, from a waking to the next night."""
 
     session_start: str | None
+    after_tick: NotRequired[int]
+    """The last tick of the sessions before."""
     total_tool_calls: int
     successful_calls: int
     failed_calls: int

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypedDict
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
-from memory import entities, pages
+from memory import entities, journal
 from memory.compaction import visible_events
 from memory.events import owners_of, set_off_by_owner
+from memory.facts import SemanticMemory
+from memory.journal import Listeners, Told, audience_of
 from memory.messages import (
     AUDIENCE,
     EVENT_KEY,
@@ -23,21 +28,25 @@ from memory.messages import (
     one_line,
     prompt_lines,
 )
-from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly
-from memory.recall import IN_PROMPT, probes, recall
+from memory.pages import ShownPage, disputes_text, open_disputes, text_of
+from memory.pages import shown as shown_pages
+from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, in_buffer
+from memory.recall import IN_PROMPT, fit_for, probes, recall
 from memory.records import (
     OWN,
     AssembledContext,
     EntityProfile,
     Event,
     RecallHit,
+    Scope,
+    SessionMemory,
     is_reflection,
 )
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
-from memory.settings import Audience, Settings
+from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened, shown_time
-from tools.policy import CONTEXTS, context_type_for, material
+from tools.policy import CONTEXTS, context_type_for, history, listeners_of, material
 
 RECENT_CALLS = 30
 """Tool calls that a look at its own work shows."""
@@ -67,42 +76,32 @@ async def assemble_context(
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type = context_type_for(state["event"])
-    now = resources.clock().isoformat()
-    memories: list[RecallHit] = []
-    people: list[EntityProfile] = []
-    shown = CONTEXTS[context_type].enabled_components
-    if SEMANTIC_MEMORIES in shown:
-        memories = await _recalled(state, runtime, config, settings)
-    if ENTITY_CONTEXT in shown:
-        people = await entities.in_conversation(
-            store_of(runtime), scope_of(config), state["event"], state["conversations"]
-        )
+    now = resources.clock()
     by_owner = _is_by_owner(state["event"], settings, resources)
-    held = await _pages(state, runtime, config, people) if PAGES in shown else []
-    disputes = await _disputes(runtime, config, settings) if PAGES in shown and by_owner else []
-    made = material(
+    memory = _Memory(
         state,
         settings,
-        resources,
-        context_type,
-        now=now,
-        memories=beside(memories, held),
-        people=[without_lines(profile, held) for profile in people],
-        pages=[*(pages.text_of(page, settings.zone) for page in held), *disputes],
+        scope_of(config),
+        store_of(runtime),
+        resources.semantic,
+        listeners_of(state["event"], settings, resources),
     )
+    remembered = await memory.shown(context_type, by_owner=by_owner, now=now)
+    at = now.isoformat()
+    made = material(state, settings, resources, context_type, now=at, **remembered)
     same, changing = assembly.parted(made)
     recent = _recent_work(state) if is_reflection(state["event"]) else {}
     front = assembly.front(made, {**changing, **recent})
     assembled: AssembledContext = {
         "context_type": context_type,
-        "now": now,
+        "now": at,
         "system": assembly.system_message(same),
         "front": front,
         "after": assembly.after(made),
         "tokens": _sizes(made, [same, {**changing, **recent}]),
-        "recalled": {hit["id"]: hit["text"] for hit in memories if hit["kind"] == "fact"},
+        "recalled": {hit["id"]: hit["text"] for hit in made.memories if hit["kind"] == "fact"},
     }
-    message = _message(state, settings, now, by_owner=by_owner)
+    message = _message(state, settings, at, by_owner=by_owner)
     return {"context": assembled, "messages": [message]}
 
 
@@ -112,46 +111,187 @@ def _is_by_owner(event: Event | None, settings: Settings, resources: Resources) 
     return event is not None and set_off_by_owner(event, owners=owners, served=resources.served)
 
 
-async def _pages(
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
-    people: Sequence[EntityProfile],
-) -> list[pages.ShownPage]:
-    """What holds now of the nearest people and of the active project."""
-    semantic, active = resources_of(config).semantic, state["projects"]["active"]
-    near = people[:MOST_PAGES]
-    return await pages.shown(store_of(runtime), semantic, scope_of(config), near, active)
+@dataclass(frozen=True)
+class _Memory:
+    """What a tick is shown of long-term memory, as far as its listeners may know it."""
+
+    state: State
+    settings: Settings
+    scope: Scope
+    store: BaseStore
+    semantic: SemanticMemory
+    listeners: Listeners
+
+    async def shown(self, context_type: str, *, by_owner: bool, now: datetime) -> _Shown:
+        """What the context shows, nothing of it twice; disputes only to an owner."""
+        components = CONTEXTS[context_type].enabled_components
+        people = await self.people() if ENTITY_CONTEXT in components else []
+        held = await self.pages(people) if PAGES in components else []
+        told = [text_of(page, self.settings.zone) for page in held]
+        if PAGES in components and by_owner:
+            told += await self.disputes()
+        recalls = SEMANTIC_MEMORIES in components
+        return {
+            "memories": await self.recalled(context_type, held, now) if recalls else [],
+            "people": [without_lines(profile, held) for profile in people],
+            "pages": told,
+        }
+
+    async def people(self) -> list[EntityProfile]:
+        """The nearest people; for a public the sender and those who are mentioned.
+
+        To a public, attributes are shown on pages alone, where their sources are known.
+        """
+        public = self.listeners.audience == "public"
+        talks = {} if public else self.state["conversations"]
+        found = await entities.in_conversation(self.store, self.scope, self.state["event"], talks)
+        if not public:
+            return found
+        noticed = [one for profile in found for one in profile["observations"]]
+        private = await self._private([Told(one["speaker"], one["sources"]) for one in noticed])
+        hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
+        return [
+            {
+                **profile,
+                "observations": [o for o in profile["observations"] if o["id"] not in hidden],
+            }
+            for profile in found
+        ]
+
+    async def pages(self, people: Sequence[EntityProfile]) -> list[ShownPage]:
+        """What holds now of the nearest people and of the active project, each line once."""
+        near, active = people[:MOST_PAGES], self.state["projects"]["active"]
+        shown = await shown_pages(self.store, self.semantic, self.scope, near, active)
+        lines = [line for page in shown for line in page.lines]
+        private = await self._private([Told(line.speaker, line.sources) for line in lines])
+        hidden = {line for line, is_so in zip(lines, private, strict=True) if is_so}
+        fit = [
+            page._replace(lines=tuple(line for line in page.lines if line not in hidden))
+            for page in shown
+        ]
+        return each_once(fit, self.state["session_memory"])
+
+    async def disputes(self) -> list[str]:
+        """The open contradictions, which an owner may settle, as one text; none without any."""
+        found = await open_disputes(self.store, self.semantic, self.scope)
+        shown = found[:MOST_DISPUTES]
+        return [disputes_text(shown, self.settings.zone)] if shown else []
+
+    async def recalled(
+        self, context_type: str, held: Sequence[ShownPage], now: datetime
+    ) -> list[RecallHit]:
+        """What the prompt does not show already, near the event, or else near the active goals."""
+        state, settings = self.state, self.settings
+        event, places = state["event"], self._places()
+        active = (g["description"] for g in state["goals"].values() if g["status"] == "active")
+        query = event["text"] if event else " ".join(active)
+        if not query.strip():
+            return []
+        hits = await recall(
+            query,
+            **places,
+            now=now,
+            limit=IN_PROMPT,
+            max_tokens=settings.recall_tokens,
+            visible=[
+                *visible_events(history(state, settings, context_type)),
+                *_overheard(state, settings),
+                *(id_ for page in held for line in page.lines for id_ in line.ids),
+            ],
+        )
+        hits = beside(hits, held, state["session_memory"])
+        hits = await fit_for(self.listeners, hits, **places)
+        most = settings.probes_kept
+        await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
+        return hits
+
+    def _places(self) -> _Places:
+        return {
+            "scope": self.scope,
+            "semantic": self.semantic,
+            "store": self.store,
+            "settings": self.settings,
+        }
+
+    async def _private(self, told: Sequence[Told]) -> list[bool]:
+        return await journal.private_ones(
+            self.store, self.scope, told, listeners=self.listeners, settings=self.settings
+        )
 
 
-async def _disputes(
-    runtime: Runtime[Settings], config: RunnableConfig, settings: Settings
-) -> list[str]:
-    """The open contradictions, which an owner may settle, as one text; none without any."""
-    store, semantic = store_of(runtime), resources_of(config).semantic
-    found = await pages.open_disputes(store, semantic, scope_of(config))
-    shown = found[:MOST_DISPUTES]
-    return [pages.disputes_text(shown, settings.zone)] if shown else []
+class _Shown(TypedDict):
+    memories: list[RecallHit]
+    people: list[EntityProfile]
+    pages: list[str]
 
 
-def beside(memories: Sequence[RecallHit], shown: Sequence[pages.ShownPage]) -> list[RecallHit]:
-    """The memories without those that a page says already: its facts, and their only sources."""
+class _Places(TypedDict):
+    scope: Scope
+    semantic: SemanticMemory
+    store: BaseStore
+    settings: Settings
+
+
+def _overheard(state: State, settings: Settings) -> list[str]:
+    """The ids of the overheard events that the prompt shows."""
+    shown = in_buffer(state["context_buffer"], settings, state["calibration"])
+    return [event["id"] for event in shown]
+
+
+def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:
+    """The pages without lines whose facts stand on a page before, or word for word in `memory`."""
+    texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
+    told, kept = set[str](), list[ShownPage]()
+    for page in shown:
+        new = [one for one in page.lines if not told.issuperset(one.ids)]
+        told.update(id_ for line in new for id_ in line.ids)
+        lines = tuple(line for line in new if _bare(line.text) not in texts)
+        if lines:
+            kept.append(page._replace(lines=lines))
+    return kept
+
+
+def _bare(text: str) -> str:
+    """A text to compare with another, without its full stop."""
+    return one_line(text).casefold().rstrip(" .")
+
+
+def beside(
+    memories: Sequence[RecallHit], shown: Sequence[ShownPage], memory: SessionMemory
+) -> list[RecallHit]:
+    """The memories without those that a page or `memory` says already.
+
+    Of a page these are its facts, and the entries that only they were made from.
+    """
     lines = [line for page in shown for line in page.lines]
     facts = {id_ for line in lines for id_ in line.ids}
     sources = {source for line in lines for source in line.sources}
+    texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
     return [
         hit
         for hit in memories
         if hit["id"] not in facts
+        and _bare(hit["text"]) not in texts
         and not (hit["kind"] == "episode" and {hit["id"], *hit["sources"]} <= sources)
     ]
 
 
-def without_lines(profile: EntityProfile, shown: Sequence[pages.ShownPage]) -> EntityProfile:
-    """The profile without the attributes that its page shows."""
-    told = {line.attribute for page in shown if page.id == profile["id"] for line in page.lines}
-    kept = {name: one for name, one in profile["attributes"].items() if name not in told}
-    return {**profile, "attributes": kept}
+def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityProfile:
+    """The profile without what its page shows: attributes, and what facts were made from."""
+    lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
+    told, sources = (
+        {line.attribute for line in lines},
+        {id_ for one in lines for id_ in one.sources},
+    )
+    return {
+        **profile,
+        "attributes": {k: one for k, one in profile["attributes"].items() if k not in told},
+        "observations": [
+            one
+            for one in profile["observations"]
+            if not one["sources"] or not sources.issuperset(one["sources"])
+        ],
+    }
 
 
 def _sizes(made: Material, parts: Sequence[Mapping[str, str]]) -> dict[str, int]:
@@ -182,36 +322,5 @@ def _message(state: State, settings: Settings, now: str, *, by_owner: bool) -> H
         text = f"{prompt_lines.TICK} {shown_time(now, settings.zone)}"
         return HumanMessage(text, id=f"{OWN}autonomous_{tick}", additional_kwargs=own)
     message = message_of(event, tick=tick)
-    return marked(message, **{OWNER: by_owner, AUDIENCE: _audience(event, by_owner, settings)})
-
-
-def _audience(event: Event, by_owner: bool, settings: Settings) -> Audience:
-    """Who reads the answer: as set for the channel, else by whether an owner writes."""
-    default: Audience = "private" if by_owner else "public"
-    return settings.channel_privacy.get(event["channel"] or "", default)
-
-
-async def _recalled(
-    state: State, runtime: Runtime[Settings], config: RunnableConfig, settings: Settings
-) -> list[RecallHit]:
-    """Memories near the event, or near the active goals where there is none."""
-    event = state["event"]
-    active = (g["description"] for g in state["goals"].values() if g["status"] == "active")
-    query = event["text"] if event else " ".join(active)
-    if not query.strip():
-        return []
-    resources, scope = resources_of(config), scope_of(config)
-    semantic, store, now = resources.semantic, store_of(runtime), resources.clock()
-    hits = await recall(
-        query,
-        scope=scope,
-        now=now,
-        semantic=semantic,
-        store=store,
-        settings=settings,
-        limit=IN_PROMPT,
-        max_tokens=settings.recall_tokens,
-        visible=visible_events(state["messages"]),
-    )
-    await probes.keep(query, hits, store=store, scope=scope, now=now, most=settings.probes_kept)
-    return hits
+    audience = audience_of(event["channel"], by_owner=by_owner, settings=settings)
+    return marked(message, **{OWNER: by_owner, AUDIENCE: audience})

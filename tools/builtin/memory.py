@@ -31,7 +31,7 @@ from memory.guards import (
 from memory.journal import TRUST
 from memory.messages import Citations
 from memory.operations import Collector, PlanCollector, collector_of
-from memory.recall import probes, recall
+from memory.recall import fit_for, probes, recall
 from memory.records import FactDraft, JournalEntry, Operation, add_entry, add_fact, operation_id
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.text import SPEAKER, name_key
@@ -56,6 +56,7 @@ from tools.evidence import (
     shared_words,
     shown,
 )
+from tools.policy import listeners_of
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
 """First positions of entries per loop, so that entries of two loops never share an id."""
@@ -414,7 +415,9 @@ def _result(
     collector: Collector,
 ) -> dict[str, Any]:
     """The answer to the model. `stored`: number of facts that this call stored, each once."""
-    cited = {one for operation in operations for one in operation["after"]["source_entries"]}
+    made = collector.operations if isinstance(collector, PlanCollector) else operations
+    facts = [one["after"] for one in made if one["kind"] == "add_fact"]
+    cited = {one for fact in facts for one in fact["source_entries"]}
     result: dict[str, Any] = {
         "success": bool(operations),
         "stored": stored,
@@ -464,6 +467,14 @@ async def recall_memories(
         facts_only=asleep,
     )
     if not asleep:  # A night may be a preview, which leaves no trace.
+        memories = await fit_for(
+            listeners_of(event_of(runtime), settings, resources),
+            memories,
+            scope=scope,
+            semantic=resources.semantic,
+            store=store,
+            settings=settings,
+        )
         most = settings.probes_kept
         await probes.keep(query, memories, store=store, scope=scope, now=now, most=most)
     # Without the parts of the scores, which would take more room than the memories.

@@ -6,6 +6,7 @@ from tools.policy.contexts import (
     context_type_for,
     continued,
     history,
+    listeners_of,
     material,
 )
 from tools.policy.pattern import limits_of, narrowed, narrower, select_execution_pattern
@@ -17,6 +18,7 @@ __all__ = [
     "continued",
     "history",
     "limits_of",
+    "listeners_of",
     "material",
     "narrowed",
     "narrower",

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from memory.events import owners_of
+from memory.events import owners_of, set_off_by_owner
+from memory.journal import Listeners, audience_of
 from memory.messages import TRUST_NOTE, mark_of, of_tick
 from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
 from memory.records import EntityProfile, Event, RecallHit, is_reflection
@@ -230,14 +231,24 @@ def continued(context_type: str) -> str:
 def history(state: State, settings: Settings, context_type: str) -> list[AnyMessage]:
     """The messages in a prompt of `context_type`: the newest of the history.
 
-    A context without the history shows the messages of the current tick only. What earlier ticks
+    A context without the history shows the messages of the current tick only. Of the sessions
+    before this one the end is shown: nights have made the rest into memory. What earlier ticks
     looked up in memory is left out, because it can be looked up again and may have changed.
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
-    tokens = settings.conversation_history_tokens
     messages = [_without_lookup(one, state["tick"]) for one in state["messages"]]
-    return recent(messages, tokens, state["calibration"])
+    begins, factor = _session_begins(state), state["calibration"]
+    earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
+    shown = [*earlier, *messages[begins:]]
+    return recent(shown, settings.conversation_history_tokens, factor)
+
+
+def _session_begins(state: State) -> int:
+    """The place of the first message of this session in the history."""
+    before = state["metrics"].get("after_tick", 0)
+    ticks = (mark_of(message).get("tick", 0) for message in state["messages"])
+    return max((place for place, tick in enumerate(ticks, 1) if 0 < tick <= before), default=0)
 
 
 def _without_lookup(message: AnyMessage, tick: int) -> AnyMessage:
@@ -276,3 +287,13 @@ def material(
         guidelines=state["assistant_prompt"]["text"] if context_type in GUIDED_CONTEXTS else "",
         extra=resources.components,
     )
+
+
+def listeners_of(event: Event | None, settings: Settings, resources: Resources) -> Listeners:
+    """Who reads the answer to `event`; a tick of its own answers nobody."""
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    if event is None:
+        return Listeners("private", None, owners)
+    by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
+    audience = audience_of(event["channel"], by_owner=by_owner, settings=settings)
+    return Listeners(audience, event["channel"], owners)

@@ -1,0 +1,181 @@
+"""What prompts hold over three days with two nights: nothing twice, and not more than they need."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from benchmarks.models import Sent
+from benchmarks.prompts import parts
+from memory.messages.prompt_lines import read_shown
+from memory.messages.trust import front_of
+from memory.text import approximate_tokens
+from tests.support.agents import opened
+from tests.support.choir import OWNER, SAID, SETTINGS, ChoirModel, Said, event
+from tests.support.clock import Clock
+
+log = logging.getLogger(__name__)
+"""Shows the sizes of each prompt, by part: `--log-cli-level INFO`."""
+
+MOST_ON_DAY_3 = 6_000
+"""Tokens of a prompt on the third day, as the report counts them."""
+
+_BLOCK = re.compile(r"<(\w+)[^>]*>\n(.*?)\n</\1>", re.DOTALL)
+_PAGE_LINE = re.compile(r"^- \[[0-9a-f, ]+\] (.*) \([^()]*\)$")
+
+
+class Tick(NamedTuple):
+    """The first prompt of a tick."""
+
+    event: str
+    sent: Sent
+    used: int
+    """Tokens of the prompt, as the report counts them."""
+
+    @property
+    def newest(self) -> HumanMessage:
+        """The message of the event in hand."""
+        people = [one for one in self.sent.messages if isinstance(one, HumanMessage)]
+        return people[-1]
+
+    @property
+    def blocks(self) -> dict[str, list[str]]:
+        """The lines of each block before the event."""
+        front = str(self.newest.text)[: front_of(self.newest)]
+        return {tag: text.splitlines() for tag, text in _BLOCK.findall(front)}
+
+    @property
+    def recalled(self) -> list[str]:
+        """The texts of the recalled memories."""
+        lines = map(read_shown, self.blocks.get("semantic_memories", []))
+        return [line.text for line in lines if line]
+
+    @property
+    def history(self) -> list[str]:
+        """What stands before the event, but for the system message."""
+        before = self.sent.messages[: self.sent.messages.index(self.newest)]
+        return [str(one.text) for one in before[1:]]
+
+
+class Lived(NamedTuple):
+    """The story as it was lived."""
+
+    ticks: list[Tick]
+    buffers: list[int]
+    """Overheard events in the state after each night."""
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    """Three days of a choir, with a night after the first two."""
+    return asyncio.run(_live(tmp_path_factory.mktemp("choir") / "data"))
+
+
+async def _live(data: Path) -> Lived:
+    clock, model = Clock(_time(SAID[0].at)), ChoirModel()
+    ticks, buffers = list[Tick](), list[int]()
+    async with opened(data, model, clock, settings=SETTINGS) as agent:
+        for before, one in zip((None, *SAID), SAID, strict=False):
+            if before and before.at[:10] != one.at[:10]:
+                clock.set(_time(f"{before.at[:10]}T22:00"))
+                night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+                assert night["errors"] == []
+                buffers.append(len((await agent.aget_state()).values["context_buffer"]))
+            clock.set(_time(one.at))
+            place = len(model.sent)
+            told = await agent.ainvoke({"events": [event(one)]})
+            if one.addressed:
+                first = told["report"]["ticks"][0]
+                ticks.append(Tick(one.id, model.sent[place], first["context"]["used"]))
+    return Lived(ticks, buffers)
+
+
+def _time(at: str) -> datetime:
+    return datetime.fromisoformat(f"{at}:00+00:00")
+
+
+def on_day(lived: Lived, day: str) -> list[Tick]:
+    return [tick for tick in lived.ticks if tick.event.startswith(day)]
+
+
+def texts_shown(tick: Tick) -> Iterator[tuple[str, str]]:
+    """(block, text) of each memory, page line, note and overheard event before the event."""
+    for tag, lines in tick.blocks.items():
+        for line in lines:
+            dated, page = read_shown(line), _PAGE_LINE.match(line)
+            if page:
+                yield tag, page[1]
+            elif dated and tag in ("semantic_memories", "context_buffer"):
+                yield tag, dated.text
+            elif tag == "session_memory":
+                yield tag, line.partition(": ")[2]
+
+
+def test_no_line_stands_twice_in_a_prompt(lived: Lived) -> None:
+    for tick in lived.ticks:
+        texts = [text.casefold().rstrip(".") for _, text in texts_shown(tick)]
+        assert sorted(texts) == sorted(set(texts)), tick.event
+
+
+def test_nothing_recalled_stands_in_the_visible_conversation(lived: Lived) -> None:
+    recalled = 0
+    for tick in lived.ticks:
+        history = "\n".join(tick.history)
+        recalled += len(tick.recalled)
+        assert [text for text in tick.recalled if text in history] == [], tick.event
+    assert recalled > 50
+
+
+def test_a_fact_is_recalled_in_place_of_its_entry(lived: Lived) -> None:
+    made = {one.text: one.facts for one in SAID if one.facts}
+    for tick in lived.ticks:
+        for text in tick.recalled:
+            assert not set(made.get(text, ())) & set(tick.recalled), tick.event
+    later = [text for day in "bc" for tick in on_day(lived, day) for text in tick.recalled]
+    today = {one.text for one in SAID if one.id[0] in "bc"}
+    raw = [text for text in later if text in made and text not in today]
+    log.info("entries of earlier days in place of facts: %d of %d", len(raw), len(later))
+    assert len(raw) <= 0.1 * len(later)
+
+
+def test_strangers_are_shown_nothing_that_an_owner_told_in_private(lived: Lived) -> None:
+    private = [text for one in SAID if one.sender == OWNER for text in (one.text, *one.facts)]
+    asked = [tick for tick in lived.ticks if _said(tick.event).channel == "website"]
+    shown = [[text for _, text in texts_shown(tick)] for tick in asked]
+    assert [set(private) & set(texts) for texts in shown] == [set(), set()]
+    assert "The organ in St. Jakob is being repaired until 20 October 2026." in shown[1]
+    known = [text for _, text in texts_shown(on_day(lived, "c")[-1])]
+    assert "The budget for the concert is 2,400 euros." in known
+
+
+def _said(event: str) -> Said:
+    return next(one for one in SAID if one.id == event)
+
+
+def test_a_night_ends_the_talk_of_the_day(lived: Lived) -> None:
+    (yesterday, today) = on_day(lived, "a")[-1], on_day(lived, "b")[0]
+    assert approximate_tokens(yesterday.sent.messages[1:-1]) > 1_300
+    assert approximate_tokens(today.sent.messages[1:-1]) <= (SETTINGS.earlier_history_tokens or 0)
+    assert isinstance(today.sent.messages[1], SystemMessage)
+    assert "older messages" in today.history[0]
+    assert "Good night, Mira." in today.history[-1]
+    assert on_day(lived, "b")[-1].history[: len(today.history)] == today.history
+    assert lived.buffers == [0, 0]
+
+
+def test_the_prompt_of_the_third_day_is_small(lived: Lived) -> None:
+    sizes: dict[str, Any] = {}
+    for before, tick in zip((lived.ticks[0], *lived.ticks), lived.ticks, strict=False):
+        sizes[tick.event] = parts(before.sent, tick.sent)
+        lists = {tag: approximate_tokens("\n".join(text)) for tag, text in tick.blocks.items()}
+        log.info("%s: %d tokens, %s, %s", tick.event, tick.used, sizes[tick.event], lists)
+    assert max(tick.used for tick in on_day(lived, "c")) <= MOST_ON_DAY_3
+    assert max(size.tools for size in sizes.values()) <= 2_000
