@@ -11,11 +11,9 @@ are the operator's.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-import aiosqlite
 from langchain_core.utils.iter import batch_iterate
 from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
@@ -25,6 +23,7 @@ from memory.facts import SemanticMemory, scope_filters, user_filters
 from memory.forgetting.erasure import Erasure, fact_after
 from memory.records import Fact, Scope
 from memory.storage import write_batch
+from memory.storage.sqlite import OpenedFile
 
 FORGETTING, OPEN, RESIDUE = "forgetting", "open", "residue"
 
@@ -98,21 +97,20 @@ async def clean(part: Any, tables: tuple[str, ...]) -> None:
     Raises:
         MemoryStoreError: another process is reading the file.
     """
-    if isinstance(getattr(part, "conn", None), aiosqlite.Connection):
-        async with part.lock:
-            await _vacuum_file(part.conn)
+    if hasattr(part, "file"):
+        await _vacuum_file(part.file)
     elif hasattr(part, "pool"):
         await _vacuum_tables(part.pool, tables)
 
 
-async def _vacuum_file(conn: aiosqlite.Connection) -> None:
+async def _vacuum_file(file: OpenedFile) -> None:
     try:
-        await conn.execute_fetchall("PRAGMA secure_delete = ON")
-        await conn.execute_fetchall("VACUUM")
-        (row,) = await conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.Error as error:
+        await file.rows("PRAGMA secure_delete = ON")
+        await file.rows("VACUUM")
+        (row,) = await file.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    except MemoryStoreError as error:
         raise MemoryStoreError(
-            f"the memories are deleted, but their bytes are not ({error}): forget again"
+            f"the memories are deleted, but their bytes are not ({error.__cause__}): forget again"
         ) from error
     if row[0]:
         raise MemoryStoreError(

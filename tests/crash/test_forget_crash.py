@@ -168,7 +168,7 @@ async def test_a_file_read_by_another_process_is_reported_and_cleaned_later(
 ) -> None:
     async with at_home(data, clock) as agent:
         saver: Any = agent.graph.checkpointer
-        await saver.conn.execute_fetchall("PRAGMA busy_timeout = 50")
+        await saver.file.rows("PRAGMA busy_timeout = 50")
         reader = sqlite3.connect(data / "checkpoints.db", isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM checkpoints").fetchone()

@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-import aiosqlite
 import pytest
 from langchain_core.messages import BaseMessage
 from psycopg.conninfo import conninfo_to_dict
 
-from graph import persistence
 from graph.agent import open_agent
 from graph.api.async_agent import AsyncAgent
 from graph.cli.app import main
 from memory.errors import DatabaseDown, MemoryStoreError
 from memory.events import inbox
+from memory.storage.sqlite import opened as storage
 from tests.support.agents import entries, opened
 from tests.support.clock import Clock
 from tests.support.facts import draft, nearest_facts
@@ -191,16 +191,16 @@ def test_the_command_line_says_so_in_one_line(
 @asynccontextmanager
 async def locked(file: Path) -> AsyncIterator[None]:
     """Another program has the file to itself."""
-    async with aiosqlite.connect(file, isolation_level=None) as other:
-        await other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
         yield
-        await other.rollback()
+        other.rollback()
 
 
 async def test_a_file_that_another_program_keeps_to_itself(
     tmp_path: Path, model: ScriptedChatModel, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(persistence, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(storage, "PATIENCE", 0.2)
     said = f"store.db: database is locked: {NOT_ACCEPTED}"
     async with opened(tmp_path, model, clock) as agent:
         await agent.post(WAITS)

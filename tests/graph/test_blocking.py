@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 
 from graph.agent import open_agent
 from graph.api.blocking import Agent
@@ -22,7 +22,7 @@ from memory.errors import InputError, StateError
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SETTINGS, dreamer
-from tests.support.scripted import call, scripted
+from tests.support.scripted import ScriptedChatModel, call, scripted
 from tests.support.source_files import ROOT
 
 
@@ -81,8 +81,15 @@ async def test_tokens_and_steps_of_subgraphs_are_streamed(data: Path) -> None:
 
 
 async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_run(data: Path) -> None:
-    model = scripted(call("add_goal", description="Plant beans"), "Added.", "Hello.")
-    with opened(data, model) as agent:
+    asked = []
+
+    def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        asked.append(messages[-1].type)
+        if isinstance(messages[-1], ToolMessage):
+            return "Added."
+        return "Hello." if "Hello" in messages[-1].text else call("add_goal", description="Beans")
+
+    with opened(data, ScriptedChatModel(otherwise=answer)) as agent:
         given = said("Add a goal", id="e1")
         for part in agent.stream(given, stream_mode="updates", subgraphs=True):
             if "use_tools" in part[1]:
@@ -92,7 +99,8 @@ async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_run(data: P
         assert list(agent.get_state().values["goals"]) == ["goal_1_0"]
         journal = agent.call(entries(agent.handle))
     assert [entry["sources"] for entry in journal] == [["e1"], ["e2"]]
-    assert len(model.calls) == 3
+    # Of what was done nothing is done again; a call that was in flight may be.
+    assert asked.count("human") == 2
 
 
 async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_stream(data: Path) -> None:

@@ -166,6 +166,7 @@ def watch(points: Points) -> None:
         (CircadianSqliteSaver, "aput", "checkpoint"),
         (CircadianSqliteSaver, "aput_writes", "checkpoint"),
         (CircadianSqliteStore, "abatch", "puts"),
+        (CircadianSqliteStore, "aput_new", "puts"),
         (CircadianPostgresSaver, "aput", "checkpoint"),
         (CircadianPostgresSaver, "aput_writes", "checkpoint"),
         (CircadianPostgresStore, "abatch", "puts"),

@@ -49,7 +49,7 @@ async def fetch(opened: Opened, statement: str) -> list[tuple[Any, ...]]:
     A table of writes is called `writes` in both.
     """
     if isinstance(opened, CircadianSqliteSaver | CircadianSqliteStore):
-        return [tuple(row) for row in await opened.conn.execute_fetchall(statement)]
+        return [tuple(row) for row in await opened.file.rows(statement)]
     async with _pool(opened).connection() as conn:
         found = await conn.execute(_renamed(statement))
         return [tuple(row.values()) for row in await found.fetchall()]
@@ -67,7 +67,7 @@ async def refuse(opened: Opened, event: str, table: str, when: str = "TRUE") -> 
     `when` speaks of NEW or OLD.
     """
     if isinstance(opened, CircadianSqliteSaver | CircadianSqliteStore):
-        await opened.conn.executescript(
+        await opened.file.rows(
             f"CREATE TRIGGER refuse BEFORE {event} ON {table} WHEN {when}"
             " BEGIN SELECT RAISE(FAIL, 'refused'); END"
         )

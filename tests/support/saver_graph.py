@@ -15,6 +15,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
+from memory.storage.sqlite import CircadianSqliteSaver
+
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Durability = Literal["sync", "async", "exit"]
 DURABILITIES: list[Durability] = ["sync", "async", "exit"]
@@ -114,5 +116,6 @@ async def stock_saver(path: Path, *, keep: int = 50) -> AsyncIterator[AsyncSqlit
 
 async def pragma(saver: BaseCheckpointSaver[str], name: str) -> Any:
     """The value of an SQLite setting."""
-    assert isinstance(saver, AsyncSqliteSaver)
-    return next(iter(await saver.conn.execute_fetchall(f"PRAGMA {name}")))[0]
+    assert isinstance(saver, CircadianSqliteSaver)
+    [[value]] = await saver.file.rows(f"PRAGMA {name}")
+    return value

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-import aiosqlite
-
 from memory.errors import MemoryStoreError, consequence
 
 
-@asynccontextmanager
-async def atomic(
-    conn: aiosqlite.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
-) -> AsyncIterator[None]:
-    """Commit the block as a whole, or roll back on any exception, cancellation included.
+@contextmanager
+def atomic(
+    conn: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
+) -> Iterator[None]:
+    """Commit the block as a whole, or roll back on any exception. Blocking.
 
     A block that writes must be IMMEDIATE: if another process writes after a deferred transaction
     has read, that transaction cannot write any more, and SQLite fails at once instead of waiting.
     """
     try:
-        await conn.execute(f"BEGIN {mode}")
+        conn.execute(f"BEGIN {mode}")
         yield
-        await conn.commit()
+        conn.commit()
     except BaseException:
-        await conn.rollback()  # does nothing if no transaction is open
+        conn.rollback()  # does nothing if no transaction is open
         raise
 
 

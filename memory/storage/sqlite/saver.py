@@ -7,12 +7,11 @@ only: a `DeltaChannel` is rebuilt from the older checkpoints that are deleted he
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
-import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -23,10 +22,11 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memory.storage.retention import Root, retention
-from memory.storage.sqlite.files import atomic, clear_errors, pages_to_free
+from memory.storage.sqlite.files import atomic, pages_to_free
+from memory.storage.sqlite.opened import OpenedFile
 
 _SOURCE = "json_extract(CAST(metadata AS TEXT), '$.source')"
 
@@ -47,38 +47,38 @@ _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
 
-class CircadianSqliteSaver(AsyncSqliteSaver):
+class CircadianSqliteSaver(SqliteSaver):
     """Checkpoints in SQLite: the newest `keep` of each thread, and what unfinished work needs.
 
-    The connection must be in autocommit mode (`isolation_level=None`). The base class opens
-    transactions implicitly: if its caller is cancelled between a statement and the commit, the
-    file's write lock stays held.
+    Each method is one function on the connection's thread.
 
     Raises:
         MemoryStoreError: the file cannot be read or written.
     """
 
-    def __init__(self, conn: aiosqlite.Connection, path: Path, *, keep: int = 50) -> None:
+    def __init__(self, file: OpenedFile, *, keep: int = 50) -> None:
         # None: load only types that LangGraph considers safe, whatever the environment says.
-        super().__init__(conn, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
-        self.path = path
+        super().__init__(file.conn, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        self.file = file
         self.keep = keep
 
-    async def setup(self) -> None:
+    def setup(self) -> None:
         """Make LangGraph's tables, and add an index and the run that made each write."""
         if self.is_setup:
             return
-        with clear_errors(self.path):
-            await super().setup()
-        async with self._writing():
-            # Metadata is stored behind the blob: without the index, `_roots` reads every blob.
-            await self.conn.execute(
-                "CREATE INDEX IF NOT EXISTS circadian_roots ON checkpoints"
-                f" ({_KEY}, {_SOURCE}, {_RUN_ID})"
-            )
-            columns = await self.conn.execute_fetchall("PRAGMA table_info(writes)")
-            if "run_id" not in {column[1] for column in columns}:
-                await self.conn.execute("ALTER TABLE writes ADD COLUMN run_id TEXT")
+        with self.file.lock:
+            super().setup()
+            self.is_setup = False
+            with atomic(self.conn):
+                # Metadata is stored behind the blob: without the index, `_roots` reads every blob.
+                self.conn.execute(
+                    "CREATE INDEX IF NOT EXISTS circadian_roots ON checkpoints"
+                    f" ({_KEY}, {_SOURCE}, {_RUN_ID})"
+                )
+                columns = self.conn.execute("PRAGMA table_info(writes)").fetchall()
+                if "run_id" not in {column[1] for column in columns}:
+                    self.conn.execute("ALTER TABLE writes ADD COLUMN run_id TEXT")
+            self.is_setup = True
 
     async def aput(
         self,
@@ -88,24 +88,7 @@ class CircadianSqliteSaver(AsyncSqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint and delete what it makes superfluous, as one transaction."""
-        await self.setup()
-        place = config["configurable"]
-        key = (str(place["thread_id"]), str(place["checkpoint_ns"]), checkpoint["id"])
-        described = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
-        row = (*self.serde.dumps_typed(checkpoint), described.encode("utf-8", "ignore"))
-        # Only a root checkpoint makes others superfluous.
-        root = not key[1]
-        async with self._pruning() if root else self._writing():
-            await self.conn.execute(
-                f"INSERT OR REPLACE INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*key, place.get("checkpoint_id"), *row),
-            )
-            if root:
-                await self._prune(key[0])
-        return {
-            "configurable": {"thread_id": key[0], "checkpoint_ns": key[1], "checkpoint_id": key[2]}
-        }
+        return await self.file.run(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self,
@@ -115,7 +98,92 @@ class CircadianSqliteSaver(AsyncSqliteSaver):
         task_path: str = "",
     ) -> None:
         """Store a task's writes, all or none: a task with writes counts as finished."""
-        await self.setup()
+        await self.file.run(self.put_writes, config, writes, task_id, task_path)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, newest first. All are read before the first is given."""
+        found = await self.file.run(
+            lambda: list(self.list(config, filter=filter, before=before, limit=limit))
+        )
+        for item in found:
+            yield item
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint of `config`, or the newest of its thread."""
+        return await self.file.run(self.get_tuple, config)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a thread."""
+        await self.file.run(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete what these runs stored, in all threads, so that the state before them is current.
+
+        A run that resumes another one writes on its checkpoint; those writes are deleted, too.
+        """
+        await self.file.run(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
+
+        Raises:
+            ValueError: the target has checkpoints.
+        """
+        await self.file.run(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
+
+        Raises:
+            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
+        """
+
+        def all_of_them() -> None:
+            self.prune(thread_ids, strategy=strategy)
+
+        await self.file.run(all_of_them)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint and delete what it makes superfluous, as one transaction."""
+        place = config["configurable"]
+        key = (str(place["thread_id"]), str(place["checkpoint_ns"]), checkpoint["id"])
+        described = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
+        row = (*self.serde.dumps_typed(checkpoint), described.encode("utf-8", "ignore"))
+        # Only a root checkpoint makes others superfluous.
+        root = not key[1]
+        with self._pruning() if root else self._writing():
+            self.conn.execute(
+                f"INSERT OR REPLACE INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*key, place.get("checkpoint_id"), *row),
+            )
+            if root:
+                self._prune(key[0])
+        return {
+            "configurable": {"thread_id": key[0], "checkpoint_ns": key[1], "checkpoint_id": key[2]}
+        }
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store a task's writes, all or none: a task with writes counts as finished."""
         run_id = get_checkpoint_metadata(config, {}).get("run_id")
         place = config["configurable"]
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
@@ -128,83 +196,56 @@ class CircadianSqliteSaver(AsyncSqliteSaver):
             )
             for index, (channel, value) in enumerate(writes)
         ]
-        async with self._writing():
-            await self.conn.executemany(
+        with self._writing():
+            self.conn.executemany(
                 f"INSERT OR {'REPLACE' if special else 'IGNORE'} INTO writes"
                 f" ({_KEY}, {_WRITE}, run_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """List checkpoints, newest first.
-
-        All are read first: the base class holds its lock while the consumer works, so that any
-        other call from there would wait for ever.
-        """
-        found = super().alist(config, filter=filter, before=before, limit=limit)
-        with clear_errors(self.path):
-            items = [item async for item in found]
-        for item in items:
-            yield item
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint of `config`, or the newest of its thread."""
-        with clear_errors(self.path):
-            return await super().aget_tuple(config)
-
-    async def adelete_thread(self, thread_id: str) -> None:
+    def delete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
-        await self.setup()
-        async with self._pruning():
-            await self._delete(str(thread_id), "TRUE")
+        with self._pruning():
+            self._delete(str(thread_id), "TRUE")
 
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs stored, in all threads, so that the state before them is current.
 
         A run that resumes another one writes on its checkpoint; those writes are deleted, too.
         """
-        await self.setup()
         runs = [(str(run_id),) for run_id in run_ids]
         theirs = f"SELECT {_KEY} FROM checkpoints WHERE {_RUN_ID} = ?1"
-        async with self._pruning():
-            await self.conn.executemany(
+        with self._pruning():
+            self.conn.executemany(
                 f"DELETE FROM writes WHERE run_id = ?1 OR ({_KEY}) IN ({theirs})", runs
             )
-            await self.conn.executemany(f"DELETE FROM checkpoints WHERE {_RUN_ID} = ?", runs)
+            self.conn.executemany(f"DELETE FROM checkpoints WHERE {_RUN_ID} = ?", runs)
 
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
 
         Raises:
             ValueError: the target has checkpoints.
         """
-        await self.setup()
         source, target = str(source_thread_id), str(target_thread_id)
-        async with self._writing():
-            if await self._roots(target):
+        with self._writing():
+            if self._roots(target):
                 raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
-            await self.conn.execute(
+            self.conn.execute(
                 f"INSERT INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
                 f" SELECT ?, checkpoint_ns, checkpoint_id, {_CHECKPOINT}, CAST(json_remove("
                 "json_replace(CAST(metadata AS TEXT), '$.thread_id', ?), '$.run_id') AS BLOB)"
                 " FROM checkpoints WHERE thread_id = ?",
                 (target, target, source),
             )
-            await self.conn.execute(
+            self.conn.execute(
                 f"INSERT INTO writes ({_KEY}, {_WRITE})"
                 f" SELECT ?, checkpoint_ns, checkpoint_id, {_WRITE} FROM writes"
                 " WHERE thread_id = ?",
                 (target, source),
             )
 
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
 
         Raises:
@@ -214,32 +255,38 @@ class CircadianSqliteSaver(AsyncSqliteSaver):
             raise ValueError(f"Unknown prune strategy: {strategy!r}")
         for thread_id in map(str, thread_ids):
             if strategy == "keep_latest":
-                await self._keep_latest(thread_id)
+                self._keep_latest(thread_id)
             else:
-                await self.adelete_thread(thread_id)
+                self.delete_thread(thread_id)
 
-    @asynccontextmanager
-    async def _pruning(self) -> AsyncIterator[None]:
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        """The cursor with which the base class reads."""
+        with self.file.lock:
+            self.setup()
+            with closing(self.conn.cursor()) as cursor:
+                yield cursor
+
+    @contextmanager
+    def _pruning(self) -> Iterator[None]:
         """A transaction that may delete much; freed pages are returned to the file system."""
-        async with self.lock:
-            with clear_errors(self.path):
-                async with atomic(self.conn):
-                    yield
-            free = await self._pragma("freelist_count")
-            if pages := pages_to_free(free, await self._pragma("page_count")):
-                # As a script: a single statement would stop after its first page.
-                await self.conn.executescript(f"PRAGMA incremental_vacuum({pages})")
+        with self._writing():
+            yield
+        free = self._pragma("freelist_count")
+        if pages := pages_to_free(free, self._pragma("page_count")):
+            # As a script: a single statement would stop after its first page.
+            self.conn.executescript(f"PRAGMA incremental_vacuum({pages})")
 
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[None]:
-        async with self.lock:
-            with clear_errors(self.path):
-                async with atomic(self.conn):
-                    yield
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self.file.lock:
+            self.setup()
+            with atomic(self.conn):
+                yield
 
-    async def _prune(self, thread: str) -> None:
-        plan = retention(await self._roots(thread), self.keep)
-        await self._delete(
+    def _prune(self, thread: str) -> None:
+        plan = retention(self._roots(thread), self.keep)
+        self._delete(
             thread,
             "checkpoint_ns = '' AND checkpoint_id < ? AND checkpoint_id NOT IN (?, ?)",
             plan.roots_before,
@@ -247,7 +294,7 @@ class CircadianSqliteSaver(AsyncSqliteSaver):
             plan.restore or plan.last_step,
         )
         if plan.subgraphs_before is not None:
-            await self._delete(
+            self._delete(
                 thread,
                 f"{_OF_A_TASK} AND checkpoint_id < ?"
                 " AND NOT (checkpoint_id > ? AND checkpoint_id < ?)",
@@ -256,37 +303,35 @@ class CircadianSqliteSaver(AsyncSqliteSaver):
                 plan.run_start,
             )
 
-    async def _keep_latest(self, thread: str) -> None:
-        await self.setup()
-        async with self._pruning():
-            if not (roots := await self._roots(thread)):
+    def _keep_latest(self, thread: str) -> None:
+        with self._pruning():
+            if not (roots := self._roots(thread)):
                 return
             newest_of_all = (
                 "(SELECT max(checkpoint_id) FROM checkpoints AS other"
                 " WHERE other.thread_id = ? AND other.checkpoint_ns = {table}.checkpoint_ns)"
             )
-            await self._delete(
+            self._delete(
                 thread,
                 f"(checkpoint_id < {newest_of_all} OR ({_OF_A_TASK} AND checkpoint_id < ?))",
                 thread,
                 roots[0].id,
             )
 
-    async def _roots(self, thread: str) -> list[Root]:
-        rows = await self.conn.execute_fetchall(
+    def _roots(self, thread: str) -> list[Root]:
+        rows = self.conn.execute(
             f"SELECT checkpoint_id, {_SOURCE}, {_RUN_ID} FROM checkpoints"
             " WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC",
             (thread,),
         )
         return [Root(*row) for row in rows]
 
-    async def _delete(self, thread: str, where: str, *params: str | None) -> None:
+    def _delete(self, thread: str, where: str, *params: str | None) -> None:
         for table in ("writes", "checkpoints"):
-            await self.conn.execute(
+            self.conn.execute(
                 f"DELETE FROM {table} WHERE thread_id = ? AND {where.format(table=table)}",
                 (thread, *params),
             )
 
-    async def _pragma(self, name: str) -> int:
-        rows = list(await self.conn.execute_fetchall(f"PRAGMA {name}"))
-        return int(rows[0][0])
+    def _pragma(self, name: str) -> int:
+        return int(self.conn.execute(f"PRAGMA {name}").fetchone()[0])

@@ -21,7 +21,6 @@ from memory.settings import Deployment
 from tests.support.source_files import LAYERS, ROOT, sources
 
 MODULES = {
-    "aiosqlite": ("aiosqlite",),
     "circuitbreaker": ("circuitbreaker",),
     "faiss-cpu": ("faiss",),
     "langchain-community": ("langchain_community",),

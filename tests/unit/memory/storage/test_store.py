@@ -297,7 +297,7 @@ async def test_every_commit_is_on_disk(tmp_path: Path) -> None:
     async with open_store(folder_in(tmp_path)) as store:
         assert isinstance(store, CircadianSqliteStore)
         for name, expected in (("journal_mode", "wal"), ("synchronous", 2)):
-            [row] = await store.conn.execute_fetchall(f"PRAGMA {name}")
+            [row] = await store.file.rows(f"PRAGMA {name}")
             assert row[0] == expected
 
 
