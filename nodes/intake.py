@@ -390,6 +390,11 @@ class _Visit:
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
 
+    async def _preview_asked(self) -> bool:
+        """Whether this run of a server's is the one that makes a preview, before all other work."""
+        served = self.first and self.resources.served
+        return served and await night.preview_wanted(self.store, self.scope)
+
     async def decision(self) -> NextTurn:
         """Read what waits, take context events into the journal, and decide."""
         if self.state["emergency_stop"]:
@@ -398,7 +403,7 @@ class _Visit:
             return NextTurn("rest", wish_dropped="the emergency stop stands", notes=(stands,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
-        if self.resources.night_only:
+        if self.resources.night_only or await self._preview_asked():
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
             return NextTurn("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):

@@ -45,7 +45,7 @@ class Turn(NamedTuple):
     """Its tick as far as it got, if a person has to answer first."""
     waiting: list[Question]
     """All unanswered questions, oldest first."""
-    context: dict[str, Any]
+    context: Mapping[str, Any]
     """How full the context is now."""
     stop: str | None
     """Why the emergency stop is set; None if it is not."""

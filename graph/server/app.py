@@ -1,5 +1,7 @@
 """Routes beside LangGraph Server's own, behind the same authentication.
 
+The agents' own routes are in `reading` and `actions`; here are those of users and operators.
+
     GET    /circadian/health            the state of each dependency; 503 if one is down (operators)
     GET    /circadian/metrics           Prometheus' text format (operators)
     GET    /circadian/agents            the caller's agents, with their threads
@@ -20,25 +22,28 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-import httpx
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
+from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from typing_extensions import TypedDict
 
-from graph.server import tokens
-from graph.server.auth import INTERNAL_HOST, Guard, Throttle, check_limits, own_namespace, why_full
-from graph.server.settings import AGENT, GRAPH, serving
+from graph.server import actions, reading, tokens
+from graph.server.agents import Agent, AgentName, client_of, user_of
+from graph.server.auth import Guard, Throttle, check_limits, own_namespace, why_full
+from graph.server.problems import RESPONSES, of_http, of_product, of_request, operation_id
+from graph.server.settings import AGENT, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from graph.server.tokens import OPERATOR
 from memory import forgetting, messages, telemetry
-from memory.errors import CircadianError, InputError
+from memory.errors import CircadianError
 from memory.events import inbox
+from memory.facts import user_filters
 from memory.forgetting import erase_memories
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
@@ -47,8 +52,32 @@ from memory.storage import PAGE, count_items, list_items, namespaces_below, writ
 SECONDS = 3.0
 """A dependency that has not answered by then is down."""
 
-LONGEST_NAME = 200
-"""Characters of an agent's name."""
+EVENT = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {
+        **{name: {"type": "string"} for name in ("id", "text", "sender")},
+        "at": {"type": "string", "format": "date-time"},
+        "channel": {"type": ["string", "null"]},
+        "addressed": {"type": "boolean"},
+    },
+}
+EVENTS = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"anyOf": [EVENT, {"type": "array", "items": EVENT}]}}
+        },
+    }
+}
+"""For the OpenAPI document: the inbox itself checks events."""
+
+router = APIRouter(
+    prefix="/circadian",
+    tags=["agents"],
+    responses=RESPONSES,
+    generate_unique_id_function=operation_id,
+)
 
 
 # Erasing a user
@@ -66,7 +95,9 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
         "assistants": await _assistants(client),
     }
     await _checkpoints(user, process)
-    counted["memories"] = await erase_memories(process.resources.semantic, user)
+    counted["memories"] = await erase_memories(
+        process.resources.semantic, user_filters(Scope(user, ""))
+    )
     counted["records"] = await _records(store, user)
     await forgetting.clean(store, forgetting.STORE_TABLES)
     await forgetting.clean(process.saver, forgetting.SAVER_TABLES)
@@ -139,6 +170,7 @@ class Health(TypedDict):
     detail: str
 
 
+@router.get("/health", responses={503: {"description": "A dependency is down."}})
 async def health(request: Request) -> Response:
     """The state of each dependency; 503 if one is down."""
     _check_operator(request)
@@ -147,6 +179,7 @@ async def health(request: Request) -> Response:
     return JSONResponse({"ok": ok, "parts": parts}, status_code=200 if ok else 503)
 
 
+@router.get("/metrics", response_class=PlainTextResponse)
 async def show_metrics(request: Request) -> Response:
     """This process's counters, and the number of events that wait in all inboxes."""
     _check_operator(request)
@@ -192,100 +225,89 @@ async def _answer(question: object) -> Health:
 # The caller's agents
 
 
-async def agents(request: Request) -> Response:
+class AgentLine(BaseModel):
+    """One of the caller's agents."""
+
+    agent: str
+    thread_id: str
+    status: str = Field(description="idle, busy, interrupted or error")
+
+
+class AgentThread(BaseModel):
+    """The thread of an agent. A name always gives the same thread."""
+
+    agent: str
+    thread_id: str
+
+
+class Accepted(BaseModel):
+    """What became of posted events, by id."""
+
+    thread_id: str
+    accepted: list[str]
+    skipped: list[str] = Field(description="Handled before.")
+
+
+class Erased(BaseModel):
+    """What was erased, by kind."""
+
+    erased: dict[str, int]
+
+
+@router.get("/agents")
+async def agents(request: Request) -> list[AgentLine]:
     """The caller's agents by name."""
     found: list[dict[str, Any]] = []
-    client = _client(request)
+    client = client_of(request)
     while True:
         page = await client.threads.search(limit=PAGE, offset=len(found))
         found += [dict(thread) for thread in page]
         if len(page) < PAGE:
             break
     listed = [
-        {"agent": name, "thread_id": str(thread["thread_id"]), "status": thread["status"]}
+        AgentLine(agent=name, thread_id=str(thread["thread_id"]), status=thread["status"])
         for thread in found
-        if (name := (thread.get("metadata") or {}).get(AGENT))
+        if isinstance(name := (thread.get("metadata") or {}).get(AGENT), str)
     ]
-    return JSONResponse(sorted(listed, key=lambda line: str(line["agent"])))
+    return sorted(listed, key=lambda line: line.agent)
 
 
-async def agent(request: Request) -> Response:
-    """The thread of one agent. A name always gives the same thread."""
-    name = _name(request)
-    thread = thread_id(_user(request), name)
-    await _client(request).threads.create(
-        thread_id=thread, if_exists="do_nothing", graph_id=GRAPH, metadata={AGENT: name}
-    )
-    return JSONResponse({"agent": name, "thread_id": thread})
+@router.put("/agents/{name}")
+async def agent(served: Agent) -> AgentThread:
+    """The thread of one agent, made if there is none."""
+    return AgentThread(agent=served.name, thread_id=await served.thread())
 
 
-async def post_events(request: Request) -> Response:
+@router.post("/agents/{name}/events", status_code=202, openapi_extra=EVENTS)
+async def post_events(request: Request, name: AgentName) -> Accepted:
     """Put one event, or a list, into the inbox; they are stored before this answers.
 
     Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel` and `addressed`. An
     event with an id can be sent again and is taken once.
     """
-    name, user = _name(request), _user(request)
+    user = user_of(request)
     try:
         given = await request.json()
-    except (JSONDecodeError, UnicodeDecodeError) as error:
+    except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HTTPException(400, f"the body is no JSON: {error}") from error
     process, raw = process_now(), given if isinstance(given, list) else [given]
     now = process.resources.clock()
-    try:
-        events = [
-            messages.valid_event(inbox.completed(event, id_=str(uuid4()), owner=user, now=now))
-            for event in raw
-        ]
-    except InputError as error:
-        raise HTTPException(422, str(error)) from error
+    events = [
+        messages.valid_event(inbox.completed(event, id_=str(uuid4()), owner=user, now=now))
+        for event in raw
+    ]
     if full := await why_full(user, serving(), more=len(events)):
         raise HTTPException(507, full)
     scope = Scope(user, thread_id(user, name))
     posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
-    body = {"thread_id": scope.thread, "accepted": accepted, "skipped": posted.skipped}
-    return JSONResponse(body, status_code=202)
+    return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
 
 
-async def erase_me(request: Request) -> Response:
+@router.delete("/me")
+async def erase_me(request: Request) -> Erased:
     """Erase everything of the caller; after an interruption, call it again."""
-    counted = await erase_user(_user(request), _client(request), process_now())
-    return JSONResponse({"erased": counted})
-
-
-def _user(request: Request) -> str:
-    return str(request.user.identity)
-
-
-def _name(request: Request) -> str:
-    name = str(request.path_params["name"])
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-        raise HTTPException(422, f"an agent's name has 1 to {LONGEST_NAME} printable characters")
-    return name
-
-
-def _client(request: Request) -> LangGraphClient:
-    """A client of this server, in this process, that sends its requests as the caller.
-
-    Not `get_client()`, which bypasses authentication when it has no URL.
-    """
-    names = ("authorization", "x-api-key")
-    headers = {name: request.headers[name] for name in names if name in request.headers}
-    transport = httpx.ASGITransport(app=request.app, client=(INTERNAL_HOST, 0))
-    return LangGraphClient(
-        httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers)
-    )
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    """The error's own line: the product raises it on purpose."""
-    return JSONResponse({"detail": str(error)}, status_code=503)
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"detail": error.detail}, status_code=error.status_code)
+    return Erased(erased=await erase_user(user_of(request), client_of(request), process_now()))
 
 
 @asynccontextmanager
@@ -298,15 +320,16 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 app = GracefulApp(
-    routes=[
-        Route("/circadian/health", health),
-        Route("/circadian/metrics", show_metrics),
-        Route("/circadian/agents", agents),
-        Route("/circadian/agents/{name}", agent, methods=["PUT"]),
-        Route("/circadian/agents/{name}/events", post_events, methods=["POST"]),
-        Route("/circadian/me", erase_me, methods=["DELETE"]),
-    ],
+    title="Circadian",
+    summary="What your agents know and did, and what you can do about it.",
+    openapi_url=None,  # LangGraph Server publishes it together with its own.
     middleware=[Middleware(Guard), Middleware(Throttle)],
-    exception_handlers={CircadianError: _failed, HTTPException: _refused},
+    exception_handlers={
+        CircadianError: of_product,
+        HTTPException: of_http,
+        RequestValidationError: of_request,
+    },
     lifespan=lifespan,
 )
+# Not `include_router`: LangGraph Server puts its middleware around each route of a flat list.
+app.router.routes += [*router.routes, *reading.router.routes, *actions.router.routes]

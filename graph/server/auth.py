@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
 from graph.server import tokens
-from graph.server.settings import AGENT, Serving, serving
+from graph.server.settings import AGENT, HELD, INTERNAL_HOST, Serving, serving
 from graph.server.tokens import OPERATOR
 from memory.errors import InputError, TokenError
 from memory.facts import user_filters
@@ -109,6 +109,8 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     """A run needs a thread: without one, nobody would find the agent's memory again."""
     if value.get("thread_id") is None:
         raise _error(422, "an agent is a thread: PUT /circadian/agents/NAME gives it")
+    if str(value["thread_id"]) in HELD:
+        raise _error(409, "the agent's memory is being changed: try again")
     if serving().open:
         return None
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
@@ -306,9 +308,6 @@ METRICS = "/metrics"
 
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
-
-INTERNAL_HOST = "circadian"
-"""The client's host of our own routes' requests; from the network it is an address."""
 
 POLICY_VIOLATION = 1008
 """A socket's close code for what the server does not allow (RFC 6455, section 7.4.1)."""

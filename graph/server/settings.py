@@ -1,9 +1,13 @@
-"""A server's variables: how users prove who they are, what each may use, how it shuts down."""
+"""A server's variables: how users prove who they are, what each may use, how it shuts down.
+
+Beside them stands what its modules share in one process: LangGraph Server loads some of them twice.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from secrets import token_hex
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,6 +22,14 @@ GRAPH = "agent"
 
 LEAST_SECRET = 32
 """Bytes of a secret that signs tokens: the size of its hash (RFC 7518, section 3.2)."""
+
+
+HELD: set[str] = set()
+"""Threads whose agents are being changed: no run of theirs may begin."""
+
+INTERNAL_HOST = f"circadian-{token_hex(16)}"
+"""The client's host of our own routes' requests. From the network it is an address, or whatever a
+header of a proxy says: nobody outside may know it."""
 
 
 class Serving(BaseSettings):

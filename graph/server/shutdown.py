@@ -16,9 +16,11 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
 
+from fastapi import FastAPI
 from starlette.applications import Starlette
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from graph.server.problems import Problems
 from graph.server.settings import serving
 from memory.state import STEPS
 
@@ -70,11 +72,15 @@ async def shutting_down(app: Starlette) -> AsyncIterator[None]:
             await shutdown.finish()
 
 
-class GracefulApp(Starlette):
+class GracefulApp(FastAPI):
     """Disconnects clients that still wait for an answer once the shutdown is over.
 
     Outside of all middleware: some of it would complete a truncated answer as if it were whole.
     """
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The middleware, with errors in one shape outside of all of it."""
+        return Problems(super().build_middleware_stack())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""

@@ -3,7 +3,7 @@
 from graph.use_cases import nights, reindexing, transfer
 from graph.use_cases.approvals import approve, decide, refuse
 from graph.use_cases.context import AgentContext, complete_state
-from graph.use_cases.forgetting import Forgotten, forget, forget_fact
+from graph.use_cases.forgetting import Forgotten, forget, forget_agent, forget_fact
 from graph.use_cases.memories import correct, find_fact, list_memories, recall
 from graph.use_cases.nights import (
     Labels,
@@ -14,11 +14,12 @@ from graph.use_cases.nights import (
     labels_for,
     of_run,
     previewing,
+    want_preview,
 )
 from graph.use_cases.reindexing import Reindexing
-from graph.use_cases.runs import Input, post, run, stream, tick_of
+from graph.use_cases.runs import Input, post, run, stream, tick_of, withdraw
 from graph.use_cases.scheduler import Scheduler
-from graph.use_cases.status import briefing, new_briefing, prompt_of, rollback, status
+from graph.use_cases.status import Status, briefing, new_briefing, prompt_of, rollback, status
 from graph.use_cases.transfer import export_memory, import_memory
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "NightLine",
     "Reindexing",
     "Scheduler",
+    "Status",
     "applying",
     "approve",
     "briefing",
@@ -40,6 +42,7 @@ __all__ = [
     "find_fact",
     "find_night",
     "forget",
+    "forget_agent",
     "forget_fact",
     "import_memory",
     "labels_for",
@@ -59,4 +62,6 @@ __all__ = [
     "stream",
     "tick_of",
     "transfer",
+    "want_preview",
+    "withdraw",
 ]

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
 from graph.use_cases.memories import find_fact
-from memory import forgetting, journal
+from memory import entities, forgetting, journal
 from memory.errors import InputError, NotFoundError
 from memory.events import inbox
+from memory.facts import scope_filters
 from memory.forgetting import (
     Begun,
     ForgetContext,
@@ -33,7 +35,7 @@ from memory.forgetting import (
     store_changes,
 )
 from memory.recall import index_entries
-from memory.storage import write_batch
+from memory.storage import count_items, shelves, write_batch
 from memory.text import name_key
 
 Step = Callable[[str], object]
@@ -74,12 +76,13 @@ class Plan(NamedTuple):
 async def forget(
     context: AgentContext, entity: str, *, dry_run: bool = False, on_step: Step | None = None
 ) -> Forgotten:
-    """Erase a person, or a thing, and everything derived from them, from this agent's memory.
+    """Erase a person, a thing or a journal entry, and everything derived from it.
 
     The agent is held, as by a run; a dry run takes no lock.
 
     Args:
-        entity: a name, an alias, or the id of a sender or of a profile.
+        entity: a name, an alias, or the id of a sender, a profile or a journal entry. With an
+            entry go its event and what was made from it; no name is searched for.
         dry_run: decide and count; change nothing.
         on_step: called with the name of each step, for a person who waits.
 
@@ -105,15 +108,19 @@ async def forget(
         return _told(wanted, plan, dry_run=False)
 
 
-async def forget_fact(context: AgentContext, fact_id: str) -> Forgotten:
+async def forget_fact(context: AgentContext, fact_id: str, *, dry_run: bool = False) -> Forgotten:
     """Erase one fact: its links, vector and history, and other facts' pointers to it.
 
-    Its sources stay. A night that made it can no longer be undone.
+    Its sources stay. A night that made it can no longer be undone. A dry run changes nothing.
 
     Raises:
         InputError: no such fact, or several ids begin so.
         BusyError: another process holds the agent.
     """
+    if dry_run:
+        fact = await find_fact(context, fact_id)
+        preview = _of_fact(fact["id"], {"facts": 1})
+        return {**preview, "dry_run": True, "examples": [fact["text"]]}
     async with context.held():
         store, scope, semantic = context.store, context.scope, context.semantic
         finished = await _finish_earlier(context, fact_id, lambda step: None)
@@ -136,6 +143,37 @@ async def forget_fact(context: AgentContext, fact_id: str) -> Forgotten:
     return _of_fact(
         fact["id"], {"facts": 1, "links": removed["links"], "nights": removed["nights"]}
     )
+
+
+async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgotten:
+    """Erase everything of this agent: facts, records, checkpoints. A dry run changes nothing.
+
+    Idempotent: after an interruption, forget it again.
+    """
+    store, scope, semantic = context.store, context.scope, context.semantic
+    counted = {
+        "facts": await semantic.count(scope),
+        "journal": await count_items(store, scope.namespace("journal")),
+        "profiles": await count_items(store, scope.namespace(entities.ENTITIES)),
+    }
+    done: Forgotten = {
+        "entity": scope.thread,
+        "names": [],
+        "dry_run": dry_run,
+        "counts": {**counted, "other": await count_items(store, scope.namespace())},
+        "examples": [],
+    }
+    done["counts"]["other"] -= counted["journal"] + counted["profiles"]
+    if not dry_run:
+        async with context.lock:
+            await _saver(context).adelete_thread(scope.thread)
+            await forgetting.erase_memories(semantic, scope_filters(scope))
+            async for shelf in shelves(store, scope):
+                puts = [PutOp(shelf.namespace, item.key, None) for item in shelf.items]
+                await write_batch(store, puts)
+            await forgetting.clean(store, forgetting.STORE_TABLES)
+            await forgetting.clean(_saver(context), forgetting.SAVER_TABLES)
+    return done
 
 
 async def _finish_earlier(context: AgentContext, wanted: str, tell: Step) -> bool:

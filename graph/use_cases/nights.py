@@ -212,16 +212,21 @@ async def preview(context: AgentContext) -> NightReport:
         return of_run(await runs.run(for_the_night, raise_on_failure=False))
 
 
+async def want_preview(context: AgentContext) -> None:
+    """Let the next run make a preview, or go on with one. Raises InputError if a night is open."""
+    going = await night.unfinished(context.store, context.scope)
+    if going is not None and not going["dry_run"]:
+        raise _not_ended(going)
+    if going is None:
+        await night.want_preview(context.store, context.scope)
+
+
 @asynccontextmanager
 async def previewing(context: AgentContext) -> AsyncIterator[AgentContext]:
     """Hold the agent and request a preview; yields the context whose next run makes it."""
     async with context.lock:
         # Requested under the lock, so that no other process's run takes up the request.
-        going = await night.unfinished(context.store, context.scope)
-        if going is not None and not going["dry_run"]:
-            raise _not_ended(going)
-        if going is None:
-            await night.want_preview(context.store, context.scope)
+        await want_preview(context)
         try:
             yield context.for_a_night()
         finally:

@@ -21,7 +21,7 @@ from memory import journal, telemetry
 from memory.errors import CircadianError, InputError, StateError, accepting, failed
 from memory.events import Posted, ask_for_stop, check_request, completed, inbox
 from memory.messages import event_of, mark_of, message_of, valid_event, with_kind
-from memory.records import Event, FailureReport, Report, TickReport, empty_report
+from memory.records import Event, FailureReport, InboxItem, Report, TickReport, empty_report
 from memory.runtime import KEY, RESUMED, UNDONE
 from memory.storage import count_items
 
@@ -203,6 +203,19 @@ async def post(
     given = [events] if isinstance(events, Mapping) else list(events)
     complete = [_event(context, raw) for raw in given]
     return await inbox.post(context.store, context.scope, complete, now=context.now())
+
+
+async def withdraw(context: AgentContext, event_id: str) -> InboxItem:
+    """Take an event that waits, or was set aside, out of the inbox; returns it.
+
+    Raises:
+        NotFoundError: no such event waits; one whose tick the state contains does not.
+        BusyError: another process holds the agent.
+    """
+    async with context.held():
+        marks = (await context.snapshot()).values.get("handled") or []
+        await inbox.settle(context.store, context.scope, marks)
+        return await inbox.withdraw(context.store, context.scope, event_id)
 
 
 @asynccontextmanager

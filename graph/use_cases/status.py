@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import NotRequired
+
+from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext, complete_state
 from memory import audit, entities, journal, night
@@ -13,6 +15,7 @@ from memory.planning import tree
 from memory.prompt import (
     HISTORY,
     TOOLS,
+    PromptHealth,
     assembly,
     context_use,
     prompt_health,
@@ -20,7 +23,14 @@ from memory.prompt import (
     registered,
     rolled_back,
 )
-from memory.records import AssistantPrompt, Briefing
+from memory.records import (
+    AssistantPrompt,
+    Briefing,
+    Goal,
+    Projects,
+    Question,
+    SessionMemory,
+)
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import State
@@ -72,18 +82,81 @@ async def new_briefing(context: AgentContext) -> Briefing | None:
     return found
 
 
-async def status(context: AgentContext) -> dict[str, Any]:
-    """The agent as JSON, from its last checkpoint; takes no lock.
+class ContextState(TypedDict):
+    """How full the context is."""
 
-    `mode, phase, tick, projects{active,slots}, goals[], session_memory{},
-    context{used,limit,percentage,level,advice}, prompt{components[],problems[]},
-    assistant_prompt{version}, memory{journal,pending,facts,entities,links,unembedded?},
-    inbox{waiting,set_aside:[{id,error}]}, approvals[], cumulative_importance, emergency_stop,
-    spending{tokens,tokens_per_day,autonomous_ticks,autonomous_ticks_per_hour,over},
-    breakers{model,embedder,memory}` . Breakers are this process's own. Goals stand in the
-    order of the tree, each before its subtasks; approvals are the questions that wait for a
-    person, oldest first. Tokens are calibrated estimates. `unembedded` counts memories without a
-    vector, which recall finds by their words alone; it is left out when there are none.
+    used: int
+    limit: int
+    percentage: float
+    level: str
+    advice: str
+
+
+class MemoryCounts(TypedDict):
+    """How much is remembered."""
+
+    journal: int
+    pending: int
+    """Entries for the next night."""
+    facts: int
+    entities: int
+    links: int
+    unembedded: NotRequired[int]
+    """Memories without a vector, which recall finds by their words alone; left out if none."""
+
+
+class SetAside(TypedDict):
+    """An event that failed too often."""
+
+    id: str
+    error: str | None
+
+
+class InboxState(TypedDict):
+    """What the inbox holds."""
+
+    waiting: int
+    set_aside: list[SetAside]
+
+
+class SpendingState(TypedDict):
+    """What was spent, and the limits."""
+
+    tokens: int
+    tokens_per_day: int
+    autonomous_ticks: int
+    autonomous_ticks_per_hour: int
+    over: str | None
+    """Which limit is reached."""
+
+
+class Status(TypedDict):
+    """The agent at a glance. Tokens are calibrated estimates."""
+
+    mode: str
+    phase: str | None
+    tick: int
+    projects: Projects
+    goals: list[Goal]
+    """In the order of the tree, each before its subtasks."""
+    session_memory: SessionMemory
+    context: ContextState
+    prompt: PromptHealth
+    assistant_prompt: dict[str, int]
+    memory: MemoryCounts
+    inbox: InboxState
+    approvals: list[Question]
+    """Questions that wait for a person, oldest first."""
+    cumulative_importance: int
+    emergency_stop: bool
+    spending: SpendingState
+    breakers: dict[str, str]
+    """State of each circuit breaker of this process."""
+    briefing: NotRequired[Briefing | None]
+
+
+async def status(context: AgentContext) -> Status:
+    """The agent at a glance, from its last checkpoint; takes no lock.
 
     Raises:
         StateError: the state breaks a rule, as after a bad edit by hand.
@@ -147,7 +220,7 @@ def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
     return {component.key: component.budget(settings) for component in known}
 
 
-def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]:
+def _spending(state: State, settings: Settings, now: datetime) -> SpendingState:
     held = held_at(state["spending"], now)
     return {
         "tokens": held["tokens"],
@@ -158,24 +231,24 @@ def _spending(state: State, settings: Settings, now: datetime) -> dict[str, Any]
     }
 
 
-async def _memory(context: AgentContext) -> dict[str, int]:
+async def _memory(context: AgentContext) -> MemoryCounts:
     store, scope, semantic = context.store, context.scope, context.semantic
     unembedded = await semantic.count_unembedded(scope)
     least = context.settings.min_importance
     pending = await journal.pending(store, scope)
     ends = await list_items(store, scope.namespace(LINKS))
-    return {
+    counts: MemoryCounts = {
         "journal": await count_items(store, scope.namespace("journal")),
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
         "facts": await semantic.count(scope),
         "entities": await count_items(store, scope.namespace(entities.ENTITIES)),
         # A link is stored at both of its ends.
         "links": sum(len(end.value["linked_to"]) for end in ends) // 2,
-        **({"unembedded": unembedded} if unembedded else {}),
     }
+    return {**counts, "unembedded": unembedded} if unembedded else counts
 
 
-async def _inbox(context: AgentContext, state: State) -> dict[str, Any]:
+async def _inbox(context: AgentContext, state: State) -> InboxState:
     """Events waiting and set aside. One whose tick the state already contains waits no more."""
     waiting = await inbox.waiting(context.store, context.scope, state["handled"])
     aside = await inbox.set_aside(context.store, context.scope)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from memory.errors import InputError, accepting
+from memory.errors import InputError, NotFoundError, accepting
 from memory.records import Event, HandledMark, InboxItem, Scope
 from memory.storage import count_items_named, list_items, write_batch
 
@@ -166,6 +166,21 @@ async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> 
     if puts:
         await write_batch(store, puts)
     return ids
+
+
+async def withdraw(store: BaseStore, scope: Scope, event_id: str) -> InboxItem:
+    """Take an event that waits or was set aside out of the inbox for good; returns it.
+
+    Raises NotFoundError if it does neither. The caller holds the agent.
+    """
+    gets = [GetOp(scope.namespace(name), event_id) for name in (INBOX, SET_ASIDE, HANDLED)]
+    waiting, aside, handled = await store.abatch(gets)
+    found = waiting or aside
+    if handled is not None or not isinstance(found, Item):
+        raise NotFoundError(f"no event {event_id!r:.80} waits")
+    puts = [PutOp(scope.namespace(name), event_id, None) for name in (INBOX, SET_ASIDE)]
+    await write_batch(store, puts)
+    return cast(InboxItem, found.value)
 
 
 async def _known(store: BaseStore, scope: Scope, ids: Sequence[str]) -> tuple[set[str], set[str]]:

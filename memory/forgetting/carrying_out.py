@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
 from memory.errors import MemoryStoreError
-from memory.facts import SemanticMemory, scope_filters, user_filters
+from memory.facts import SemanticMemory, scope_filters
 from memory.forgetting.erasure import Erasure, fact_after
 from memory.records import Fact, Scope
 from memory.storage import write_batch
@@ -179,9 +179,12 @@ async def mend(
     await semantic.run(_mend_history, semantic, scope, ids, erasure)
 
 
-async def erase_memories(semantic: SemanticMemory, user: str) -> int:
-    """Remove every row of a user, in all agents; return how many."""
-    count = await semantic.run(_erase_user, semantic, user)
+async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
+    """Remove every row of an agent, or of a user in all agents; return how many.
+
+    `whose`: the filters of the agent's scope, or of the user.
+    """
+    count = await semantic.run(_erase_rows, semantic, whose)
     await semantic.scrub()
     return count
 
@@ -214,10 +217,9 @@ def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> in
     return len(ids)
 
 
-def _erase_user(semantic: SemanticMemory, user: str) -> int:
-    filters = user_filters(Scope(user, ""))
-    facts = _delete_facts(semantic, {**filters, "kind": "fact"})
-    return facts + semantic.open_table().delete(filters)
+def _erase_rows(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
+    facts = _delete_facts(semantic, {**whose, "kind": "fact"})
+    return facts + semantic.open_table().delete(whose)
 
 
 def _mend_history(

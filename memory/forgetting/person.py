@@ -21,8 +21,10 @@ from memory.forgetting.erasure import (
     acts_of,
     decide,
     events_of,
+    is_of_event,
     names_of,
 )
+from memory.forgetting.scrubbing import Names
 from memory.forgetting.store_changes import StoreChanges
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
@@ -74,7 +76,7 @@ async def find(
     owner: str,
     earlier: Begun | None = None,
 ) -> Person:
-    """Decide what goes with `entity`; changes nothing."""
+    """Decide what goes with `entity`, or with the journal entry of that id; changes nothing."""
     entries = [cast(JournalEntry, one) for one in await _all(store, scope, "journal")]
     waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
     waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]
@@ -89,6 +91,9 @@ async def find(
     )
     names, profiles = names_of(entity, known)
     events, erased = events_of(known, names), list[str]()
+    if entry := next((one for one in entries if one["id"] == entity), None):
+        names, profiles, erased = Names([], []), frozenset(), [entity]
+        events = frozenset(entry["sources"]) if is_of_event(entry) else frozenset()
     if earlier is not None:
         events, erased = events.union(earlier["events"]), earlier["memories"]
     acts = await _acts(store, scope, events)

@@ -201,8 +201,11 @@ def _check_place(record: ItemLine) -> None:
 
 def _loaded(line: str) -> Any:
     """Parse a line as JSON. Raises ValueError if it is none or cannot be encoded."""
-    loaded = json.loads(line, parse_constant=_no_number)
-    json.dumps(loaded, ensure_ascii=False).encode()
+    try:
+        loaded = json.loads(line, parse_constant=_no_number)
+        json.dumps(loaded, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     return loaded
 
 

@@ -92,7 +92,7 @@ def test_services_are_shown_while_one_is_left_alone() -> None:
 @pytest.fixture
 async def now(tmp_path: Path, clock: Clock) -> dict[str, Any]:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        return await status(agent.context)
+        return dict(await status(agent.context))
 
 
 def question(number: int, sender: str | None) -> dict[str, Any]:

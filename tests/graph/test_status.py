@@ -38,8 +38,8 @@ def plain(part: RenderableType, width: int = 100) -> str:
 
 async def test_an_agent_that_never_ran_has_every_field(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        now = await status(agent.context)
-    parts = now.pop("prompt")
+        now = dict(await status(agent.context))
+    parts: Any = now.pop("prompt")
     used = sum(one["tokens"] for one in parts["components"])
     assert [one["key"] for one in parts["components"]] == [
         "system_prompt",

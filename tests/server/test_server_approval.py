@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
 
+import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 
@@ -16,6 +17,7 @@ from memory.errors import BusyError
 from memory.records.records import LOCAL_USER, thread_id
 from tests.server.test_server import Thread, handled, replies
 from tests.support import launching
+from tests.support.api_client import ApiClient
 from tests.support.launching import LAUNCH, Launches, asking
 from tests.support.openai_server import OpenAIServer, Reply, text
 from tests.support.server import Server
@@ -291,3 +293,30 @@ def test_a_retried_run_answers_no_other_question(desk: Desk) -> None:
     assert (desk.launched, thread.asked["args"]) == (["the moon"], {"target": "Mars"})
     thread.answer()
     assert desk.launched == ["the moon", "Mars"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "launched"),
+    [
+        ("approve_question", None, ["the moon"]),
+        ("approve_question", {"args": {"target": "Mars"}}, ["Mars"]),
+        ("refuse_question", {"reason": "It rains."}, []),
+    ],
+)
+def test_a_question_is_answered_by_its_id(
+    desk: Desk, operation: str, body: Any, launched: list[str]
+) -> None:
+    desk.model.says(LAUNCH, FLIES)
+    with httpx.Client(base_url=desk.server.url, timeout=60) as http:
+        api = ApiClient(http, http.get("/openapi.json").json())
+        agent: dict[str, Any] = {"name": f"{operation} {launched}"}
+        thread = desk.thread(api.agent(**agent)["thread_id"])
+        thread.say(content="Launch it", id="e1")
+        [question] = api.list_questions(**agent)
+        assert api.show_question(**agent, id=question["id"]) == question
+        wrong = {"args": {"target": 7}}
+        api.ask("approve_question", wrong, **agent, id=question["id"], expected=422)
+        started = api.ask(operation, body, **agent, id=question["id"])[1]
+        thread.client.runs.join(thread.id, started["run_id"])
+        assert (desk.launched, api.list_questions(**agent)) == (launched, [])
+        api.ask(operation, body, **agent, id=question["id"], expected=404)

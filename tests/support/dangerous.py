@@ -40,8 +40,7 @@ def asking(*more: Any) -> ScriptedChatModel:
 
 
 async def questions(agent: AsyncAgent) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await status(agent.context))["approvals"]
-    return found
+    return [dict(one) for one in (await status(agent.context))["approvals"]]
 
 
 def results(model: ScriptedChatModel, nth: int = -1) -> list[str]:

@@ -29,7 +29,7 @@ from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.views import Screen, date, day, goals_view, one_line, projects_view
 from graph.documents import recalled_memory
-from graph.use_cases import status
+from graph.use_cases import Status, status
 from memory.errors import CircadianError, FolderError, InputError
 from memory.models import choose_model, is_offline
 from memory.records import Event, RecallHit
@@ -61,7 +61,7 @@ async def demo(options: Options) -> int:
     if is_offline(choose_model(options.model, offline=options.offline)):
         screen.note(NO_LANGUAGE_MODEL)
     processes: list[int] = []
-    states: list[dict[str, Any]] = []
+    states: list[Status] = []
     for part in parts:
         if processes:
             screen.show("", _restart(processes[-1]))
@@ -176,7 +176,7 @@ async def _ending(options: Options, events: Sequence[Event]) -> Ending:
 
 
 def _document(
-    options: Options, processes: list[int], states: list[dict[str, Any]], ending: Ending
+    options: Options, processes: list[int], states: Sequence[Status], ending: Ending
 ) -> dict[str, Any]:
     told = ending.told
     return {

@@ -175,16 +175,9 @@ async def _forget_fact(session: Session, given: str, *, yes: bool) -> None:
             done = await agent.forget_fact(given)
         screen.result(done, Text(f"The fact {done['entity']} is forgotten."))
         return
-    fact = await find_fact(agent.context, given)
-    preview: Forgotten = {
-        "entity": fact["id"],
-        "names": [],
-        "dry_run": True,
-        "counts": {"facts": 1},
-        "examples": [fact["text"]],
-    }
-    screen.result(preview, Text(f"This would be forgotten: {one_line(fact['text'])}"))
-    _hint(session, "--fact", fact["id"])
+    preview = await agent.forget_fact(given, dry_run=True)
+    screen.result(preview, Text(f"This would be forgotten: {one_line(preview['examples'][0])}"))
+    _hint(session, "--fact", preview["entity"])
 
 
 def _view(done: Forgotten) -> list[RenderableType]:

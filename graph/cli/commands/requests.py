@@ -34,6 +34,7 @@ from graph.cli.views import (
 )
 from graph.use_cases import (
     AgentContext,
+    Status,
     applying,
     broke_off,
     find_night,
@@ -156,7 +157,7 @@ def report_failures(session: Session, report: Report) -> int:
     return 1
 
 
-def _done(report: Report, now: dict[str, Any]) -> list[RenderableType]:
+def _done(report: Report, now: Status) -> list[RenderableType]:
     changes = [change for change in report["mode_changes"] if change["why"] != "request"]
     lines: list[RenderableType] = [*map(Text, report["notes"]), *map(mode_line, changes)]
     for tick_report in report["ticks"]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -188,7 +188,7 @@ def bar(percentage: float, style: str, width: int = BAR) -> Text:
     return Text.assemble(("█" * full, style), ("░" * (width - full), "dim"))
 
 
-def context_meter(context: dict[str, Any], width: int = BAR) -> Text:
+def context_meter(context: Mapping[str, Any], width: int = BAR) -> Text:
     """How full the context is: a bar, tokens, percent and level."""
     style = LEVEL_STYLE[context["level"]]
     return Text.assemble(

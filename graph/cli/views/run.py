@@ -205,7 +205,7 @@ def cost_line(tick: TickReport) -> str:
     return f"tick {tick['tick']} · {calls} · {tokens}"
 
 
-def footer(tick: TickReport, context: dict[str, Any]) -> Text:
+def footer(tick: TickReport, context: Mapping[str, Any]) -> Text:
     """The cost of a tick, and how full the context is now."""
     meter = context_meter(context, width=10)
     return Text.assemble((f"{cost_line(tick)} · context ", "dim"), meter)

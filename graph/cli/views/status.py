@@ -201,7 +201,7 @@ def _headline(status: Mapping[str, Any], agent: str) -> Text:
     return line
 
 
-def _context(context: dict[str, Any]) -> Text:
+def _context(context: Mapping[str, Any]) -> Text:
     meter = context_meter(context)
     if context["level"] == "normal":
         return meter

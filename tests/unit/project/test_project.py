@@ -44,6 +44,7 @@ MODULES = {
 """Runtime distribution -> the modules it brings that the product imports."""
 
 OPTIONAL = {
+    "fastapi": ("fastapi",),
     "httpx": ("httpx",),
     "langgraph-checkpoint-postgres": ("langgraph.checkpoint.postgres", "langgraph.store.postgres"),
     "langgraph-sdk": ("langgraph_sdk",),

@@ -1,0 +1,159 @@
+"""Errors in one shape, whoever answers with them: problem details for HTTP APIs (RFC 9457).
+
+Errors come from our routes, from the framework, from authentication and from the limits on
+requests. `Problems` stands around all of them and rewrites what is not in this shape yet.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field
+from starlette import types as asgi
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from memory.errors import (
+    BusyError,
+    CircadianError,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    Refusal,
+    explained,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+OURS = "/circadian/"
+"""The paths whose errors have this shape; other routes keep LangGraph Server's."""
+
+STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
+    (NotFoundError, 404),
+    (InputError, 422),
+    (Refusal, 422),
+    (ConflictError, 409),
+    (BusyError, 409),
+    (CircadianError, 503),
+)
+"""The first that fits an error decides."""
+
+RETRY_SECONDS = 1
+"""When an agent that is busy may be asked again."""
+
+
+class Problem(BaseModel):
+    """What went wrong with a request (RFC 9457)."""
+
+    type: str = Field(description="The kind of problem: `urn:circadian:` and a name.")
+    title: str
+    status: int
+    detail: str = Field(description="One sentence: what is wrong, and what to do.")
+    errors: list[str] = Field(default=[], description="Of an invalid request, each `PLACE: WHY`.")
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": HTTPStatus(status).phrase}
+    for status in (400, 401, 403, 404, 409, 422, 429, 503, 507)
+}
+"""For the OpenAPI document."""
+
+
+def operation_id(route: APIRoute) -> str:
+    """The name of a route's function, which a generated client takes for its method's."""
+    return route.name
+
+
+def problem(status: int, detail: str, kind: str = "", errors: list[str] | None = None) -> Problem:
+    """A problem; its kind is by default that of the status."""
+    title = HTTPStatus(status).phrase
+    name = kind or title.lower().replace(" ", "-")
+    return Problem(
+        type=f"urn:circadian:{name}", title=title, status=status, detail=detail, errors=errors or []
+    )
+
+
+def answer(found: Problem, headers: dict[str, str] | None = None) -> Response:
+    """A problem as a response."""
+    return JSONResponse(found.model_dump(), found.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+async def of_product(request: Request, error: Exception) -> Response:
+    """An error that the product raises on purpose: its own line, and the status of its kind."""
+    assert isinstance(error, CircadianError)
+    kind, status = next((kind, status) for kind, status in STATUSES if isinstance(error, kind))
+    name = kind.__name__.removesuffix("Error").lower()
+    busy = {"Retry-After": str(RETRY_SECONDS)} if kind is BusyError else None
+    return answer(problem(status, str(error), name), busy)
+
+
+async def of_request(request: Request, error: Exception) -> Response:
+    """A request that does not fit its route's form."""
+    assert isinstance(error, RequestValidationError)
+    errors = explained(error.errors())
+    return answer(problem(422, "; ".join(errors) or "the request is not valid", errors=errors))
+
+
+async def of_http(request: Request, error: Exception) -> Response:
+    """A plain HTTP error, which `Problems` brings into shape on our own paths."""
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"detail": error.detail}, error.status_code, headers=error.headers)
+
+
+class Problems:
+    """Rewrites JSON errors under `/circadian` that are no problem details yet."""
+
+    def __init__(self, app: asgi.ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http" or not str(scope["path"]).startswith(OURS):
+            await self._app(scope, receive, send)
+            return
+        await self._app(scope, receive, _Rewritten(send))
+
+
+class _Rewritten:
+    """Sends one response; the body of an error is held back until it is whole."""
+
+    def __init__(self, send: asgi.Send) -> None:
+        self._send = send
+        self._start: asgi.Message | None = None
+        self._body = b""
+
+    async def __call__(self, message: asgi.Message) -> None:
+        if message["type"] == "http.response.start" and self._is_foreign(message):
+            self._start = message
+        elif self._start is None:
+            await self._send(message)
+        else:
+            self._body += message.get("body", b"")
+            if not message.get("more_body"):
+                await self._finish(self._start)
+
+    def _is_foreign(self, start: asgi.Message) -> bool:
+        type_ = MutableHeaders(raw=list(start["headers"])).get("content-type", "")
+        return start["status"] >= 400 and not type_.startswith(MEDIA_TYPE)
+
+    async def _finish(self, start: asgi.Message) -> None:
+        body = orjson.dumps(problem(start["status"], _detail(self._body)).model_dump())
+        headers = MutableHeaders(raw=list(start["headers"]))
+        headers["content-type"], headers["content-length"] = MEDIA_TYPE, str(len(body))
+        await self._send({**start, "headers": headers.raw})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _detail(body: bytes) -> str:
+    """What an error says, as LangGraph Server and Starlette word it."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body.decode(errors="replace")
+    return str(found["detail"]) if isinstance(found, dict) and "detail" in found else str(found)
