@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 from memory.facts import Counted, Row
 from memory.settings import Settings
-from memory.text import Query, approximate_tokens, asks, cut_to, sentences, terms
+from memory.text import Query, about_self, approximate_tokens, asks, cut_to, sentences, terms
 
 Scored = Sequence[tuple[Row, float]]
 
@@ -40,6 +40,7 @@ WEIGHTS: Mapping[str, float] = {
     "substance": 0.5,
     "speaker": 0.3,
     "question": -0.3,
+    "self": 0.6,
 }
 """Weights of relevance, chosen on the development split of LoCoMo (Maharana et al. 2024).
 
@@ -362,6 +363,8 @@ def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
         "substance": min(1.0, math.log1p(len(text) / LETTERS) / math.log1p(LONG)),
         "question": float(payload["kind"] != "fact" and asks(text)),
     }
+    if query.own:
+        told["self"] = _about_self(payload)
     if query.days:
         at = moment(payload["valid_from"]).astimezone(UTC)
         told["date"] = max(day.closeness(at) for day in query.days)
@@ -369,6 +372,13 @@ def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
         about = (payload["speaker"], *payload["entities"])
         told["speaker"] = float(any(_is_one_of(name, query.people) for name in about if name))
     return told
+
+
+def _about_self(payload: Mapping[str, Any]) -> float:
+    """How much a memory tells of its speaker, 0..1; a fact is in the third person."""
+    if payload["kind"] != "fact":
+        return about_self(payload["data"])
+    return float(bool(payload["speaker"]) and _is_one_of(payload["speaker"], payload["entities"]))
 
 
 def _is_one_of(name: str, people: Collection[str]) -> bool:
@@ -403,6 +413,9 @@ def _falling(value: float, full: float, none: float) -> float:
 def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]:
     """The weights of relevance for this query; dates and speakers count only if it names any.
 
+    Whoever asks about themselves wants what somebody said of themselves: in a chat the assistant's
+    long answers have more of the question's words, but say "you".
+
     How much a text says, and whether it asks, tells something only in talk of short turns, and of
     few questions: where all messages are long requests, the answers are among these.
     """
@@ -415,6 +428,8 @@ def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]
         asked["date"] = 0.0
     if not query.people:
         asked["speaker"] = 0.0
+    if not query.own:
+        asked["self"] = 0.0
     return {**WEIGHTS, **asked}
 
 
@@ -511,8 +526,10 @@ def calibrated(
     if sure <= 0 or (sure < WELL and has < LEAST_SHARE):
         return []
     sure = max(sure, LEAST * has)
-    scale = sure / best[0].score
-    return [_scaled(one, min(scale, sure / one.score)) for one in found if one.score > 0]
+    # A link lifts the best, too: it says something beside the match.
+    matched = best[0].score - best[0].parts.get("link", 0.0)
+    scale = sure / (matched if matched > 0 else best[0].score)
+    return [_scaled(one, min(scale, 1 / one.score)) for one in found if one.score > 0]
 
 
 def fits_well(

@@ -4,6 +4,7 @@ from memory.text import analysis
 from memory.text.analysis import (
     ANALYSIS_VERSION,
     Query,
+    about_self,
     asks,
     embedded_text,
     entry_terms,
@@ -69,6 +70,7 @@ __all__ = [
     "WARNING_AT",
     "WEEKDAYS",
     "Query",
+    "about_self",
     "advisory",
     "analysis",
     "approximate_tokens",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from memory.text.words import STOP_WORDS, stem
+from memory.text.words import STOP_WORDS, cached_by_text, stem
 
 _MONTHS = "january february march april may june july august september october november december"
 _NAMES = _MONTHS.split()
@@ -117,6 +117,19 @@ _QUESTION = re.compile(r"[?\uff1f\u061f\u037e][\s\"'\u201d\u2019)\]]*$")
 _ASIDE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
 """A bracket at the end of a text, such as a picture's caption."""
 
+_SELF = re.compile(
+    r"\b(?:i|me|my|mine|myself|we|our|ours|ich|mich|mir|meine?[mnrs]?|wir|unsere?[mnrs]?"
+    r"|yo|mis?|nosotr[oa]s|je|moi|mes|nous|eu|meu|minha)\b(?!-)",
+    re.IGNORECASE,
+)
+"""Words of whoever speaks of themselves; `us` is left out, as it may be a country."""
+
+_OFTEN = 0.04
+"""Share of these words in a text from which it is wholly about its speaker."""
+
+_READ = 1_000
+"""Characters at the beginning of a text that tell whether it is about its speaker."""
+
 _PAST = re.compile(
     r"\bused to\b|\bno longer\b|\bnot any ?more\b|\bany ?more\b|\bpreviously\b|\bformer(?:ly)?\b"
     r"|\bback then\b|\bin the past\b|\bbefore[.?!]*$"
@@ -140,6 +153,8 @@ class Query:
     """The dates in the query."""
     past: bool
     """The query asks about the past."""
+    own: bool = False
+    """Whoever asks speaks of themselves."""
 
 
 def terms(text: str) -> list[str]:
@@ -202,6 +217,7 @@ def read_query(text: str, speakers: Collection[str]) -> Query:
         people=said,
         days=tuple(days_in(text)),
         past=bool(_PAST.search(text.strip())),
+        own=bool(_SELF.search(text)),
     )
 
 
@@ -215,6 +231,14 @@ def is_named(name: str, text: str) -> bool:
 def asks(text: str) -> bool:
     """Whether `text` ends in a question, apart from a bracket behind it."""
     return bool(_QUESTION.search(_ASIDE.sub("", text)))
+
+
+@cached_by_text(4_096)
+def about_self(text: str) -> float:
+    """How much the speaker of `text` speaks of themselves, 0..1."""
+    read = text[:_READ]
+    words = max(6.0, len(read) / 6)
+    return min(1.0, len(_SELF.findall(read)) / words / _OFTEN)
 
 
 def _folded(text: str) -> str:

@@ -349,3 +349,17 @@ def test_long_requests_are_not_ranked_by_length_and_form() -> None:
     assert talk_of(asking).telling == 0.0
     assert talk_of([*short, *asking[:13]]).telling == 1.0
     assert talk_of(long[:5]) == (1.0, 1.0)
+
+
+def test_who_asks_about_themselves_gets_what_somebody_said_of_themselves() -> None:
+    mine = row("mine", "I put my harp in the attic, and I play it on Sundays.")
+    yours = row("yours", "You could put your harp in the attic, and play it on Sundays.")
+    assert ids(ranked(yours, mine, query="Where did I put my harp?"))[0] == "mine"
+    parts = ranked(yours, mine, query="Where did Ana put the harp?")[0].parts
+    assert "self" not in parts
+
+
+def test_a_fact_tells_of_its_speaker_in_the_third_person() -> None:
+    own = fact("own", "Ana keeps the harp in the attic", "e1", speaker="Ana", entities=["Ana"])
+    other = fact("other", "Ben keeps the harp in the attic", "e2", speaker="Ana", entities=["Ben"])
+    assert ids(ranked(other, own, query="Where do I keep my harp?"))[0] == "own"

@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.text.analysis import Day, asks, days_in, embedded_text, entry_terms, read_query, terms
+from memory.text.analysis import (
+    Day,
+    about_self,
+    asks,
+    days_in,
+    embedded_text,
+    entry_terms,
+    read_query,
+    terms,
+)
 
 
 def test_stop_words_are_left_out_and_english_words_stemmed() -> None:
@@ -175,3 +184,15 @@ def test_a_month_or_a_year_holds_all_its_moments_alike() -> None:
     assert Day(2022, 5).closeness(noon) == 0
     assert 0 < Day(2023).closeness(noon) < 1
     assert Day(2022).closeness(noon) == 0
+
+
+def test_a_query_can_be_about_whoever_asks() -> None:
+    assert read_query("Where did I put my harp?", []).own
+    assert read_query("Wo ist mein Rad?", []).own
+    assert not read_query("Where in the US is Ana's harp?", []).own
+
+
+def test_texts_differ_in_how_much_they_tell_of_their_speaker() -> None:
+    told = about_self("I moved my harp, and we will sell ours.")
+    assert 0 < about_self(f"I see. {'You could move your harp to the attic. ' * 6}") < told == 1.0
+    assert about_self("You could move your harp to the attic.") == 0.0
