@@ -32,7 +32,7 @@ GROUPS = {
     "begin_night": "memory_enabled max_iterations_sleep night_calls_per_100 night_batch_tokens"
     " night_tokens night_minutes stale_conversation_hours",
     "score_importance": "score_batch_size",
-    "consolidate": "min_importance consolidate_batch_size",
+    "consolidate": "min_importance consolidate_batch_size judge_facts",
     "dream": "dream_batch_size dream_neighbours",
     "consolidate_entities": "min_observations prune_observations",
     "reflect": "reflection_threshold reflection_memories",
@@ -273,6 +273,11 @@ class Settings(BaseModel):
     score_batch_size: int = Field(50, ge=1, le=200, description="Journal entries scored per call.")
     consolidate_batch_size: int = Field(
         25, ge=1, le=100, description="Journal entries consolidated per call."
+    )
+    judge_facts: bool = Field(
+        False,
+        description="Whether a night asks the chat model about new facts that rules cannot decide, "
+        "such as paraphrases: one call for those of a batch. The offline model is not asked.",
     )
     night_batch_tokens: int = Field(
         8_000, ge=100, description="Journal text shown in one call of a night, tokens at most."

@@ -31,6 +31,9 @@ SETTLE = "Call store_memory"
 ENTRIES = "Entries:"
 """Line before the block of journal entries in a night's prompt."""
 
+FACTS = "Facts, each above what it was made from:"
+"""Line before the block of facts that are looked at again."""
+
 OTHER_PROJECTS = "Other projects:"
 
 TO_SETTLE = (

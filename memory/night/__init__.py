@@ -10,6 +10,7 @@ from memory.night.dream_work import (
     work_of,
     work_waits,
 )
+from memory.night.judging import judged
 from memory.night.order import (
     account,
     below_threshold,
@@ -90,6 +91,7 @@ __all__ = [
     "is_due",
     "is_going",
     "is_night_event",
+    "judged",
     "keep",
     "left_over",
     "lines_of",

@@ -32,6 +32,7 @@ from memory.night import (
     Plans,
     Thought,
     entry_lines,
+    judged,
     night_in_hand,
     plan_batches,
     to_consolidate,
@@ -122,7 +123,10 @@ async def _turn(
         seconds=context.settings.tool_timeout,
     )
     new = collector.operations[len(earlier) :]
-    exchange = [*exchange, message, *done.messages]
+    refuted, judging = await judged(context, new, collector.shown or {})
+    new = [one for one in new if one["id"] not in refuted]
+    answers = [taken_back(one, message, collector.operations, refuted) for one in done.messages]
+    exchange = [*exchange, message, *answers]
     stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
     standing = standing_of(exchange, stored, batch)
     if standing.goes_on == "after a nudge":
@@ -130,17 +134,50 @@ async def _turn(
     last = len(turns) + 1 >= pattern["max_iterations"]
     thought = Thought(
         operations=new,
-        usage=total(answer.usage, done.usage),
+        usage=total(total(answer.usage, done.usage), judging),
         exchange=messages_to_dict(exchange),
         finished=standing.goes_on is None or last,
         log=context.calls_logged(done.calls),
     )
     if thought.finished:
         keep = [entry for entry in batch if entry["id"] in standing.settled]
-        thought.operations += _closing(collector.operations, keep, context.now)
+        thought.operations += _closing([*earlier, *new], keep, context.now)
         thought.left = [entry["id"] for entry in batch if entry not in keep]
         thought.refused = standing.refused
     return thought
+
+
+def taken_back(
+    result: ToolMessage,
+    asked: AIMessage,
+    operations: Sequence[Operation],
+    refuted: Mapping[str, str],
+) -> ToolMessage:
+    """A tool's answer with `refuted` facts among the rejected ones, as if it had rejected them.
+
+    Args:
+        result: The answer.
+        asked: The message that called the tool.
+        operations: What the tools planned.
+        refuted: Operation id -> why the fact does not follow.
+    """
+    texts = {one["after"]["text"]: refuted[one["id"]] for one in operations if one["id"] in refuted}
+    call = next(one for one in asked.tool_calls if one["id"] == result.tool_call_id)
+    given = call["args"].get("facts") if result.name == "store_memory" else None
+    told = json.loads(str(result.content)) if texts and given else {}
+    known = {one["text"] for one in told.get("rejected", ())}
+    gone = [
+        {"text": fact["text"], "error": texts[text]}
+        for fact in given or ()
+        if (text := " ".join(str(fact.get("text")).split())) in texts and fact["text"] not in known
+    ]
+    if not gone or not told.get("success"):
+        return result
+    left = max(0, told["stored"] - len(gone))
+    after = {**told, "success": left > 0, "stored": left, "rejected": [*told["rejected"], *gone]}
+    if not left:
+        after["error"] = "No fact was stored; see rejected"
+    return result.model_copy(update={"content": json.dumps(after, ensure_ascii=False)})
 
 
 def _broken_off(

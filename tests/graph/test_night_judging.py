@@ -1,0 +1,150 @@
+"""A second look of the model at facts that rules cannot decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+
+from memory.errors import ModelError
+from memory.records.records import Fact, JournalEntry
+from memory.settings import Settings
+from tests.support.agents import DREAMS, entries, opened, result_of, shown_lines
+from tests.support.clock import Clock
+from tests.support.scripted import ScriptedChatModel, call, calls, scripted
+
+SAID = {
+    "e1": ("Goran", "The rent of the second shop is 1,900 a month."),
+    "e2": ("Nadja", "Ilir is hired as a baker."),
+}
+PARAPHRASE = "Die Miete des zweiten Ladens beträgt 1.900 im Monat."
+WRONG = "Die Eltern von Goran besitzen den zweiten Laden."
+PLAIN = "Ilir is hired as a baker."
+
+Answer = Callable[[list[BaseMessage]], AIMessage | str]
+
+
+def verdicts(*given: tuple[Any, bool]) -> AIMessage:
+    told = [{"fact": fact, "follows": follows, "why": "nobody said so"} for fact, follows in given]
+    return call("Verdicts", verdicts=told)
+
+
+def stored(*facts: tuple[str, str]) -> AIMessage:
+    given = [{"text": text, "source_ids": [number]} for text, number in facts]
+    return calls(("store_memory", {"facts": given}), ("noop", {}))
+
+
+def model(judge: Answer, *answers: AIMessage) -> ScriptedChatModel:
+    """A night's model: `answers` of the loop in turn, and `judge` for the second look."""
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        if tools == ["Verdicts"]:
+            return judge(messages)
+        if tools == ["Scores"]:
+            scores = [{"id": number, "importance": 7} for number, *_ in shown_lines(messages)]
+            return call("Scores", scores=scores)
+        if "store_memory" in tools:
+            return answers[sum(isinstance(message, AIMessage) for message in messages)]
+        return calls((tools[0], {DREAMS[tools[0]]: []}))
+
+    return scripted(otherwise=answered)
+
+
+async def night(
+    folder: Path, clock: Clock, asked: ScriptedChatModel, **settings: Any
+) -> tuple[dict[str, Any], list[JournalEntry], list[Fact]]:
+    chosen = Settings(**{"night_calls_per_100": 1_000, "judge_facts": True, **settings})
+    async with opened(folder, asked, clock, settings=chosen) as agent:
+        await agent.ainvoke(
+            {
+                "events": [
+                    {"id": id_, "sender": who, "text": text, "addressed": False}
+                    for id_, (who, text) in SAID.items()
+                ]
+            }
+        )
+        report = dict(await agent.sleep())
+        return report, await entries(agent), await agent.resources.semantic.all(agent.scope)
+
+
+def looks(asked: ScriptedChatModel) -> list[str]:
+    """The prompts of the second look."""
+    return [one.text for one in asked.calls if one.tools == ["Verdicts"]]
+
+
+async def test_one_call_shows_the_doubtful_facts_with_what_they_cite(
+    tmp_path: Path, clock: Clock
+) -> None:
+    asked = model(lambda _: verdicts((1, True)), stored((PARAPHRASE, "1"), (PLAIN, "2")))
+    report, _, facts = await night(tmp_path, clock, asked)
+    (prompt,) = looks(asked)
+    assert f"[1] {PARAPHRASE}\n  from: Goran: {SAID['e1'][1]}" in prompt
+    assert PLAIN not in prompt
+    assert sorted(fact["text"] for fact in facts) == sorted([PARAPHRASE, PLAIN])
+    step = next(one for one in report["steps"] if one["step"] == "consolidate")
+    assert (step["llm_calls"], report["errors"]) == (2, [])
+
+
+async def test_a_fact_that_does_not_follow_comes_back_and_is_stored_once_mended(
+    tmp_path: Path, clock: Clock
+) -> None:
+    answers = stored((WRONG, "1"), (PLAIN, "2")), stored((SAID["e1"][1], "1"))
+    asked = model(lambda _: verdicts(("[1]", False)), *answers)
+    report, journal, facts = await night(tmp_path, clock, asked)
+    second = [one for one in asked.calls if "store_memory" in one.tools][1]
+    told = result_of(second.messages[3])
+    assert told["rejected"] == [
+        {"text": WRONG, "error": "it does not follow from what it cites: nobody said so"}
+    ]
+    assert (told["success"], told["stored"]) == (True, 1)
+    assert sorted(fact["text"] for fact in facts) == sorted([SAID["e1"][1], PLAIN])
+    assert {entry["consolidation"] for entry in journal} == {"consolidated"}
+    assert report["refused"] == []
+
+
+async def test_a_fact_that_never_follows_leaves_its_entry_pending(
+    tmp_path: Path, clock: Clock
+) -> None:
+    asked = model(lambda _: verdicts((1, False)), *[stored((WRONG, "1"))] * 2)
+    report, journal, facts = await night(tmp_path, clock, asked)
+    assert facts == []
+    states = {entry["sources"][0]: entry["consolidation"] for entry in journal}
+    assert states == {"e1": "pending", "e2": "consolidated"}
+    assert "it does not follow" in report["refused"][0]
+
+
+def fails(messages: list[BaseMessage]) -> AIMessage:
+    raise ModelError("the model is away")
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda _: verdicts((9, False)),
+        lambda _: verdicts((1, False), (1, True)),
+        lambda _: "They are fine.",
+        fails,
+    ],
+    ids=["not_shown", "both", "prose", "fails"],
+)
+async def test_a_broken_answer_leaves_it_to_the_rules(
+    tmp_path: Path, clock: Clock, judge: Answer
+) -> None:
+    asked = model(judge, stored((PARAPHRASE, "1"), (PLAIN, "2")))
+    report, journal, facts = await night(tmp_path, clock, asked)
+    assert looks(asked)
+    assert sorted(fact["text"] for fact in facts) == sorted([PARAPHRASE, PLAIN])
+    assert {entry["consolidation"] for entry in journal} == {"consolidated"}
+    assert report["held"] == []
+
+
+@pytest.mark.parametrize("settings", [{"judge_facts": False}, {"night_tokens": 1}])
+async def test_nothing_is_asked_when_it_is_off_or_the_budget_is_used_up(
+    tmp_path: Path, clock: Clock, settings: dict[str, Any]
+) -> None:
+    asked = model(fails, stored((PARAPHRASE, "1"), (PLAIN, "2")))
+    await night(tmp_path, clock, asked, **settings)
+    assert looks(asked) == []
