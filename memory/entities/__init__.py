@@ -1,6 +1,6 @@
 """Entities: profiles of people, places and things, found by name."""
 
-from memory.entities.about import Subject, evidence_now, names_about, subjects
+from memory.entities.about import Subject, evidence_now, names_about, names_given, subjects
 from memory.entities.changes import KINDS, after, changed
 from memory.entities.entities import (
     ENTITIES,
@@ -31,6 +31,7 @@ __all__ = [
     "look_up",
     "named",
     "names_about",
+    "names_given",
     "names_in",
     "puts_after",
     "read",

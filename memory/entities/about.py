@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,6 +42,34 @@ class Subject:
     """In the order of the time from which they hold."""
     speaks: bool = False
     """Whether it is the speaker of any fact."""
+
+
+_PROPER = r"[^\W\d_a-zà-öø-ÿ][\w'-]*(?: [^\W\d_a-zà-öø-ÿ][\w'-]*){0,2}"
+"""A name: one to three words that begin with a capital letter."""
+
+_GIVEN = re.compile(
+    r"\b(?i:my (?:full )?name is|call me|i am called|ich hei(?:ß|ss)e|mein name ist|nennt? mich|"
+    r"je m['\u2019]appelle|mon nom est|mi chiamo|il mio nome è|me llamo|mi nombre es|"
+    r"o meu nome é|chamo-me|nazywam się|mam na imię|ik heet|jag heter|jeg heter)"
+    rf" (?P<name>{_PROPER})"
+)
+_BEING = re.compile(rf"\b(?i:i am|i['\u2019]m|ich bin|je suis|sono|soy) (?P<name>{_PROPER})")
+
+
+def names_given(text: str, sender: str) -> dict[str, bool]:
+    """The names that a sender gives for themselves, each with whether it adds to the sender's own.
+
+    "I am Nadja Berisha" counts only from Nadja, because "I am Austrian" names nobody.
+    """
+    own = name_key(sender)
+    named = [match["name"] for match in _GIVEN.finditer(text)]
+    named += [name for match in _BEING.finditer(text) if _adds(name := match["name"], own)]
+    return {name: _adds(name, own) for name in named if name_key(name) != own}
+
+
+def _adds(name: str, own: str) -> bool:
+    """Whether a name begins with another one, which is a person's first name."""
+    return name_key(name).startswith(f"{own} ")
 
 
 def names_about(fact: Fact, assistant: Sequence[str]) -> list[str]:

@@ -81,9 +81,37 @@ def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Oper
     profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
     _without_alias(found, keys, name_key(given["name"]), id_)
     keys.setdefault(name_key(given["name"]), id_)
+    aliases = given.get("aliases", ())
+    for key in map(name_key, aliases if given.get("owner") else ()):
+        profile = _with_silent(found, keys, key, profile)
     found[id_] = met(
-        profile, sender=given["name"], event_id=given["event"], at=given["at"], now=given["now"]
+        _called(profile, aliases, keys),
+        sender=given["name"],
+        event_id=given["event"],
+        at=given["at"],
+        now=given["now"],
     )
+
+
+def _with_silent(
+    found: dict[str, EntityProfile], keys: dict[str, str], key: str, profile: EntityProfile
+) -> EntityProfile:
+    """The profile with all that is known of the entity under `key`, unless that one ever spoke."""
+    other = found.get(keys.get(key, ""))
+    if other is None or other["id"] == profile["id"] or other["senders"]:
+        return profile
+    del found[other["id"]]
+    for name in names_of(other):
+        if keys.get(name, other["id"]) == other["id"]:
+            keys[name] = profile["id"]
+    aliases = dict.fromkeys([*profile["aliases"], other["name"], *other["aliases"]])
+    noticed = [*profile["observations"], *other["observations"]]
+    return {
+        **profile,
+        "aliases": list(aliases)[:MOST_ALIASES],
+        "attributes": {**other["attributes"], **profile["attributes"]},
+        "observations": sorted(noticed, key=lambda one: one["at"]),
+    }
 
 
 def _observe(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:

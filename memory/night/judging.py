@@ -29,7 +29,7 @@ Give for every fact its number, whether it follows, and if not, why, in a few wo
 {TRUST_NOTE}"""
 
 
-class Verdict(BaseModel):
+class Judgement(BaseModel):
     """Whether one fact follows from its entries."""
 
     fact: Citation = Field(description="The fact's number.")
@@ -40,7 +40,7 @@ class Verdict(BaseModel):
 class Verdicts(BaseModel):
     """The verdicts on all facts shown."""
 
-    verdicts: list[Verdict]
+    verdicts: list[Judgement]
 
 
 def doubtful(
@@ -98,7 +98,7 @@ def refuted(answer: Verdicts, handles: Handles) -> dict[str, str]:
 
     A verdict on what was not shown counts for nothing, and so do two that differ.
     """
-    given: dict[str, list[Verdict]] = {}
+    given: dict[str, list[Judgement]] = {}
     for one in answer.verdicts:
         if (id_ := handles.resolve(one.fact)) is not None:
             given.setdefault(id_, []).append(one)

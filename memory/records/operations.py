@@ -208,9 +208,28 @@ def write_page(id_: str, before: Page | None, after: Page | None, reason: str) -
     return _operation("write_page", id_, was, now, sources, reason)
 
 
-def meet_entity(entity_id: str, event: Event, *, now: str, reason: str) -> Operation:
-    """Note in the sender's profile, new if need be, that a direct message was answered."""
-    after = {"name": event["sender"], "event": event["id"], "at": event["at"], "now": now}
+def meet_entity(
+    entity_id: str,
+    event: Event,
+    *,
+    now: str,
+    reason: str,
+    names: Sequence[str] = (),
+    owner: bool = False,
+) -> Operation:
+    """Note in the sender's profile, new if need be, that a direct message was answered.
+
+    `names`: other names that the sender gave for themselves. An `owner` is believed: what was known
+    under such a name is the owner's from now on.
+    """
+    after: dict[str, Any] = {
+        "name": event["sender"],
+        "event": event["id"],
+        "at": event["at"],
+        "now": now,
+    }
+    if names:
+        after |= {"aliases": [*names], "owner": owner}
     ids = [event["id"]]
     return _operation("meet_entity", entity_id, None, after, ids, reason, place=event["id"])
 

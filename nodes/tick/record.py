@@ -15,7 +15,15 @@ from langgraph.types import Overwrite
 
 from memory import audit, entities, events, telemetry
 from memory.compaction import MASK
-from memory.events import due, inbox, over, reflection_event, spent
+from memory.events import (
+    due,
+    inbox,
+    over,
+    owners_of,
+    reflection_event,
+    set_off_by_owner,
+    spent,
+)
 from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
@@ -25,13 +33,14 @@ from memory.records import (
     Conversation,
     Event,
     HandledMark,
+    Operation,
     Scope,
     TickReport,
     add_entry,
     is_reflection,
     meet_entity,
 )
-from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
 from tools.builtin import recall_memories, review_journal
@@ -186,10 +195,19 @@ async def _journal(
     entry = events.entry_in(state, event, settings, familiar)
     operations = [add_entry(entry, "said to the agent")]
     if source_type_of(event, settings) == "direct":
-        now = resources_of(config).clock().isoformat()
-        operations.append(meet_entity(familiar.sender, event, now=now, reason="answered"))
+        operations.append(_meeting(event, familiar.sender, settings, resources_of(config)))
     semantic = resources_of(config).semantic
     return await apply_operations(operations, store=store, semantic=semantic, scope=scope)
+
+
+def _meeting(event: Event, sender: str, settings: Settings, resources: Resources) -> Operation:
+    """That the sender was answered, and other names of theirs; of others than owners full names."""
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    owner = set_off_by_owner(event, owners=owners, served=resources.served)
+    given = entities.names_given(event["text"], event["sender"])
+    names = [name for name, adds in given.items() if adds or owner]
+    now = resources.clock().isoformat()
+    return meet_entity(sender, event, now=now, reason="answered", names=names, owner=owner)
 
 
 async def _credit(state: State, reply: str, config: RunnableConfig, now: datetime) -> None:

@@ -1,0 +1,77 @@
+"""People are one entity under the names that they give for themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.api.async_agent import AsyncAgent
+from memory.entities import everyone, names_given
+from memory.settings import Settings
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import call, scripted
+
+OWNED = Settings(owners=["Hanna"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sender", "names"),
+    [
+        ("Hello, my name is Hanna Berg.", "local", {"Hanna Berg": False}),
+        ("Call me Hanni, please.", "Hanna", {"Hanni": False}),
+        ("I am Hanna Berg, and I run the mill.", "Hanna", {"Hanna Berg": True}),
+        ("Ich heiße Özlem Çelik und wohne hier.", "local", {"Özlem Çelik": False}),
+        ("Je m\u2019appelle Zoé.", "local", {"Zoé": False}),
+        ("I am Austrian, and I'm Catholic.", "Hanna", {}),
+        ("I am Hanna.", "Hanna", {}),
+        ("I am Goran Ilic.", "Hanna", {}),
+        ("my name is not important", "Hanna", {}),
+        ("Her name is Petra Kern.", "Hanna", {}),
+    ],
+)
+def test_names_that_somebody_gives_for_themselves(
+    text: str, sender: str, names: dict[str, bool]
+) -> None:
+    assert names_given(text, sender) == names
+
+
+async def profiles(agent: AsyncAgent) -> dict[str, list[str]]:
+    """Aliases by name."""
+    return {one["name"]: one["aliases"] for one in await everyone(agent.store, agent.scope)}
+
+
+async def test_what_was_known_of_an_owner_under_another_name_becomes_the_owners(
+    tmp_path: Path, clock: Clock
+) -> None:
+    noticed = call("update_entity_observation", entity="Hanna Berg", observation="Runs the mill.")
+    model = scripted(noticed, "Noted.", "Welcome.")
+    async with opened(tmp_path, model, clock, settings=OWNED) as agent:
+        await agent.ainvoke(said("Hanna Berg runs the mill.", "Goran"))
+        assert "Hanna Berg" in await profiles(agent)
+        await agent.ainvoke(said("I am Hanna Berg.", "Hanna"))
+        (hanna,) = [
+            one for one in await everyone(agent.store, agent.scope) if one["senders"] == ["Hanna"]
+        ]
+        assert await profiles(agent) == {"Goran": [], "Hanna": ["Hanna Berg"]}
+    assert [one["text"] for one in hanna["observations"]] == ["Runs the mill."]
+
+
+async def test_nobody_else_takes_a_name_that_is_known(tmp_path: Path, clock: Clock) -> None:
+    noticed = call("update_entity_observation", entity="Hanna Berg", observation="Runs the mill.")
+    model = scripted(noticed, "Noted.", "Hello.", "Hello.", "Hello.")
+    async with opened(tmp_path, model, clock, settings=OWNED) as agent:
+        await agent.ainvoke(said("Hanna Berg runs the mill.", "Goran"))
+        await agent.ainvoke(said("My name is Hanna Berg.", "Mallory"))
+        await agent.ainvoke(said("My name is Hanna Berg.", "Hanna B"))
+        await agent.ainvoke(said("I am Goran Ilic.", "Goran"))
+        found = await profiles(agent)
+    assert found == {"Goran": ["Goran Ilic"], "Hanna Berg": [], "Mallory": [], "Hanna B": []}
+
+
+async def test_a_person_who_speaks_keeps_the_name(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path, scripted("Hi.", "Hi."), clock, settings=OWNED) as agent:
+        await agent.ainvoke(said("Good morning!", "Hanna Berg"))
+        await agent.ainvoke(said("I am Hanna Berg.", "Hanna"))
+        assert await profiles(agent) == {"Hanna Berg": [], "Hanna": []}
