@@ -23,13 +23,14 @@ from memory.prompt.health import (
     prompt_health,
     recommended_action,
 )
-from memory.prompt.rendering import block, goals, in_buffer, recent
+from memory.prompt.rendering import OWN_LINES, block, goals, in_buffer, recent
 
 __all__ = [
     "CONVERSATION_HISTORY",
     "ENTITY_CONTEXT",
     "GUIDE",
     "HISTORY",
+    "OWN_LINES",
     "PAGES",
     "SEMANTIC_MEMORIES",
     "TOOLS",

@@ -9,6 +9,8 @@ from memory.forgetting.scrubbing import Names
 from memory.forgetting.store_changes import ForgetContext, row_after
 from memory.forgetting.working import dropped, history_after, state_after, ticks_of
 from memory.messages.convert import EVENT_KEY
+from memory.prompt import rendering
+from memory.prompt.components import GUIDE
 from memory.records.records import Event
 from memory.state.schema import at_rest, fresh_state
 from memory.state.validation import state_problem
@@ -207,7 +209,9 @@ def test_working_memory_keeps_its_form_and_loses_the_person() -> None:
 
 def parked(id_: str, event_id: str, text: str) -> dict[str, Any]:
     question = {"id": id_, "tool": "launch", "args": {"target": text}, "sender": "Ben"}
-    return {"question": question, "event": event(event_id, "Ben", "Go"), "messages": []}
+    context = {"context_type": "tick_event", "now": "", "system": "", "front": "", "tokens": {}}
+    event_ = event(event_id, "Ben", "Go")
+    return {"question": question, "event": event_, "messages": [], "context": context}
 
 
 def test_a_question_goes_with_its_event_or_if_its_arguments_name_the_person() -> None:
@@ -215,6 +219,18 @@ def test_a_question_goes_with_its_event_or_if_its_arguments_name_the_person() ->
     state = {**values(), "parked": waiting}
     assert [one["question"]["id"] for one in dropped(state, known())] == ["q1", "q2"]
     assert state_after(state, known(), {})["parked"] == waiting[2:]
+
+
+def test_a_person_called_like_a_word_of_every_prompt_drops_no_question() -> None:
+    """The guide says "Write into memory": a person may be called Write."""
+    one = parked("q1", "b1", "the moon")
+    named = {**one, "context": {**one["context"], "front": "Fact: Write called."}}
+    plain = {**one, "context": {**one["context"], "system": GUIDE, "front": rendering.PEOPLE}}
+    memory = KnownMemory(SAID, [FACT], [], [], [])
+    names, profiles = names_of("Write", memory)
+    writes = decide(memory, names, profiles, frozenset(), Acts(frozenset(), frozenset()))
+    assert dropped({"parked": [plain]}, writes) == []
+    assert dropped({"parked": [named]}, writes) == [named]
 
 
 def test_an_agent_that_has_never_run_has_no_state_to_scrub() -> None:
