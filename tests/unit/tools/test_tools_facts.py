@@ -191,6 +191,16 @@ async def test_in_a_night_only_shown_ids_count_and_the_unknown_are_named() -> No
     assert called.result["suggestion"]
 
 
+async def test_what_earlier_calls_of_the_loop_cited_is_not_told_again() -> None:
+    bench = night()
+    first, second = [
+        await bench.call("store_memory", facts=[{"text": text, "source_ids": [id_]}])
+        for text, id_ in (("It rained", "e"), ("Bob likes tea", "eee"))
+    ]
+    assert (first.result["stored"], second.result["stored"]) == (1, 1)
+    assert set(second.result["not_cited"]) < set(first.result["not_cited"])
+
+
 async def test_in_a_night_an_event_left_in_hand_is_no_source() -> None:
     bench = night()
     bench.state["event"] = EVENT
