@@ -170,6 +170,9 @@ COMMANDS = {
     "night": CommandEntry("requests", "Show what a night did, step by step."),
     "undo": CommandEntry("requests", "Restore memory as it was before a night."),
     "status": CommandEntry("status", "Show the agent at a glance, even while it runs."),
+    "inspect": CommandEntry(
+        "status", "Show memory in the browser: what is known, why, and what nights made of it."
+    ),
     "log": CommandEntry("status", "Show what was done, by whom and why."),
     "prompt": CommandEntry("status", "Show the user's prompt, the agent's own and its versions."),
     "doctor": CommandEntry("doctor", "Check the installation, the data folder and the model."),

@@ -40,6 +40,7 @@ from graph.documents.provenance import (
     fact_detail,
     memory_detail,
     memory_page,
+    person_names,
     recalled,
     recalled_memory,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "night_page",
     "people_page",
     "person_detail",
+    "person_names",
     "projects",
     "question",
     "questions",

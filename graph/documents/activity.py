@@ -39,6 +39,8 @@ class LogFilter:
     tick: int | None = None
     origin: str | None = None
     """The id of an event or a night."""
+    until: datetime | None = None
+    """The time itself does not count."""
 
 
 class EventLine(BaseModel):
@@ -155,7 +157,13 @@ async def log_page(
     fields = ("what", "who", "outcome", "tick", "origin")
     tests = {name: getattr(wanted, name) for name in fields}
     tests = {name: value for name, value in tests.items() if value is not None}
-    kept = [entry for entry in found if tests.items() <= entry.items()]
+    end = wanted.until
+    kept = [
+        entry
+        for entry in found
+        if tests.items() <= entry.items()
+        and (end is None or datetime.fromisoformat(entry["at"]) < end)
+    ]
     return paging.of(kept[::-1])
 
 

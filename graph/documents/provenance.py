@@ -76,6 +76,10 @@ class Listed(BaseModel, Generic[T]):
         return after if after < self.total else None
 
 
+_INSIGHTS = {"gte": "insight_", "lt": "insight`"}
+"""The ids of insights: a backtick follows the underscore."""
+
+
 class MemoryLine(BaseModel):
     """A fact, a journal entry or an insight in a list."""
 
@@ -159,7 +163,7 @@ class MemoryFilter:
 
     query: str = ""
     """Words that they must all have."""
-    kind: Literal["fact", "entry"] | None = None
+    kind: MemoryKind | None = None
     person: str | None = None
     """The speaker, or somebody or something that it is about."""
     holds: bool | None = None
@@ -185,7 +189,7 @@ async def memory_page(
     listing = Listing(
         _filters(wanted),
         tuple(dict.fromkeys(terms(wanted.query))),
-        await _names(context, wanted.person),
+        await person_names(context, wanted.person),
         order,
         descending,
         limit,
@@ -201,6 +205,8 @@ def _filters(wanted: MemoryFilter) -> dict[str, object]:
     found: dict[str, object] = {}
     if wanted.kind is not None:
         found["kind"] = "fact" if wanted.kind == "fact" else "episode"
+    if wanted.kind == "insight":
+        found["op"] = _INSIGHTS
     if wanted.holds is not None:
         found["invalid_at"] = None if wanted.holds else {"gt": ""}
     bounds = {"gte": wanted.since, "lt": wanted.until}
@@ -211,7 +217,7 @@ def _filters(wanted: MemoryFilter) -> dict[str, object]:
     return found
 
 
-async def _names(context: AgentContext, person: str | None) -> tuple[str, ...]:
+async def person_names(context: AgentContext, person: str | None) -> tuple[str, ...]:
     """All names of a person or thing: any of them may stand in a fact."""
     if person is None:
         return ()

@@ -28,6 +28,7 @@ from memory.records.operations import (
 from memory.records.profiles import (
     MOST_ALIASES,
     NOBODY,
+    RISE,
     Attribute,
     EntityProfile,
     Familiar,
@@ -127,6 +128,7 @@ __all__ = [
     "OPENING",
     "OWN",
     "REFLECTION",
+    "RISE",
     "SELF",
     "AssembledContext",
     "Assessment",

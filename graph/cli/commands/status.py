@@ -1,8 +1,10 @@
-"""`circadian status`, `prompt` and `log`: the agent as it is, and what it did."""
+"""`circadian status`, `prompt`, `log` and `inspect`: the agent as it is, and what it did."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -12,15 +14,26 @@ from rich.table import Table
 from rich.text import Text
 from typer import Option
 
-from graph.cli.access import Session, reading
+from graph.api import open_agents
+from graph.cli.access import NO_LANGUAGE_MODEL, Session, must_be_made, reading
 from graph.cli.program import Options, command
 from graph.cli.turn import why_stopped
-from graph.cli.views import clean, log_view, moment, one_line, ruled_table, status_view
+from graph.cli.views import (
+    Screen,
+    clean,
+    log_view,
+    moment,
+    one_line,
+    ruled_table,
+    status_view,
+)
 from graph.use_cases import briefing, prompt_of
 from graph.use_cases import status as status_of
 from memory import audit
 from memory.errors import InputError
 from memory.events import inbox
+from memory.models import is_offline
+from memory.recall import repair
 from memory.records import AssistantPrompt
 from memory.runtime import utc_now
 from memory.text import shortened
@@ -166,3 +179,43 @@ def parse_since(text: str, now: datetime) -> datetime:
             f"--since: {text!r:.80} is no time; give a date or a time (2026-03-02, "
             "2026-03-02T09:00, UTC), 30m, 2h, 3d, today or yesterday"
         ) from None
+
+
+# In the browser
+
+
+@command()
+async def inspect(
+    options: Options,
+    port: Annotated[
+        int, Option(metavar="N", min=0, max=65_535, help="The port; 0: any that is free.")
+    ] = 0,
+) -> int:
+    """Show memory in the browser: what is known, why, and what nights made of it."""
+    await must_be_made(options)
+    await serve_inspector(options, port)
+    return 0
+
+
+async def serve_inspector(options: Options, port: int = 0) -> None:
+    """Serve the inspector until it is interrupted."""
+    try:
+        from graph.inspector import serve
+    except ImportError as error:
+        raise InputError("the inspector needs: pip install 'circadian-agent[inspect]'") from error
+    screen = Screen(json=options.json)
+    async with open_agents(options.data, options.model, options.embedder) as agents:
+        agent = agents.agent(options.agent)
+        await repair(agent.store, agent.resources.semantic, agent.scope)
+        if is_offline(agents.resources.chat_model):
+            screen.note(NO_LANGUAGE_MODEL)
+
+        def started(url: str) -> None:
+            if options.json:
+                sys.stdout.write(json.dumps({"url": url}) + "\n")
+                sys.stdout.flush()
+            screen.show(Text("The inspector is open, for one browser:"))
+            screen.line(f"  {url}")
+            screen.note("Ctrl-C ends it.")
+
+        await serve(options.agent, agents, port, started)

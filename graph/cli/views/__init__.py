@@ -13,6 +13,7 @@ from graph.cli.views.console import (
 )
 from graph.cli.views.listener import LOOKING_BACK, Listener, News, follow
 from graph.cli.views.night import STEP_NAMES, night_line, night_view, nights_view, taken_back
+from graph.cli.views.night import progress as night_progress
 from graph.cli.views.run import (
     CLEAR,
     ProgressScreen,
@@ -57,6 +58,7 @@ __all__ = [
     "mode_line",
     "moment",
     "night_line",
+    "night_progress",
     "night_view",
     "nights_view",
     "one_line",

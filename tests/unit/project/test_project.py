@@ -46,11 +46,13 @@ MODULES = {
 OPTIONAL = {
     "fastapi": ("fastapi",),
     "httpx": ("httpx",),
+    "jinja2": ("jinja2", "markupsafe"),
     "langgraph-checkpoint-postgres": ("langgraph.checkpoint.postgres", "langgraph.store.postgres"),
     "langgraph-sdk": ("langgraph_sdk",),
     "limits": ("limits",),
     "pyjwt": ("jwt",),
     "starlette": ("starlette",),
+    "uvicorn": ("uvicorn",),
     "psycopg": ("psycopg", "psycopg_pool"),
     "langchain-mcp-adapters": ("langchain_mcp_adapters",),
     "opentelemetry-api": ("opentelemetry",),

@@ -1,0 +1,137 @@
+"""The inspector as a Starlette application: its routes, its errors, its files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from graph.inspector import memories, nights, people, ticks, today
+from graph.inspector.rendering import STATIC, link, render
+from graph.inspector.security import Shield
+from graph.inspector.visits import Handler, Host, Visit, root_of
+from memory.errors import BusyError, CircadianError, ConflictError, InputError, NotFoundError
+
+PAGES: Sequence[tuple[str, str, Handler]] = (
+    ("GET", "/today", today.today),
+    ("POST", "/questions/{id}/{answer}", today.answer),
+    ("GET", "/memory", memories.memory_list),
+    ("GET", "/memory/{id:path}", memories.one_memory),
+    ("GET", "/correct/{id:path}", memories.correct_form),
+    ("POST", "/correct/{id:path}", memories.do_correct),
+    ("GET", "/forget/{id:path}", memories.forget_form),
+    ("POST", "/forget/{id:path}", memories.do_forget),
+    ("GET", "/people", people.people_list),
+    ("GET", "/people/{id}", people.one_person),
+    ("GET", "/people/{id}/forget", people.forget_person_form),
+    ("POST", "/people/{id}/forget", people.forget_person),
+    ("GET", "/nights", nights.night_list),
+    ("GET", "/nights/{id}", nights.one_night),
+    ("GET", "/nights/{id}/{action}", nights.night_action_form),
+    ("POST", "/nights/{id}/{action}", nights.night_action),
+    ("GET", "/preview", nights.preview_form),
+    ("POST", "/preview", nights.start_preview),
+    ("GET", "/ticks", ticks.tick_list),
+    ("GET", "/ticks/{number}", ticks.one_tick),
+    ("GET", "/log", ticks.show_log),
+    ("GET", "/progress", today.show_work),
+    ("GET", "/progress/events", today.work_events),
+)
+"""Below `/AGENT`. GET changes nothing; POST comes from a form of ours."""
+
+
+def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
+    """The application, to be served by itself or mounted below another one's path."""
+
+    async def begin(request: Request) -> Response:
+        names = await host.agents(request)
+        root = root_of(request)
+        if not names:
+            return HTMLResponse(_problem(request, 404, "There is no agent here yet."), 404)
+        return RedirectResponse(link(root, [names[0], "today"], {}), 303)
+
+    def page(handler: Handler) -> object:
+        async def endpoint(request: Request) -> Response:
+            agent = str(request.path_params["agent"])
+            context = await host.context(request, agent)
+            names = tuple(await host.agents(request))
+            return await handler(Visit(request, host, agent, context, names))
+
+        return endpoint
+
+    routes = [
+        Route("/", begin),
+        Mount("/static", StaticFiles(directory=STATIC), name="static"),
+        Route("/{agent}", _to_today),
+        *(
+            Route(f"/{{agent}}{path}", page(handler), methods=[method])  # type: ignore[arg-type]
+            for method, path, handler in PAGES
+        ),
+    ]
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await host.jobs.stop()
+
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Shield), *middleware],
+        exception_handlers={CircadianError: _failed, HTTPException: _refused},
+        lifespan=lifespan,
+    )
+
+
+async def _to_today(request: Request) -> Response:
+    root = root_of(request)
+    return RedirectResponse(link(root, [request.path_params["agent"], "today"], {}), 303)
+
+
+STATUS: dict[type[CircadianError], int] = {
+    NotFoundError: 404,
+    InputError: 422,
+    BusyError: 409,
+    ConflictError: 409,
+}
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """The error's own sentence: the product raises it on purpose, and nothing was changed."""
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
+    return HTMLResponse(_problem(request, status, str(error)), status)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return HTMLResponse(_problem(request, error.status_code, error.detail), error.status_code)
+
+
+HEADINGS = {
+    404: "Not here",
+    405: "Not this way",
+    409: "Not now",
+    422: "That cannot be done",
+    503: "Something failed",
+}
+
+
+def _problem(request: Request, status: int, why: str) -> str:
+    root = root_of(request)
+    agent = request.path_params.get("agent")
+    heading = HEADINGS.get(status, HTTPStatus(status).phrase)
+    return render(
+        "problem.html",
+        heading=heading,
+        why=why[:1].upper() + why[1:],
+        busy=status == 409,
+        static=f"{root}/static",
+        home=link(root, [agent, "today"], {}) if agent else f"{root}/",
+    )

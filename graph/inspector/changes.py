@@ -1,0 +1,219 @@
+"""A night as a difference that one can read: before and after, in groups. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from graph.inspector.rendering import counted, plain
+from graph.use_cases import Labels
+from memory.records import Operation, told
+
+
+class Change(NamedTuple):
+    """One change, for people."""
+
+    after: str | None
+    before: str | None = None
+    note: str = ""
+    ids: tuple[str | None, str | None] = (None, None)
+    """Ids of the memories before and after, where they can be looked up."""
+    stays: bool = False
+    """Whether both stand side by side, and neither takes the other's place."""
+
+
+class Group(NamedTuple):
+    """Changes of one kind."""
+
+    key: str
+    title: str
+    changes: list[Change]
+    told: str = ""
+    """What the group says besides its changes."""
+
+    @property
+    def replaced(self) -> bool:
+        """Whether something takes the place of something else, to be put side by side."""
+        pairs = (one for one in self.changes if not one.stays)
+        return any(one.before is not None and one.after is not None for one in pairs)
+
+
+MARKS = {
+    "consolidated": "settled",
+    "below_threshold": "not important enough for facts",
+    "faded": "faded: old and of little importance",
+}
+
+
+class Reading(NamedTuple):
+    """A night's operations, and the names behind their ids."""
+
+    operations: Sequence[Operation]
+    names: Labels
+    ids: Mapping[str, str]
+    """Fact ids by operation id, of the facts that are there."""
+
+    def of(self, *kinds: str) -> Iterator[Any]:
+        """The operations of these kinds. Any, because the kind determines the keys of `after`."""
+        return (one for one in told(self.operations) if one["kind"] in kinds)
+
+    def fact(self, op: str) -> str:
+        """A fact's words, with who said it."""
+        fact = self.names.fact(op)
+        speaker = fact.get("speaker")
+        return f"{fact['text']} ({speaker})" if speaker else str(fact["text"])
+
+    def links(self, relation: str) -> list[Any]:
+        """Operations that link two facts in this way."""
+        found = (one for one in self.of("link") if one["after"]["of"] == "facts")
+        return [one for one in found if one["after"]["relation"] == relation]
+
+    def pair(self, before: str, after: str, note: str, *, stays: bool = False) -> Change:
+        """Two facts, one in the place of the other unless both stay."""
+        ids = (self.ids.get(before), self.ids.get(after))
+        return Change(self.fact(after), self.fact(before), note, ids, stays)
+
+
+def differences(reading: Reading) -> list[Group]:
+    """What a night changed, the weightiest first, without empty groups."""
+    groups = [
+        _learned(reading),
+        _changed(reading),
+        _open(reading),
+        _people(reading),
+        _concluded(reading),
+        _joined(reading),
+        _forgotten(reading),
+        _weighed(reading),
+        _settled(reading),
+    ]
+    return [group for group in groups if group.changes or group.told]
+
+
+def _replacements(reading: Reading) -> list[tuple[str, str, str]]:
+    """(fact, the fact in its place, why)."""
+    found = []
+    for change in reading.of("change_fact"):
+        if by := (change["after"] or {}).get("superseded_by"):
+            found.append((change["target"], by, change["reason"]))
+    return found
+
+
+def _merged(reading: Reading) -> set[frozenset[str]]:
+    return {
+        frozenset((one["target"], one["after"]["other"])) for one in reading.links("duplicates")
+    }
+
+
+def _learned(reading: Reading) -> Group:
+    below = {op for before, after, _ in _replacements(reading) for op in (before, after)}
+    facts = list(reading.of("add_fact"))
+    changes = [
+        Change(reading.fact(one["target"]), ids=(None, reading.ids.get(one["target"])))
+        for one in facts
+        if one["target"] not in below
+    ]
+    more = len(facts) - len(changes)
+    note = f"{more} of them stand below." if more else ""
+    return Group("learned", f"Learned {counted(len(facts), 'fact')}", changes, note)
+
+
+def _changed(reading: Reading) -> Group:
+    merged = _merged(reading)
+    changes = [
+        reading.pair(before, after, why)
+        for before, after, why in _replacements(reading)
+        if frozenset((before, after)) not in merged
+    ]
+    return Group("changed", f"Changed {counted(len(changes), 'fact')}", changes)
+
+
+def _open(reading: Reading) -> Group:
+    changes = [
+        reading.pair(one["target"], one["after"]["other"], one["reason"], stays=True)
+        for one in reading.links("contradicts")
+    ]
+    title = f"Left open {counted(len(changes), 'contradiction')}"
+    return Group("open", title, changes, "Both are recalled, marked." if changes else "")
+
+
+def _people(reading: Reading) -> Group:
+    changes = []
+    for one in reading.of("change_entity"):
+        who = reading.names.profiles.get(one["target"], one["target"])
+        for name, now in one["after"]["attributes"].items():
+            was = one["before"]["attributes"].get(name)
+            if not (was and now and was["value"] == now["value"]):
+                about = f"{who}, {plain(name)}: "
+                before, after = (f"{about}{side['value']}" if side else None for side in (was, now))
+                changes.append(Change(after, before, "" if now else "no longer holds"))
+    for one in reading.of("observe_entity"):
+        changes.append(Change(f"{one['after']['name']}: {one['after']['observation']['text']}"))
+    pages = len(list(reading.of("write_page")))
+    note = f"Rewrote {counted(pages, 'page')} of what holds now." if pages else ""
+    return Group("people", "People and things", changes, note)
+
+
+def _concluded(reading: Reading) -> Group:
+    changes = [
+        Change(one["after"]["content"], note=one["reason"], ids=(None, one["target"]))
+        for one in reading.of("add_entry")
+    ]
+    return Group("concluded", f"Wrote {counted(len(changes), 'entry', 'entries')}", changes)
+
+
+def _joined(reading: Reading) -> Group:
+    merged = _merged(reading)
+    changes = [
+        reading.pair(before, after, why or "both say the same")
+        for before, after, why in _replacements(reading)
+        if frozenset((before, after)) in merged
+    ]
+    changes += [
+        reading.pair(one["target"], one["after"]["other"], one["reason"], stays=True)
+        for one in reading.links("relates")
+    ]
+    seen = []
+    for one in reading.of("change_fact"):
+        if context := (one["after"] or {}).get("context"):
+            ids = (None, reading.ids.get(one["target"]))
+            seen.append(Change(reading.fact(one["target"]), None, f"seen as: {context}", ids, True))
+    return Group("joined", f"Joined {counted(len(changes), 'pair')} of facts", [*changes, *seen])
+
+
+def _forgotten(reading: Reading) -> Group:
+    changes = [
+        Change(None, one["before"]["content"], one["reason"]) for one in reading.of("prune_entry")
+    ]
+    changes += [
+        Change(None, reading.fact(one["target"]), one["reason"])
+        for one in reading.of("remove_fact")
+    ]
+    loose = len(list(reading.of("unlink")))
+    note = f"{counted(loose, 'link')} that led nowhere taken away." if loose else ""
+    return Group(
+        "forgotten", f"Forgot {counted(len(changes), 'memory', 'memories')}", changes, note
+    )
+
+
+def _weighed(reading: Reading) -> Group:
+    rows = []
+    for one in reading.of("score_entry"):
+        was, now = one["before"]["importance"], one["after"]["importance"]
+        entry = reading.names.entries.get(one["target"])
+        text = entry["content"] if entry else one["target"]
+        note = f"importance {was} → {now}" if was != now else f"importance {now}"
+        rows.append((now, Change(text, None, note, (None, one["target"]), stays=True)))
+    rows.sort(key=lambda row: -row[0])
+    title = f"Weighed {counted(len(rows), 'entry', 'entries')}"
+    return Group("weighed", title, [change for _, change in rows])
+
+
+def _settled(reading: Reading) -> Group:
+    marks = Counter(one["after"]["consolidation"] for one in reading.of("mark_entry"))
+    lines = [
+        f"{counted(number, 'entry', 'entries')} {MARKS.get(mark, plain(mark))}"
+        for mark, number in marks.items()
+    ]
+    return Group("settled", "Settled", [], f"{'; '.join(lines)}." if lines else "")

@@ -1,0 +1,103 @@
+"""Long work that a page started: a night's preview, its application, a run after an answer.
+
+A job lives in the process of the inspector. What it does to memory is as safe as when the command
+line does it: a job that is cut off is taken up by the agent's next run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.errors import BusyError, CircadianError, InputError
+
+Owner = tuple[str, str]
+Tell = Callable[[str], None]
+"""Takes a line for the person who waits."""
+
+Work = Callable[[Tell], Coroutine[Any, Any, tuple[str, ...]]]
+"""The work; returns the parts of the address that shows its result."""
+
+KEPT_LINES = 200
+
+
+@dataclass
+class BackgroundJob:
+    """One piece of long work."""
+
+    title: str
+    lines: list[str] = field(default_factory=list)
+    error: str | None = None
+    result: tuple[str, ...] | None = None
+    """Parts of the address of what it made."""
+    ended: bool = False
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    task: asyncio.Task[None] | None = None
+
+    async def run(self, work: Work) -> None:
+        """Do the work and keep how it ended."""
+        try:
+            self.result = await work(self.tell)
+        except BusyError as error:
+            self.error = f"The agent is busy: {error}"
+        except CircadianError as error:
+            self.error = str(error)
+        finally:
+            self.ended = True
+            if self.error is None and self.result is None:
+                self.error = "The work was cut off; the agent's next run takes it up."
+            async with self._changed:
+                self._changed.notify_all()
+
+    def tell(self, line: str) -> None:
+        """Add a line, unless the last one says the same."""
+        if self.lines[-1:] == [line]:
+            return
+        self.lines = [*self.lines, line][-KEPT_LINES:]
+        asyncio.get_running_loop().create_task(self._wake())
+
+    async def _wake(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def news(self) -> AsyncIterator[list[str]]:
+        """The lines at once, and after every change until the end."""
+        while True:
+            shown = list(self.lines)
+            yield shown
+            async with self._changed:
+                while self.lines == shown and not self.ended:
+                    await self._changed.wait()
+            if self.ended:
+                yield list(self.lines)
+                return
+
+
+class BackgroundJobs:
+    """The newest job of each agent."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[Owner, BackgroundJob] = {}
+
+    def current(self, owner: Owner) -> BackgroundJob | None:
+        """The job that goes on, or the last one that ended."""
+        return self._jobs.get(owner)
+
+    def start(self, owner: Owner, title: str, work: Work) -> BackgroundJob:
+        """Start a job. Raises InputError while another one goes on."""
+        going = self._jobs.get(owner)
+        if going is not None and not going.ended:
+            raise InputError(f"{going.title} is still going on; wait for its end")
+        job = BackgroundJob(title)
+        job.task = asyncio.create_task(job.run(work))
+        self._jobs[owner] = job
+        return job
+
+    async def stop(self) -> None:
+        """Cut off what goes on, and wait for it."""
+        tasks = [job.task for job in self._jobs.values() if job.task and not job.ended]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,93 @@
+"""The inspector of a data folder or database, on loopback, for whoever started it."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from graph.api import Agents
+from graph.inspector.app import inspector
+from graph.inspector.jobs import BackgroundJobs
+from graph.inspector.rendering import render
+from graph.inspector.security import OneTimeToken
+from graph.inspector.visits import Host
+from graph.use_cases import AgentContext
+from memory.errors import InputError
+from memory.models import model_name
+
+LOOPBACK = "127.0.0.1"
+
+PATIENCE = 3.0
+"""Seconds that a change waits for another process's run; the page then says who is at work."""
+
+
+@dataclass(frozen=True)
+class OneAgent(Host):
+    """The one agent that was opened."""
+
+    name: str
+    opened: Agents
+    jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
+    can_sign_out: bool = False
+
+    async def context(self, request: Request, agent: str) -> AgentContext:
+        """The agent. Raises HTTPException for another name."""
+        if agent != self.name:
+            raise HTTPException(404, f"This inspector shows the agent {self.name}.")
+        return self.opened.agent(self.name).context
+
+    async def agents(self, request: Request) -> list[str]:
+        """Its name."""
+        return [self.name]
+
+    def model(self) -> str:
+        """The name of the model that runs from here use."""
+        return model_name(self.opened.resources.chat_model)
+
+
+def local_inspector(host: Host, *, token: str, port: int) -> Starlette:
+    """The application behind a token that signs in once."""
+    gate = Middleware(OneTimeToken, token=token, port=port, unsigned=_unsigned)
+    return inspector(host, [gate])
+
+
+def _unsigned(why: str) -> Response:
+    return HTMLResponse(render("unsigned.html", why=why, static="/static"), 401)
+
+
+@asynccontextmanager
+async def bound(port: int) -> AsyncIterator[socket.socket]:
+    """A socket on loopback; port 0 takes any that is free. Raises InputError for a taken one."""
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind((LOOPBACK, port))
+            opened.listen()  # whoever opens the address at once waits instead of failing
+        except OSError as error:
+            raise InputError(f"--port {port}: {error.strerror or error}") from error
+        yield opened
+
+
+async def serve(name: str, agents: Agents, port: int, started: Callable[[str], None]) -> None:
+    """Serve until the process is interrupted; calls `started` with the address to open."""
+    patient = replace(agents, lock_timeout=min(agents.lock_timeout, PATIENCE))
+    token = secrets.token_urlsafe(24)
+    async with bound(port) as opened:
+        number = opened.getsockname()[1]
+        app = local_inspector(OneAgent(name, patient), token=token, port=number)
+        config = uvicorn.Config(
+            app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2, access_log=False
+        )
+        server = uvicorn.Server(config)
+        started(f"http://{LOOPBACK}:{number}/?token={token}")
+        await server.serve(sockets=[opened])

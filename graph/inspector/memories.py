@@ -1,0 +1,349 @@
+"""Pages of memories: the searchable list, one memory with all that it hangs together with.
+
+Correcting and forgetting stand here, too: each first shows what it would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any, NamedTuple, cast
+
+from starlette.responses import Response
+
+from graph.documents import (
+    MemoryDetail,
+    MemoryFilter,
+    MemoryKind,
+    MemoryLine,
+    Paging,
+    memory_detail,
+    memory_page,
+    person_names,
+)
+from graph.inspector.neighbourhood import draw, surroundings
+from graph.inspector.rendering import plain
+from graph.inspector.visits import Visit
+from graph.use_cases import correct, forget_fact, recall
+from memory import journal
+from memory.errors import InputError, NotFoundError
+from memory.records import Fact, RecallHit
+from memory.text import name_key
+
+ON_A_PAGE = 30
+
+FOUND = 60
+"""Memories that a search shows at most."""
+
+INSIGHT = "insight"
+
+KINDS = {"fact": "Facts", "entry": "Journal entries", INSIGHT: "Insights alone"}
+
+PARTS = {
+    "words": "shared words",
+    "meaning": "like meaning",
+    "session": "same conversation",
+    "substance": "says something",
+    "recency": "how recent",
+    "importance": "importance",
+    "trust": "trust",
+    "link": "linked to a better one",
+    "question": "is only a question",
+    "evidence": "already shown elsewhere",
+    "superseded": "no longer holds",
+    "supersedes": "replaces what was asked about",
+    "faded": "faded",
+}
+"""The parts of a score in words."""
+
+LEAST_SHARE = 0.005
+"""A smaller part of a score is not drawn."""
+
+FORGOTTEN = "Forgotten. It cannot be taken back; what was said of it stays in the journal."
+
+
+class Wanted(NamedTuple):
+    """What the list is asked for."""
+
+    query: str
+    holds: str
+    """`now`, `ended` or empty for both."""
+    kind: str
+    person: str
+    day: str
+    page: int
+
+    @classmethod
+    def of(cls, visit: Visit) -> Wanted:
+        """The filters in the address."""
+        holds, kind = visit.asked("holds"), visit.asked("kind")
+        return cls(
+            visit.asked("q"),
+            holds if holds in ("now", "ended") else "",
+            kind if kind in KINDS else "",
+            visit.asked("person"),
+            visit.asked("day"),
+            visit.page_number(),
+        )
+
+    def query_string(self, **changes: Any) -> dict[str, Any]:
+        """The filters as the query of an address."""
+        kept = {"q": self.query, **self._asdict()}
+        del kept["query"], kept["page"]
+        return kept | changes
+
+    def filter(self, visit: Visit) -> MemoryFilter:
+        """The filters as the list of memories takes them."""
+        since, until = day_bounds(self.day, visit) if self.day else (None, None)
+        return MemoryFilter(
+            kind=cast(MemoryKind | None, self.kind or None),
+            person=self.person or None,
+            holds={"now": True, "ended": False}.get(self.holds),
+            since=since,
+            until=until,
+        )
+
+
+class Shown(NamedTuple):
+    """One memory in a list."""
+
+    id: str
+    kind: str
+    text: str
+    at: str
+    speaker: str | None
+    holds: bool
+    disputed: bool = False
+    score: float | None = None
+    parts: tuple[tuple[str, float], ...] = ()
+    """The parts of the score in words, the weightiest first."""
+
+
+async def memory_list(visit: Visit) -> Response:
+    """The list of memories, or what a search finds."""
+    wanted = Wanted.of(visit)
+    pages = 1
+    if wanted.query:
+        lines = await _found(visit, wanted)
+        total = len(lines)
+    else:
+        paging = Paging(ON_A_PAGE, (wanted.page - 1) * ON_A_PAGE)
+        listed = await memory_page(visit.context, wanted.filter(visit), paging)
+        lines, total = [of_line(line) for line in listed.items], listed.total
+        pages = max(1, -(-total // ON_A_PAGE))
+    return visit.show(
+        "memory.html",
+        wanted=wanted,
+        lines=lines,
+        total=total,
+        pages=pages,
+        kinds=KINDS,
+        done=FORGOTTEN if visit.asked("done") == "forgotten" else None,
+        address=lambda page: visit.url("memory", **wanted.query_string(page=page)),
+    )
+
+
+async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
+    """What a search finds, best first, as far as the filters let it through."""
+    hits = await recall(visit.context, wanted.query, FOUND, include_superseded=True)
+    lines = [_of_hit(hit) for hit in hits if round(hit["score"], 2) > 0]
+    if wanted.holds:
+        lines = [line for line in lines if line.holds == (wanted.holds == "now")]
+    if wanted.kind:
+        kinds = ("entry", INSIGHT) if wanted.kind == "entry" else (wanted.kind,)
+        lines = [line for line in lines if line.kind in kinds]
+    if wanted.day:
+        since, until = map(datetime.fromisoformat, day_bounds(wanted.day, visit))
+        lines = [line for line in lines if since <= datetime.fromisoformat(line.at) < until]
+    if wanted.person:
+        names = {name_key(name) for name in await person_names(visit.context, wanted.person)}
+        facts = await visit.context.semantic.by_id(visit.context.scope, [one.id for one in lines])
+        about = {id_: {*map(name_key, fact["entities"])} for id_, fact in facts.items()}
+        lines = [
+            one for one in lines if names & {name_key(one.speaker or ""), *about.get(one.id, ())}
+        ]
+    return lines
+
+
+def of_line(line: MemoryLine) -> Shown:
+    """A memory of a list that nothing ranks."""
+    return Shown(line.id, line.kind, line.text, line.at, line.speaker, line.holds, line.disputed)
+
+
+async def find_lines(visit: Visit, ids: Sequence[str]) -> list[Shown]:
+    """The memories with these ids, in this order; what is gone is left out."""
+    context = visit.context
+    facts = await context.semantic.by_id(context.scope, ids)
+    rest = [id_ for id_ in ids if id_ not in facts]
+    entries = await journal.read_many(context.store, context.scope, rest)
+    found = {
+        id_: Shown(
+            id_,
+            "fact",
+            fact["text"],
+            fact["valid_from"],
+            fact["speaker"],
+            fact["invalid_at"] is None,
+            bool(fact.get("disputed")),
+        )
+        for id_, fact in facts.items()
+    }
+    found |= {
+        id_: Shown(
+            id_,
+            _kind_of(id_),
+            entry["content"],
+            entry["timestamp"],
+            entry["source_entity"],
+            holds=True,
+        )
+        for id_, entry in entries.items()
+    }
+    return [found[id_] for id_ in ids if id_ in found]
+
+
+def _of_hit(hit: RecallHit) -> Shown:
+    return Shown(
+        id=hit["id"],
+        kind="fact" if hit["kind"] == "fact" else _kind_of(hit["id"]),
+        text=hit["text"],
+        at=hit["at"],
+        speaker=hit["speaker"],
+        holds=not hit.get("superseded"),
+        disputed=bool(hit.get("disputed")),
+        score=hit["score"],
+        parts=parts_of(hit.get("parts", {})),
+    )
+
+
+def parts_of(parts: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """The parts of a score in words, the weightiest first, without those that hardly count."""
+    told = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    return tuple(
+        (PARTS.get(name, plain(name)), value) for name, value in told if abs(value) >= LEAST_SHARE
+    )
+
+
+def _kind_of(entry_id: str) -> str:
+    return INSIGHT if entry_id.startswith(f"{INSIGHT}_") else "entry"
+
+
+def day_bounds(day: str, visit: Visit) -> tuple[str, str]:
+    """The first moment of a day as the reader counts it, and that of the next one; UTC.
+
+    Raises InputError for a day that is none.
+    """
+    try:
+        first = date.fromisoformat(day)
+        days = (first, first + timedelta(days=1))
+    except (ValueError, OverflowError):
+        raise InputError(f"day: a date such as 2026-05-02, not {day!r:.40}") from None
+    start, end = (datetime.combine(one, time(), visit.zone) for one in days)
+    return visit.utc(start), visit.utc(end)
+
+
+# One memory
+
+
+async def one_memory(visit: Visit) -> Response:
+    """A memory with its sources, its time line, its neighbourhood, its nights and its readers."""
+    context = visit.context
+    found = await memory_detail(context, visit.named("id"))
+    hops = 2 if visit.asked("hops") == "2" else 1
+    around = await surroundings(context, found.id, hops=hops)
+    return visit.show(
+        "one_memory.html",
+        found=found,
+        text=_text(found),
+        line=_time_line(found),
+        around=around,
+        drawing=draw(around, visit.url),
+        hops=hops,
+        nights=_nights(found),
+        done=visit.asked("done"),
+        before=found.replaced[-1]["text"] if found.replaced else "",
+    )
+
+
+def _text(found: MemoryDetail) -> str:
+    return found.fact["text"] if found.fact else found.entry["content"] if found.entry else ""
+
+
+def _time_line(found: MemoryDetail) -> list[Fact]:
+    """What the fact replaced, itself, and what replaced it; empty if nothing did."""
+    around = [*found.replaced, *found.replaced_by]
+    return [*found.replaced, found.fact, *found.replaced_by] if found.fact and around else []
+
+
+DID = {
+    "add_fact": "learned it",
+    "change_fact": "changed it",
+    "remove_fact": "took it away",
+    "settle_fact": "compared it with what was known",
+    "score_entry": "weighed it",
+    "mark_entry": "worked on it",
+    "prune_entry": "forgot it",
+    "add_entry": "wrote it",
+    "link": "linked it",
+    "unlink": "took a link away",
+}
+"""What a night's operation did with a memory."""
+
+
+def _nights(found: MemoryDetail) -> dict[str, list[str]]:
+    """What each night did with the memory, oldest night first."""
+    nights: dict[str, list[str]] = {}
+    for touch in found.nights:
+        did = DID.get(touch.kind, plain(touch.kind))
+        told = nights.setdefault(touch.night, [])
+        if did not in told:
+            told.append(did)
+    return nights
+
+
+# Correcting
+
+
+async def correct_form(visit: Visit) -> Response:
+    """What a correction would replace; with a text also by what."""
+    fact = await _fact(visit)
+    text = visit.asked("text")
+    return visit.show("correct.html", fact=fact, text=text, preview=bool(text), problem=None)
+
+
+async def do_correct(visit: Visit) -> Response:
+    """Correct the fact, and show the new one."""
+    fact = await _fact(visit)
+    text = (await visit.form()).get("text", "").strip()
+    try:
+        new = await correct(visit.context, fact["id"], text)
+    except InputError as error:
+        problem = str(error)
+        return visit.show("correct.html", 422, fact=fact, text=text, preview=False, problem=problem)
+    return visit.go("memory", new["id"], done="corrected")
+
+
+async def _fact(visit: Visit) -> Fact:
+    found = await visit.context.semantic.get(visit.context.scope, visit.named("id"))
+    if found is None:
+        raise NotFoundError(
+            "there is no such fact. Facts are corrected and forgotten one by one; entries of the "
+            "journal tell what was said"
+        )
+    return found
+
+
+# Forgetting
+
+
+async def forget_form(visit: Visit) -> Response:
+    """What would be forgotten with the fact."""
+    found = await memory_detail(visit.context, (await _fact(visit))["id"])
+    return visit.show("forget.html", fact=found.fact, links=len(found.links))
+
+
+async def do_forget(visit: Visit) -> Response:
+    """Forget the fact."""
+    fact = await _fact(visit)
+    await forget_fact(visit.context, fact["id"])
+    return visit.go("memory", done="forgotten")

@@ -1,0 +1,185 @@
+"""Pages of nights: the list, one night as a difference, its preview, application and undo."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from graph.cli.views import STEP_NAMES, Listener, follow, night_progress
+from graph.documents import Paging, night_page
+from graph.inspector.changes import Reading, differences
+from graph.inspector.jobs import Tell, Work
+from graph.inspector.visits import Visit
+from graph.use_cases import applying, find_night, labels_for, nights, of_run, previewing
+from memory.night import NightEvent, status_of
+from memory.records import NightReport, NightStatus, compaction_line, extraction_line
+
+ON_A_PAGE = 25
+
+
+class Action(NamedTuple):
+    """Something that can be done with a night."""
+
+    name: str
+    """The word on its button."""
+    heading: str
+    what: str
+    """What it does."""
+    afterwards: str
+    """What is said once it is done, and how to take it back."""
+    quiet: bool = False
+
+
+ACTIONS = {
+    "apply": Action(
+        "Apply",
+        "Apply this night?",
+        "Everything below becomes memory. No model is called for it.",
+        "Applied. To take it back, undo this night.",
+    ),
+    "undo": Action(
+        "Undo",
+        "Take this night back?",
+        "Facts, links, profiles, marks and insights become what they were before it; everything "
+        "below is taken back. The conversation since then is left alone. Its entries wait for the "
+        "next night again.",
+        "Taken back: memory is as it was before this night. To have it again, go through another "
+        "night: the entries wait for it.",
+    ),
+    "discard": Action(
+        "Discard",
+        "Let this night go?",
+        "Nothing of it is ever applied. Memory stays as it is, and the next night begins anew.",
+        "Discarded: it is never applied. To have something like it again, go through another "
+        "preview.",
+        quiet=True,
+    ),
+}
+
+OPEN_TO: dict[NightStatus, tuple[str, ...]] = {
+    "preview": ("apply", "discard"),
+    "held": ("apply", "discard"),
+    "approved": ("apply",),
+    "complete": ("undo",),
+}
+"""What can be done with a night of this status."""
+
+
+async def night_list(visit: Visit) -> Response:
+    """All nights, the newest first."""
+    page = visit.page_number()
+    listed = await night_page(visit.context, paging=Paging(ON_A_PAGE, (page - 1) * ON_A_PAGE))
+    return visit.show(
+        "nights.html",
+        nights=listed.items,
+        page=page,
+        pages=max(1, -(-listed.total // ON_A_PAGE)),
+        address=lambda number: visit.url("nights", page=number),
+    )
+
+
+async def one_night(visit: Visit) -> Response:
+    """One night: what it changed, its steps and cost, what it refused."""
+    return await _night(visit, "night.html", done=visit.asked("done"))
+
+
+async def night_action_form(visit: Visit) -> Response:
+    """What an action would do with a night."""
+    name = _action(visit)
+    return await _night(visit, "night_action.html", name=name, action=ACTIONS[name])
+
+
+async def _night(visit: Visit, template: str, **values: Any) -> Response:
+    context = visit.context
+    record = await find_night(context, visit.named("id"))
+    report = await nights.night_report(context, record["id"])
+    operations = report["operations"]
+    names = await labels_for(context, operations)
+    facts = await context.semantic.by_op(context.scope, list(names.facts))
+    ids = {op: fact["id"] for op, fact in facts.items()}
+    return visit.show(
+        template,
+        record=record,
+        state=status_of(record),
+        report=report,
+        groups=differences(Reading(operations, names, ids)),
+        endings=_endings(report),
+        steps=STEP_NAMES,
+        calls=sum(step["llm_calls"] for step in report["steps"]),
+        tokens=sum(step["tokens"] for step in report["steps"]),
+        seconds=sum(step["seconds"] for step in report["steps"]),
+        actions={key: ACTIONS[key] for key in OPEN_TO.get(status_of(record), ())},
+        all_actions=ACTIONS,
+        **values,
+    )
+
+
+def _endings(report: NightReport) -> list[str]:
+    """What became of the history."""
+    lines = [compaction_line(report["compaction"])] if "compaction" in report else []
+    return lines + ([extraction_line(report["extraction"])] if "extraction" in report else [])
+
+
+def _action(visit: Visit) -> str:
+    name = visit.named("action")
+    if name not in ACTIONS:
+        raise HTTPException(404, "A night can be applied, undone or discarded.")
+    return name
+
+
+async def night_action(visit: Visit) -> Response:
+    """Carry an action out."""
+    name = _action(visit)
+    night = (await find_night(visit.context, visit.named("id")))["id"]
+    if name == "apply":
+        visit.host.jobs.start(visit.owner, "Applying a night", _applied(visit, night))
+        return visit.go("progress")
+    done = nights.undo_night if name == "undo" else nights.discard_night
+    await done(visit.context, night)
+    return visit.go("nights", night, done=name)
+
+
+def _applied(visit: Visit, night: str) -> Work:
+    async def work(tell: Tell) -> tuple[str, ...]:
+        async with applying(visit.context, night) as for_the_night:
+            report = of_run({"report": await follow(for_the_night, {}, _Progress(tell))})
+        return ("nights", report["id"] or night)
+
+    return work
+
+
+# A preview
+
+
+async def preview_form(visit: Visit) -> Response:
+    """What a preview would do, and with which model."""
+    return visit.show("preview.html", model=visit.host.model())
+
+
+async def start_preview(visit: Visit) -> Response:
+    """Start a preview; its page shows how far it is."""
+
+    async def work(tell: Tell) -> tuple[str, ...]:
+        tell("looking for what is new")
+        async with previewing(visit.context) as for_the_night:
+            report = of_run({"report": await follow(for_the_night, {}, _Progress(tell))})
+        if report["id"] is None:
+            tell("Nothing to do tonight: no model was called.")
+            return ("nights",)
+        return ("nights", report["id"])
+
+    visit.host.jobs.start(visit.owner, "A preview of the night", work)
+    return visit.go("progress")
+
+
+class _Progress(Listener):
+    """Tells the steps of a night as they come."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def night(self, event: NightEvent) -> None:
+        """A step begins, goes on or has ended."""
+        self._tell(night_progress(event))

@@ -1,0 +1,134 @@
+"""Pages of people and things: the list, one profile with its sources, forgetting somebody."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from graph.documents import (
+    MemoryFilter,
+    Paging,
+    PersonDetail,
+    memory_page,
+    people_page,
+    person_detail,
+)
+from graph.inspector.jobs import Tell
+from graph.inspector.memories import of_line
+from graph.inspector.rendering import counted, day_of
+from graph.inspector.visits import Visit
+from graph.use_cases import forget
+from memory.records import RISE, EntityProfile
+
+ON_A_PAGE = 60
+
+TYPES = {"person": "People", "place": "Places", "thing": "Things", "unknown": "Others"}
+
+MOST_ENTRIES = 500
+"""Newest entries of somebody from which the days of their messages are read."""
+
+WIDTH, HEIGHT = 640, 120
+
+
+async def people_list(visit: Visit) -> Response:
+    """Everybody and everything that is known, by name."""
+    page, query, kind = visit.page_number(), visit.asked("q"), visit.asked("kind")
+    kind = kind if kind in TYPES else ""
+    paging = Paging(ON_A_PAGE, (page - 1) * ON_A_PAGE)
+    listed = await people_page(visit.context, query, kind or None, paging)  # type: ignore[arg-type]
+    return visit.show(
+        "people.html",
+        people=listed.items,
+        total=listed.total,
+        query=query,
+        kind=kind,
+        types=TYPES,
+        page=page,
+        pages=max(1, -(-listed.total // ON_A_PAGE)),
+        address=lambda number: visit.url("people", q=query, kind=kind, page=number),
+        done=visit.asked("done"),
+    )
+
+
+async def one_person(visit: Visit) -> Response:
+    """A profile: what holds now, attributes with their sources, talks, favourability."""
+    found = await person_detail(visit.context, visit.named("id"))
+    semantic, scope = visit.context.semantic, visit.context.scope
+    cited = {id_ for one in found.profile["attributes"].values() for id_ in one["evidence"]}
+    return visit.show(
+        "person.html",
+        found=found,
+        profile=found.profile,
+        memories=[of_line(line) for line in found.memories.items],
+        observations={one["id"]: one for one in found.profile["observations"]},
+        facts=await semantic.by_op(scope, sorted(cited)),
+        favour=await _favour(visit, found),
+    )
+
+
+class Favour(NamedTuple):
+    """Favourability over time: the days on which it rose, as a line."""
+
+    days: list[tuple[str, float]]
+    points: str
+    """Of the drawn line."""
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+async def _favour(visit: Visit, found: PersonDetail) -> Favour | None:
+    """It rises once on each day with an answered message, so those days tell its course."""
+    profile = found.profile
+    rises = _rises(profile)
+    if not rises:
+        return None
+    wanted = MemoryFilter(kind="entry", person=profile["id"])
+    said = await memory_page(visit.context, wanted, Paging(MOST_ENTRIES))
+    senders = {profile["name"], *profile["senders"]}
+    days = {day_of(line.at, visit.zone) for line in said.items if line.speaker in senders}
+    if last := profile["relationship"]["risen_on"]:
+        days = {day for day in days if day <= last} | {last}
+    newest = sorted(days)[-rises:]
+    course = [
+        (day, 1 - (1 - RISE) ** (rises - len(newest) + place))
+        for place, day in enumerate(newest, 1)
+    ]
+    return Favour(course, _points(course))
+
+
+def _rises(profile: EntityProfile) -> int:
+    """How often favourability has risen."""
+    value = profile["relationship"]["favorability"]
+    return round(math.log(1 - value) / math.log(1 - RISE)) if 0 < value < 1 else 0
+
+
+def _points(course: list[tuple[str, float]]) -> str:
+    step = WIDTH / max(1, len(course))
+    steps = [(0.0, HEIGHT * (1 - course[0][1] / 1.0))] if course else []
+    steps += [((place + 1) * step, HEIGHT * (1 - value)) for place, (_, value) in enumerate(course)]
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in steps)
+
+
+# Forgetting somebody
+
+
+async def forget_person_form(visit: Visit) -> Response:
+    """What would be forgotten with a person or thing."""
+    found = await person_detail(visit.context, visit.named("id"))
+    would = await forget(visit.context, found.profile["id"], dry_run=True)
+    return visit.show("forget_person.html", profile=found.profile, would=would)
+
+
+async def forget_person(visit: Visit) -> Response:
+    """Forget a person or thing, with everything that came of it."""
+    found = await person_detail(visit.context, visit.named("id"))
+
+    async def work(tell: Tell) -> tuple[str, ...]:
+        done = await forget(visit.context, found.profile["id"], on_step=tell)
+        tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}")
+        return ("people",)
+
+    visit.host.jobs.start(visit.owner, "Forgetting somebody", work)
+    return visit.go("progress")

@@ -1,0 +1,133 @@
+"""Templates: the environment in which every page is rendered, and how values are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from memory.text import local, shortened
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@cache
+def environment() -> Environment:
+    """The templates. Everything is escaped, and control characters are left out."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_cleaned,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": number,
+        "counted": counted,
+        "short_id": short_id,
+        "short": shortened,
+        "plain": plain,
+        "tojson_plain": as_json,
+        "percent": percent,
+    }
+    return made
+
+
+def render(template: str, zone: tzinfo = UTC, **values: Any) -> str:
+    """A page as HTML; times are shown in `zone`."""
+    clocks = {"when": _When(zone, "%H:%M"), "day": _When(zone, ""), "clock": _Clock(zone)}
+    return environment().get_template(template).render(**clocks, **values)
+
+
+def _cleaned(value: Any) -> Any:
+    """Without the characters that could steer what stands around them."""
+    if value is None:
+        return ""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return _CONTROL.sub("", value)
+
+
+class _When:
+    """Shows a time, with the exact one for machines."""
+
+    def __init__(self, zone: tzinfo, clock: str) -> None:
+        self._zone, self._clock = zone, clock
+
+    def __call__(self, at: str | None) -> Markup:
+        """`2 May 2026 08:15` in a `time` element; empty for None."""
+        if not at:
+            return Markup("")
+        moment = local(at, self._zone)
+        told = f"{moment.day} {moment:%b %Y} {moment.strftime(self._clock)}".strip()
+        return Markup('<time datetime="{}">{}</time>').format(moment.isoformat(), told)
+
+
+class _Clock:
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+
+    def __call__(self, at: str) -> Markup:
+        """`08:15:30` in a `time` element."""
+        moment = local(at, self._zone)
+        return Markup('<time datetime="{}">{:%H:%M:%S}</time>').format(moment.isoformat(), moment)
+
+
+def day_of(at: str, zone: tzinfo) -> str:
+    """The day of a time, as a form's date: `2026-05-02`."""
+    return local(at, zone).date().isoformat()
+
+
+def day_name(at: datetime) -> str:
+    """`Saturday 2 May 2026`."""
+    return f"{at:%A} {at.day} {at:%b %Y}"
+
+
+def number(value: float) -> str:
+    """`12,345`."""
+    return f"{value:,}"
+
+
+def percent(part: float, whole: float) -> float:
+    """A share in percent, from 0 to 100; 0 of nothing."""
+    return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole else 0.0
+
+
+def counted(value: int, one: str, many: str | None = None) -> str:
+    """`1 fact`, `2 facts`."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def short_id(id_: str) -> str:
+    """An id for people: a uuid is cut to its beginning."""
+    return f"{id_[:8]}…" if _UUID.fullmatch(id_) else id_
+
+
+def plain(name: str) -> str:
+    """An identifier as words: `favourite_tea` as `favourite tea`."""
+    return name.replace("_", " ")
+
+
+def as_json(value: Any) -> str:
+    """A record for people who read JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=1, default=str)
+
+
+def link(base: str, parts: Sequence[object], query: Mapping[str, Any]) -> str:
+    """A path below `base`, each part one segment; empty values of the query are left out."""
+    path = "/".join([base, *(quote(str(part), safe="@:+-_") for part in parts)])
+    kept = {key: value for key, value in query.items() if value not in (None, "", False)}
+    return f"{path}?{urlencode(kept)}" if kept else path

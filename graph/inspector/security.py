@@ -1,0 +1,146 @@
+"""Who may look: headers that keep a page to itself, refusal of other sites, and sign-in by token.
+
+A browser sends a cookie along with whatever any page asks of it. So every request that changes
+something must say that it comes from our own pages, and the cookie stays out of all others.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from hmac import compare_digest
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+"""Content security policy: our own files and nothing else, no inline script or style."""
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+SAFE = ("GET", "HEAD")
+
+Unsigned = Callable[[str], Response]
+"""Makes the page for somebody who is not signed in; takes the reason."""
+
+
+def foreign(method: str, headers: Headers) -> str | None:
+    """Why a request is not from our own pages; None if it is, or if it changes nothing.
+
+    Browsers say it in Sec-Fetch-Site, older ones in Origin. What says neither is refused.
+    """
+    if method in SAFE:
+        return None
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return None if site == "same-origin" else f"the request comes from another site ({site})"
+    origin = headers.get("origin")
+    if origin is None:
+        return "the request does not say from where it comes"
+    if urlsplit(origin).netloc == headers.get("host"):
+        return None
+    return f"the request comes from {origin:.100}"
+
+
+class Shield:
+    """Refuses what other sites ask for, and keeps other sites out of every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with the headers, or answer it with 403."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if why := foreign(scope["method"], Headers(scope=scope)):
+            refusal = PlainTextResponse(f"Refused: {why}.\n", 403)
+            await refusal(scope, receive, _with_headers(scope, send))
+            return
+        await self._app(scope, receive, _with_headers(scope, send))
+
+
+def _with_headers(scope: Scope, send: Send) -> Send:
+    """Memory is in no cache; our own files may be."""
+    is_file = "/static/" in scope["path"]
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers["Cache-Control"] = "max-age=3600" if is_file else "no-store"
+        await send(message)
+
+    return sending
+
+
+class OneTimeToken:
+    """Signs in whoever opens the address with the token, once; from then on a cookie does.
+
+    For a server on loopback that one person started: the address is printed on their terminal.
+    Requests for another host name are refused, since a foreign name may lead to this machine.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str, port: int, unsigned: Unsigned) -> None:
+        self._app, self._token, self._unsigned = app, token, unsigned
+        self._unused = True
+        self._session = secrets.token_urlsafe(32)
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        # Cookies do not tell ports apart; several inspectors may run at once.
+        self._cookie = f"circadian_inspect_{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a signed-in request on; else sign in, or say how to."""
+        if scope["type"] != "http" or "/static/" in scope["path"]:
+            await self._app(scope, receive, send)
+            return
+        await (self._answer(scope) or self._app)(scope, receive, send)
+
+    def _answer(self, scope: Scope) -> Callable[[Scope, Receive, Send], Awaitable[None]] | None:
+        headers = Headers(scope=scope)
+        if headers.get("host") not in self._hosts:
+            return PlainTextResponse("Refused: this address is for 127.0.0.1 alone.\n", 403)
+        if compare_digest(cookie_of(headers, self._cookie), self._session):
+            return None
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not given:
+            return self._unsigned("Open the address that circadian inspect printed.")
+        if not compare_digest(given.encode(), self._token.encode()):
+            return self._unsigned("The address has a wrong token.")
+        if not self._unused:
+            return self._unsigned("The address was used: it opens one browser, once.")
+        self._unused = False
+        answer = RedirectResponse(scope["path"], 303)
+        answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
+        return answer
+
+
+def cookie_of(headers: Headers, name: str) -> str:
+    """The value of a cookie; empty without one."""
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""

@@ -1,0 +1,33 @@
+// Comfort only: every page works without this file.
+"use strict";
+
+// Filters take effect when they are chosen.
+for (const select of document.querySelectorAll("form.search select, form.search input[type=date]")) {
+  select.addEventListener("change", () => select.form.requestSubmit());
+}
+
+// The lines of long work as they come.
+const progress = document.getElementById("progress");
+if (progress) {
+  const news = new EventSource(progress.dataset.events);
+  news.addEventListener("lines", (event) => {
+    progress.replaceChildren(
+      ...JSON.parse(event.data).map((line) => {
+        const item = document.createElement("li");
+        item.textContent = line;
+        return item;
+      }),
+    );
+  });
+  news.addEventListener("end", (event) => {
+    news.close();
+    window.location.replace(JSON.parse(event.data));
+  });
+}
+
+// Nothing is sent twice.
+for (const form of document.querySelectorAll("form[method=post]")) {
+  form.addEventListener("submit", () => {
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+  });
+}

@@ -1,0 +1,152 @@
+"""A visit: one request of a person about one agent, and what every page needs to answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from functools import cached_property
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from graph.inspector.jobs import BackgroundJobs
+from graph.inspector.rendering import link, render
+from graph.use_cases import AgentContext
+from memory.errors import InputError
+from memory.text import zone_name
+
+LONGEST_FORM = 64 * 1024
+"""Bytes of a form that is sent."""
+
+LARGEST_PAGE = 100_000
+"""The last page of a list that can be asked for."""
+
+
+class Host(Protocol):
+    """Where the agents are: a data folder on this machine, or a server with its users."""
+
+    jobs: BackgroundJobs
+    can_sign_out: bool
+
+    async def context(self, request: Request, agent: str) -> AgentContext:
+        """The agent of this name that the request may see. Raises HTTPException."""
+        ...
+
+    async def agents(self, request: Request) -> list[str]:
+        """Names of the agents that the request may see, the usual one first."""
+        ...
+
+    def model(self) -> str:
+        """The name of the chat model that runs from here use."""
+        ...
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request about one agent."""
+
+    request: Request
+    host: Host
+    agent: str
+    context: AgentContext
+    agents: tuple[str, ...] = ()
+
+    @cached_property
+    def base(self) -> str:
+        """The path under which this agent's pages stand."""
+        return link(self.root, [self.agent], {})
+
+    @property
+    def root(self) -> str:
+        """The path under which the inspector stands."""
+        return root_of(self.request)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone in which times are shown."""
+        return self.context.settings.zone
+
+    @property
+    def zone_name(self) -> str:
+        """What that zone is called."""
+        return zone_name(self.zone)
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Whose jobs these are: user and thread."""
+        return self.context.scope
+
+    def url(self, *parts: object, **query: Any) -> str:
+        """The address of a page of this agent."""
+        return link(self.base, parts, query)
+
+    def other(self, agent: str) -> str:
+        """The first page of another agent."""
+        return link(self.root, [agent, "today"], {})
+
+    @property
+    def sign_out(self) -> str:
+        """The address that ends this browser's visits."""
+        return f"{self.root}/sign-out"
+
+    def asked(self, name: str, most: int = 1_000) -> str:
+        """A value of the address, without blanks at its ends; empty without one."""
+        return self.request.query_params.get(name, "").strip()[:most]
+
+    def utc(self, moment: datetime) -> str:
+        """A moment as records keep it."""
+        return moment.astimezone(UTC).isoformat()
+
+    def page_number(self) -> int:
+        """The page of a list, from 1. Raises InputError."""
+        given = self.asked("page") or "1"
+        if not given.isdecimal() or not 0 < int(given) <= LARGEST_PAGE:
+            raise InputError(f"page: a number from 1, not {given!r:.40}")
+        return int(given)
+
+    def named(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    async def form(self) -> dict[str, str]:
+        """The fields of the form that was sent."""
+        body = bytearray()
+        async for chunk in self.request.stream():
+            body += chunk
+            if len(body) > LONGEST_FORM:
+                raise HTTPException(413, "the form is too long")
+        try:
+            return dict(parse_qsl(body.decode(), keep_blank_values=True))
+        except UnicodeDecodeError:
+            raise HTTPException(400, "the form is not UTF-8 text") from None
+
+    def show(self, template: str, status: int = 200, **values: Any) -> Response:
+        """A page."""
+        job = self.host.jobs.current(self.owner)
+        text = render(
+            template,
+            self.zone,
+            visit=self,
+            url=self.url,
+            static=f"{self.root}/static",
+            going=job if job is not None and not job.ended else None,
+            **values,
+        )
+        return HTMLResponse(text, status)
+
+    def go(self, *parts: str, **query: Any) -> Response:
+        """Send the browser to another page, after something was done."""
+        return RedirectResponse(self.url(*parts, **query), 303)
+
+
+def root_of(request: Request) -> str:
+    """The path under which the inspector stands; empty if it stands by itself."""
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+Handler = Callable[[Visit], Awaitable[Response]]
+"""A page: answers a visit."""

@@ -1,0 +1,107 @@
+"""The pages of memories: the list, one memory, correcting and forgetting."""
+
+from __future__ import annotations
+
+from tests.support.visiting import Visitor, text_of
+
+
+async def fact_about(visitor: Visitor, word: str) -> str:
+    facts = await visitor.agent.resources.semantic.all(visitor.agent.scope)
+    return next(fact["id"] for fact in facts if word in fact["text"])
+
+
+async def test_the_list_has_facts_and_entries_with_who_said_them(visitor: Visitor) -> None:
+    shown = text_of(await visitor.get("/memory"))
+    for words in ("Paris", "Rex is afraid of thunder", "dentist", "Ada", "Ben"):
+        assert words in shown
+
+
+async def test_a_search_says_why_each_was_found(visitor: Visitor) -> None:
+    page = await visitor.get("/memory", q="thunder")
+    assert "Rex is afraid of thunder" in text_of(page)
+    assert "shared words" in page
+    assert '<rect class="fill"' in page
+
+
+async def test_the_list_is_filtered_by_person_kind_and_day(visitor: Visitor) -> None:
+    by_ben = text_of(await visitor.get("/memory", person="ben"))
+    assert "Rex" in by_ben
+    assert "Paris" not in by_ben
+    entries = text_of(await visitor.get("/memory", kind="entry", day="2026-03-04"))
+    assert "dentist" in entries
+    assert "Paris" not in entries
+    assert "2026-05-02, not" in text_of(await visitor.get("/memory", 422, day="soon"))
+
+
+async def test_a_memory_leads_to_the_words_it_rests_on(visitor: Visitor) -> None:
+    id_ = await fact_about(visitor, "thunder")
+    page = await visitor.get(f"/memory/{id_}")
+    shown = text_of(page)
+    assert "Where it was said" in shown
+    assert "My dog Rex is afraid of thunder." in shown
+    assert "night 20260302 090000 learned it" in shown
+    assert "<svg" in page
+    entry = next(one for one in page.split('"') if one.startswith("/default/memory/event_"))
+    assert "Rex" in text_of(await visitor.get(entry.removeprefix("/default")))
+
+
+async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> None:
+    id_ = await fact_about(visitor, "Paris")
+    preview = text_of(await visitor.get(f"/correct/{id_}", text="I live in Oslo."))
+    assert "What would change" in preview
+    assert "I live in Oslo." in preview
+    facts = await visitor.agent.resources.semantic.all(visitor.agent.scope)
+    assert not any("Oslo" in fact["text"] for fact in facts)
+    page = await visitor.after(await visitor.post(f"/correct/{id_}", text="I live in Oslo."))
+    shown = text_of(page)
+    assert "Corrected." in shown
+    assert "What replaced what" in shown
+    assert "Paris" in shown
+    ended = text_of(await visitor.get("/memory", holds="ended"))
+    assert "Paris" in ended
+    assert "Oslo" not in ended
+    assert "no longer holds since" in text_of(await visitor.get(f"/memory/{id_}"))
+
+
+async def test_a_correction_without_words_changes_nothing_and_says_so(visitor: Visitor) -> None:
+    id_ = await fact_about(visitor, "Paris")
+    answer = await visitor.post(f"/correct/{id_}", 422, text=" ")
+    assert 'role="alert"' in answer.text
+    assert await fact_about(visitor, "Paris") == id_
+
+
+async def test_forgetting_says_first_what_goes_and_that_it_is_for_good(visitor: Visitor) -> None:
+    id_ = await fact_about(visitor, "thunder")
+    preview = text_of(await visitor.get(f"/forget/{id_}"))
+    assert "What would be forgotten" in preview
+    assert "cannot be taken back" in preview
+    assert await fact_about(visitor, "thunder") == id_
+    page = await visitor.after(await visitor.post(f"/forget/{id_}"))
+    assert "Forgotten." in text_of(page)
+    await visitor.get(f"/memory/{id_}", 404)
+
+
+async def test_an_entry_of_the_journal_is_shown_but_not_corrected(visitor: Visitor) -> None:
+    page = await visitor.get("/memory", kind="entry")
+    entry = next(one for one in page.split('"') if one.startswith("/default/memory/event_"))
+    path = entry.removeprefix("/default/memory/")
+    await visitor.get(f"/memory/{path}")
+    await visitor.get(f"/correct/{path}", 404)
+    await visitor.get(f"/forget/{path}", 404)
+
+
+async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
+    id_ = await fact_about(visitor, "Paris")
+    agents = visitor.host.opened
+    async with agents.agent("default").context.lock:
+        await visitor.get("/memory")
+        await visitor.get("/today")
+        answer = await visitor.post(f"/forget/{id_}", 409)
+    assert "in use by" in text_of(answer.text)
+    assert await fact_about(visitor, "Paris") == id_
+
+
+async def test_today_shows_the_agent_at_a_glance(visitor: Visitor) -> None:
+    shown = text_of(await visitor.get("/today"))
+    for words in ("Awake", "Since the last night", "Goals", "Projects", "tokens spent today"):
+        assert words in shown

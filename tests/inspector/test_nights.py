@@ -1,0 +1,141 @@
+"""The pages of nights: the difference, undo, and a preview that is applied or let go."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from graph.inspector.changes import Reading, differences
+from graph.use_cases.nights import Labels, list_nights
+from memory.records.operations import (
+    link_facts,
+    prune_entry,
+    supersede_fact,
+)
+from tests.support.visiting import Visitor, text_of
+
+
+async def last_night(visitor: Visitor) -> tuple[str, str]:
+    line = (await list_nights(visitor.agent.context))[-1]
+    return line["id"], line["status"]
+
+
+async def facts(visitor: Visitor) -> list[str]:
+    return [one["text"] for one in await visitor.agent.resources.semantic.all(visitor.agent.scope)]
+
+
+async def test_the_list_names_every_night_with_its_outcome_and_cost(visitor: Visitor) -> None:
+    shown = text_of(await visitor.get("/nights"))
+    assert shown.count("applied") == 2
+    assert "Preview a night" in shown
+
+
+async def test_a_night_is_a_difference_that_one_can_read(visitor: Visitor) -> None:
+    first = (await list_nights(visitor.agent.context))[0]["id"]
+    page = await visitor.get(f"/nights/{first}")
+    shown = text_of(page)
+    assert "Learned 2 facts" in shown
+    assert "Rex is afraid of thunder" in shown
+    assert "Its steps" in shown
+    assert "make it into facts" in shown
+    assert "Undo this night" in shown
+    assert "/default/memory/" in page
+
+
+async def test_taking_a_night_back_says_first_what_goes(visitor: Visitor) -> None:
+    name, _ = await last_night(visitor)
+    before = await facts(visitor)
+    form = text_of(await visitor.get(f"/nights/{name}/undo"))
+    assert "Take this night back?" in form
+    assert await facts(visitor) == before
+    page = text_of(await visitor.after(await visitor.post(f"/nights/{name}/undo")))
+    assert "Taken back: memory is as it was before this night." in page
+    assert "To have it again" in page
+    assert await last_night(visitor) == (name, "undone")
+
+
+async def test_a_night_that_a_later_one_built_on_is_not_taken_back(visitor: Visitor) -> None:
+    await visitor.get("/nights/night_none", 404)
+    name, _ = await last_night(visitor)
+    await visitor.post(f"/nights/{name}/discard", 422)
+    await visitor.post(f"/nights/{name}/eat", 404)
+    assert await last_night(visitor) == (name, "complete")
+
+
+async def test_a_preview_shows_its_progress_and_changes_nothing(visitor: Visitor) -> None:
+    before = await facts(visitor)
+    assert "Start the preview" in text_of(await visitor.get("/preview"))
+    going = await visitor.after(await visitor.post("/preview"))
+    assert "A preview of the night" in going
+    assert 'http-equiv="refresh"' in going
+    await visitor.wait()
+    done = await visitor.get("/progress")
+    name, status = await last_night(visitor)
+    assert status == "preview"
+    assert f"/default/nights/{name}" in done
+    assert "make it into facts" in text_of(done)
+    assert await facts(visitor) == before
+    shown = text_of(await visitor.get(f"/nights/{name}"))
+    assert "nothing of it is in memory" in shown
+    assert "Apply this night" in shown
+    assert "Discard this night" in shown
+
+
+async def test_a_preview_is_applied_without_a_further_call(visitor: Visitor) -> None:
+    await visitor.post("/preview")
+    await visitor.wait()
+    name, _ = await last_night(visitor)
+    assert "Apply this night?" in text_of(await visitor.get(f"/nights/{name}/apply"))
+    before = await facts(visitor)
+    await visitor.post(f"/nights/{name}/apply")
+    await visitor.wait()
+    assert await last_night(visitor) == (name, "complete")
+    assert len(await facts(visitor)) > len(before)
+
+
+async def test_a_preview_is_let_go(visitor: Visitor) -> None:
+    await visitor.post("/preview")
+    await visitor.wait()
+    name, _ = await last_night(visitor)
+    page = text_of(await visitor.after(await visitor.post(f"/nights/{name}/discard")))
+    assert "it is never applied" in page
+    assert await last_night(visitor) == (name, "discarded")
+
+
+async def test_the_progress_comes_as_server_sent_events(visitor: Visitor) -> None:
+    await visitor.post("/preview")
+    answer = await visitor.client.get("/default/progress/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [line for line in answer.text.splitlines() if line.startswith("data: ")]
+    told = [json.loads(line.removeprefix("data: ")) for line in events]
+    assert told[-1] == "/default/progress"
+    assert told[-2][0] == "looking for what is new"
+    assert len(told[-2]) > 3
+
+
+async def test_a_busy_agent_says_so_in_the_work_s_page(visitor: Visitor) -> None:
+    async with visitor.host.opened.agent("default").context.lock:
+        await visitor.post("/preview")
+        await visitor.wait()
+    assert "The agent is busy" in text_of(await visitor.get("/progress"))
+
+
+def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
+    names = Labels(
+        {op: {"text": f"fact {op}", "speaker": None, "valid_from": None} for op in "abcd"}
+    )
+    fact: Any = {"op": "a", "invalid_at": None, "superseded_by": None}
+    entry: Any = {"id": "e", "content": "small talk", "sources": []}
+    operations = [
+        supersede_fact(fact, "b", "2026-03-02T09:00:00+00:00", [], "newer"),
+        link_facts("c", "d", "relates", "2026-03-02T09:00:00+00:00", "both say so"),
+        prune_entry(entry, "old"),
+    ]
+    groups = {group.key: group for group in differences(Reading(operations, names, {"b": "B"}))}
+    assert set(groups) == {"changed", "joined", "forgotten"}
+    changed, joined = groups["changed"].changes[0], groups["joined"].changes[0]
+    assert (changed.before, changed.after, changed.note) == ("fact a", "fact b", "newer")
+    assert changed.ids == (None, "B")
+    assert (groups["changed"].replaced, groups["joined"].replaced) == (True, False)
+    assert joined.stays
+    assert groups["forgotten"].changes[0].before == "small talk"

@@ -1,0 +1,48 @@
+"""The pages of people and things."""
+
+from __future__ import annotations
+
+from memory import entities
+from tests.support.visiting import Visitor, text_of
+
+
+async def id_of(visitor: Visitor, name: str) -> str:
+    found = await entities.everyone(visitor.agent.store, visitor.agent.scope)
+    return next(one["id"] for one in found if one["name"] == name)
+
+
+async def test_everybody_is_listed_and_found_by_name(visitor: Visitor) -> None:
+    everybody = text_of(await visitor.get("/people"))
+    assert "Ada" in everybody
+    assert "Ben" in everybody
+    found = text_of(await visitor.get("/people", q="be"))
+    assert "Ben" in found
+    assert "Ada" not in found
+
+
+async def test_a_profile_has_what_holds_with_its_sources(visitor: Visitor) -> None:
+    page = await visitor.get(f"/people/{await id_of(visitor, 'Ben')}")
+    shown = text_of(page)
+    for words in ("What holds now", "Rex is afraid of thunder", "favourability 0.19 of 1"):
+        assert words in shown
+    assert "/default/memory/" in page
+    assert "<polyline" in page
+
+
+async def test_forgetting_somebody_says_first_what_goes(visitor: Visitor) -> None:
+    id_ = await id_of(visitor, "Ben")
+    form = text_of(await visitor.get(f"/people/{id_}/forget"))
+    assert "What would be forgotten with Ben" in form
+    assert "cannot be taken back" in form
+    assert "Rex" in form
+    await visitor.get(f"/people/{id_}")
+    await visitor.post(f"/people/{id_}/forget")
+    await visitor.wait()
+    assert "Ben" not in text_of(await visitor.get("/progress"))
+    await visitor.get(f"/people/{id_}", 404)
+    assert "Rex" not in text_of(await visitor.get("/memory"))
+
+
+async def test_nobody_of_that_name_is_said(visitor: Visitor) -> None:
+    await visitor.get("/people/entity_0000000000000000", 404)
+    assert "Nobody and nothing" in text_of(await visitor.get("/people", q="Zoe"))

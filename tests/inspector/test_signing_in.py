@@ -1,0 +1,109 @@
+"""Who may look into the inspector, and what other sites can make a browser do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from graph.inspector.security import POLICY
+from tests.support.clock import Clock
+from tests.support.visiting import ADDRESS, OURS, PORT, TOKEN, visiting
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+async def test_without_the_token_nothing_is_shown(data: Path, clock: Clock) -> None:
+    async with visiting(data, clock, sign_in=False) as visitor:
+        for path in ("/", "/default/today", "/default/memory", "/no/where"):
+            answer = await visitor.client.get(path)
+            assert answer.status_code == 401
+            assert "circadian inspect" in answer.text
+
+
+async def test_the_token_gives_a_cookie_that_scripts_and_other_sites_do_not_get(
+    data: Path, clock: Clock
+) -> None:
+    async with visiting(data, clock, sign_in=False) as visitor:
+        answer = await visitor.client.get("/", params={"token": TOKEN})
+        cookie = answer.headers["set-cookie"].lower()
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert f"circadian_inspect_{PORT}=" in cookie
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert TOKEN not in cookie
+        await visitor.get("/today")
+
+
+async def test_the_token_is_used_up_by_the_first_browser(data: Path, clock: Clock) -> None:
+    async with visiting(data, clock) as visitor:
+        second = httpx.AsyncClient(transport=visitor.client._transport, base_url=ADDRESS)
+        answer = await second.get("/", params={"token": TOKEN})
+        assert answer.status_code == 401
+        assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "one-tim", "one-timé"])
+async def test_a_wrong_token_signs_nobody_in(data: Path, clock: Clock, token: str) -> None:
+    async with visiting(data, clock, sign_in=False) as visitor:
+        answer = await visitor.client.get("/", params={"token": token})
+        assert answer.status_code == 401
+        assert (await visitor.client.get("/", params={"token": TOKEN})).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "none"},
+        {"origin": "https://elsewhere.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site", "origin": ADDRESS},
+    ],
+)
+async def test_a_change_asked_for_by_another_site_is_refused(
+    data: Path, clock: Clock, headers: dict[str, str]
+) -> None:
+    async with visiting(data, clock) as visitor:
+        answer = await visitor.client.post("/default/forget/x", headers=headers)
+        assert answer.status_code == 403
+        assert answer.text.startswith("Refused: ")
+
+
+@pytest.mark.parametrize("headers", [OURS, {"origin": ADDRESS}])
+async def test_a_change_asked_for_by_our_own_page_is_heard(
+    data: Path, clock: Clock, headers: dict[str, str]
+) -> None:
+    async with visiting(data, clock) as visitor:
+        answer = await visitor.client.post("/default/forget/x", headers=headers)
+        assert answer.status_code == 404
+
+
+async def test_another_host_name_of_this_machine_is_refused(data: Path, clock: Clock) -> None:
+    async with visiting(data, clock) as visitor:
+        answer = await visitor.client.get(
+            "/default/today", headers={"host": f"rebound.example:{PORT}"}
+        )
+        assert answer.status_code == 403
+
+
+async def test_every_answer_keeps_other_sites_out(data: Path, clock: Clock) -> None:
+    async with visiting(data, clock) as visitor:
+        for path in ("/default/today", "/default/nothing", "/static/inspector.css"):
+            headers = (await visitor.client.get(path)).headers
+            assert headers["content-security-policy"] == POLICY
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "no-referrer"
+        assert "unsafe" not in POLICY
+        assert (await visitor.client.get("/default/today")).headers["cache-control"] == "no-store"
+
+
+async def test_another_agent_is_not_shown(data: Path, clock: Clock) -> None:
+    async with visiting(data, clock) as visitor:
+        assert (await visitor.client.get("/other/today")).status_code == 404

@@ -1,0 +1,41 @@
+"""The pages of ticks and of the log, and the answer to a question."""
+
+from __future__ import annotations
+
+from tests.support.visiting import Visitor, text_of
+
+
+async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
+    listed = await visitor.get("/ticks")
+    assert "Ticks" in text_of(listed)
+    shown = text_of(await visitor.get("/ticks/3"))
+    for words in (
+        "What set it off",
+        "What is my dog Rex afraid of?",
+        "How it was judged",
+        "What the prompt was made of",
+        "conversation history",
+    ):
+        assert words in shown
+
+
+async def test_a_tick_that_is_not_kept_is_said(visitor: Visitor) -> None:
+    await visitor.get("/ticks/999", 404)
+    await visitor.get("/ticks/first", 404)
+
+
+async def test_the_log_is_filtered(visitor: Visitor) -> None:
+    assert "night" in text_of(await visitor.get("/log"))
+    goals = text_of(await visitor.get("/log", what="goal_created"))
+    assert "goal created" in goals
+    assert "slept" not in goals
+    day = text_of(await visitor.get("/log", day="2026-03-02"))
+    assert "3 Mar" not in day
+    assert "Nothing is logged" in text_of(await visitor.get("/log", who="nobody"))
+    await visitor.get("/log", 422, day="never")
+    await visitor.get("/log", 422, page="0")
+
+
+async def test_a_question_that_does_not_wait_is_not_answered(visitor: Visitor) -> None:
+    await visitor.post("/questions/ask_none/approve", 404)
+    await visitor.post("/questions/ask_none/eat", 404)

@@ -1,0 +1,80 @@
+"""Visiting the inspector without a browser: its application, signed in, with a memory to see."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from graph.api.async_agent import AsyncAgent
+from graph.api.open import open_agents
+from graph.inspector.local import OneAgent, local_inspector
+from memory.models.offline.model import OfflineChatModel
+from tests.support.clock import Clock
+
+PORT = 8765
+ADDRESS = f"http://127.0.0.1:{PORT}"
+TOKEN = "one-time"
+OURS = {"sec-fetch-site": "same-origin"}
+
+
+@dataclass
+class Visitor:
+    """A browser's stand-in, and the agent whose pages it sees."""
+
+    client: httpx.AsyncClient
+    agent: AsyncAgent
+    host: OneAgent
+
+    async def get(self, path: str, status: int = 200, **query: Any) -> str:
+        """A page of the agent as HTML."""
+        answer = await self.client.get(f"/default{path}", params=query)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    async def post(self, path: str, status: int = 303, **fields: str) -> httpx.Response:
+        """Send a form as our own page does."""
+        answer = await self.client.post(f"/default{path}", data=fields, headers=OURS)
+        assert answer.status_code == status, answer.text
+        return answer
+
+    async def after(self, answer: httpx.Response) -> str:
+        """The page to which an answer leads."""
+        found = await self.client.get(answer.headers["location"])
+        assert found.status_code == 200, found.text
+        return found.text
+
+    async def wait(self) -> None:
+        """Wait for the work that a form started."""
+        job = self.host.jobs.current(self.agent.scope)
+        assert job is not None
+        assert job.task is not None
+        await job.task
+
+
+@asynccontextmanager
+async def visiting(data: Path, clock: Clock, *, sign_in: bool = True) -> AsyncIterator[Visitor]:
+    """The inspector of the agent `default` under `data`."""
+    async with open_agents(
+        data, model=OfflineChatModel(), embedder="offline", clock=clock
+    ) as agents:
+        host = OneAgent("default", agents)
+        app = local_inspector(host, token=TOKEN, port=PORT)
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+            if sign_in:
+                await client.get("/", params={"token": TOKEN})
+            yield Visitor(client, agents.agent("default"), host)
+            await host.jobs.stop()
+
+
+def text_of(page: str) -> str:
+    """What a reader sees of a page: its text, on one line."""
+    body = page.partition("<body")[2]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
