@@ -31,7 +31,7 @@ class Question(NamedTuple):
     """A question with evidence."""
 
     text: str
-    category: int
+    category: int | str
     gold: list[str]
     """Ids of the turns that answer it, without duplicates."""
 
@@ -65,6 +65,11 @@ def session_time(text: str) -> datetime:
     return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
 
 
+def session_label(at: str) -> str:
+    """An ISO time as a session's time; the inverse of `session_time` up to the minute."""
+    return datetime.fromisoformat(at).astimezone(UTC).strftime("%I:%M %p on %d %B, %Y")
+
+
 def text_of(turn: dict[str, Any]) -> str:
     """The text of a turn, with an image's caption."""
     caption = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
@@ -72,11 +77,11 @@ def text_of(turn: dict[str, Any]) -> str:
 
 
 def events_of(session: Session) -> list[dict[str, Any]]:
-    """A session's turns as overheard events, half a minute apart."""
+    """A session's turns as overheard events, half a minute apart where they have no time."""
     return [
         {
             "id": turn["dia_id"],
-            "at": (session.start + timedelta(seconds=30 * place)).isoformat(),
+            "at": turn.get("at") or (session.start + timedelta(seconds=30 * place)).isoformat(),
             "sender": turn["speaker"],
             "text": text_of(turn),
             "addressed": False,

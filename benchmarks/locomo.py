@@ -20,7 +20,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from benchmarks.conversations import (
     questions,
     read_conversations,
     session_of,
+    spoken,
 )
 from benchmarks.minilm import Absent, MiniLM
 from benchmarks.searchers import (
@@ -53,19 +54,29 @@ from benchmarks.searchers import (
 )
 from memory.errors import InputError
 from memory.models import OFFLINE, load_embedder
+from memory.recall import BESIDE, IN_PROMPT, LONGEST_LINE
+from memory.settings import Settings
+from memory.text import approximate_tokens
 
 VARIABLE = "CIRCADIAN_LOCOMO"
 NO_DATA = f"LoCoMo was not measured: neither --data nor {VARIABLE} names a file in its format"
-TUNED_ON = ("conv-26", "conv-30", "conv-41", "conv-42", "conv-43")
+TUNED_ON = (
+    *("conv-26", "conv-30", "conv-41", "conv-42", "conv-43"),
+    *(f"chat {number}" for number in range(1, 11)),
+)
 """Conversations that recall was tuned on. All others are held out."""
-MEASURES = {
-    f"{level}@{count}": (level, count) for level in ("turn", "session") for count in (5, 10)
-}
+TURNS = {f"{level}@{count}": (level, count) for level in ("turn", "session") for count in (5, 10)}
+PROMPT = "turn in a prompt"
+MEASURES = (*TURNS, PROMPT)
+NEWEST = "newest first"
+UPDATED = "knowledge_update"
+"""The category of questions about a value that was updated."""
 ALL = "all"
 MINILM, NONE = "minilm", "none"
 MEASURED = (
     "Fraction of a question's evidence among the first k distinct turns (or sessions), mean over "
-    f"questions; each system returns its best {DEPTH}. Circadian overhears the turns. It has an "
+    f"questions; each system returns its best {DEPTH}. In a prompt: among the lines that fill its "
+    f"tokens for memories, at most {IN_PROMPT}. Circadian overhears the turns. It has an "
     "embedding model only in rows that name one (the offline embedder compares words and parts of "
     "words). Nights: after each session the offline model makes facts, links them, and prunes old "
     "entries of no importance; no links: recall does not follow links. BM25: over stems, without "
@@ -116,21 +127,42 @@ def scores(question: Question, found: Sequence[str]) -> dict[str, float]:
         "turn": (found, gold),
         "session": ([session_of(one) for one in found], [session_of(one) for one in gold]),
     }
-    return {
-        name: evidence_recall(*lists[level], count) for name, (level, count) in MEASURES.items()
-    }
+    return {name: evidence_recall(*lists[level], count) for name, (level, count) in TURNS.items()}
+
+
+def in_prompt(question: Question, found: Sequence[str], turns: Mapping[str, str]) -> float:
+    """Evidence recall among the turns whose lines fill a prompt's tokens for memories."""
+    left, shown = Settings().recall_tokens, list[str]()
+    for turn in list(dict.fromkeys(found))[:IN_PROMPT]:
+        left -= min(approximate_tokens(turns.get(turn, "")), LONGEST_LINE) + BESIDE
+        if left < 0:
+            break
+        shown.append(turn)
+    return evidence_recall(shown, question.gold, IN_PROMPT)
+
+
+def newest_first(question: Question, found: Sequence[str]) -> float:
+    """Whether the newest gold turn stands above the older ones; gold is in order of time."""
+    *older, newest = sorted(question.gold, key=lambda turn: int(turn.partition(":")[2]))
+    place = {turn: number for number, turn in reversed(list(enumerate(found)))}
+    return float(newest in place and all(place[newest] < place.get(one, DEPTH) for one in older))
 
 
 async def measure(name: str, searcher: Searcher, conversations: Sequence[Conversation]) -> Row:
     """Let one system learn each conversation, and ask it the questions."""
-    values: dict[str, dict[str, list[float]]] = {key: defaultdict(list) for key in MEASURES}
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     notes, learned, asked = Notes(), 0.0, 0.0
     for conversation in conversations:
-        began = time.perf_counter()
+        began, turns = time.perf_counter(), spoken(conversation)
         async with searcher(conversation, notes) as ask:
             ready = time.perf_counter()
             for question in questions(conversation):
-                for key, value in scores(question, await ask(question.text)).items():
+                found = await ask(question.text)
+                figures = scores(question, found)
+                figures[PROMPT] = in_prompt(question, found, turns)
+                if question.category == UPDATED and len(question.gold) > 1:
+                    figures[NEWEST] = newest_first(question, found)
+                for key, value in figures.items():
                     values[key][str(question.category)].append(value)
                     values[key][ALL].append(value)
             asked += time.perf_counter() - ready
@@ -193,17 +225,23 @@ def tuned_on(conversations: Sequence[Conversation]) -> str:
     return f"Recall was tuned on {', '.join(known)}; the others here are held out."
 
 
-def show(rows: Sequence[Row], conversations: Sequence[Conversation], console: Console) -> None:
+def show(
+    rows: Sequence[Row],
+    conversations: Sequence[Conversation],
+    console: Console,
+    title: str = "LoCoMo evidence recall",
+) -> None:
     """Print the figures and their explanations."""
     asked = counts(conversations)
-    table = Table(title="LoCoMo evidence recall", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("system", no_wrap=True)
     for key, count in asked.items():
         table.add_column(f"{_category(key)}\n({count})", justify="right")
-    for name in MEASURES:
+    for name in rows[0].recall:
         table.add_row(f"[bold]{name}")
         for row in rows:
-            table.add_row(row.system, *(f"{row.recall[name][key]:.3f}" for key in asked))
+            of = row.recall[name]
+            table.add_row(row.system, *(f"{of[key]:.3f}" if key in of else "" for key in asked))
     console.print(table)
     console.print(MEASURED)
     console.print(tuned_on(conversations))
@@ -211,7 +249,7 @@ def show(rows: Sequence[Row], conversations: Sequence[Conversation], console: Co
 
 def _category(key: str) -> str:
     """A category's name as a narrow column's heading."""
-    return CATEGORIES[int(key)].replace("-", "-\n") if key != ALL else key
+    return CATEGORIES[int(key)].replace("-", "-\n") if key.isdigit() else key.replace("_", "\n")
 
 
 def embedder_of(name: str) -> Embeddings | None:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 
 from benchmarks.conversations import Conversation, events_of, sessions, spoken
@@ -134,10 +135,14 @@ class Bm25:
 
     def search(self, query: str) -> list[str]:
         """Ids of texts that share a term with `query`, best first, at most DEPTH."""
-        wanted = set(terms(query))
-        scores = {id_: self._score(wanted, counts) for id_, counts in self._counts.items()}
+        scores = self.scores(query)
         matching = [id_ for id_, score in scores.items() if score > 0]
         return sorted(matching, key=lambda id_: -scores[id_])[:DEPTH]
+
+    def scores(self, query: str) -> dict[str, float]:
+        """The score of every text, by id."""
+        wanted = set(terms(query))
+        return {id_: self._score(wanted, counts) for id_, counts in self._counts.items()}
 
     def _score(self, wanted: set[str], counts: Counter[str]) -> float:
         damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * counts.total() / self._mean)
@@ -167,6 +172,32 @@ def by_meaning(embeddings: Embeddings) -> Searcher:
         yield ask
 
     return searcher
+
+
+def by_both(embeddings: Embeddings) -> Searcher:
+    """The sum of BM25 and cosine, each scaled to 0..1 over all turns."""
+
+    @asynccontextmanager
+    async def searcher(conversation: Conversation, notes: Notes) -> AsyncIterator[Ask]:
+        turns = spoken(conversation)
+        ids, index = list(turns), Bm25(turns)
+        table = np.array(await embeddings.aembed_documents(list(turns.values())))
+
+        async def ask(question: str) -> list[str]:
+            cosines = table @ np.array(await embeddings.aembed_query(question))
+            worded = index.scores(question)
+            words = np.array([worded[id_] for id_ in ids])
+            scores = _scaled(words) + _scaled(cosines)
+            return [ids[place] for place in np.argsort(-scores)[:DEPTH]]
+
+        yield ask
+
+    return searcher
+
+
+def _scaled(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    span = float(values.max() - values.min())
+    return (values - values.min()) / span if span else np.zeros_like(values)
 
 
 def by_mem0(embeddings: Embeddings) -> Searcher:

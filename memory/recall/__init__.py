@@ -3,10 +3,12 @@
 from memory.recall import episodes, probes
 from memory.recall.episodes import index_entries, repair
 from memory.recall.probes import used
-from memory.recall.recall import IN_PROMPT, fit_for, recall
+from memory.recall.recall import BESIDE, IN_PROMPT, LONGEST_LINE, fit_for, recall
 
 __all__ = [
+    "BESIDE",
     "IN_PROMPT",
+    "LONGEST_LINE",
     "episodes",
     "fit_for",
     "index_entries",
