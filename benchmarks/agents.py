@@ -1,15 +1,21 @@
-"""The agents that are compared: Circadian, and `create_agent` in three ways."""
+"""The agents that are compared: Circadian, and `create_agent` in four ways."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import ModelRequest, SummarizationMiddleware, dynamic_prompt
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
@@ -21,11 +27,16 @@ from benchmarks.models import OneToolModel
 from benchmarks.tables import CIRCADIAN
 from graph.agent import open_agent
 from graph.persistence import open_saver
+from memory.facts import settle_mem0
 from memory.installation import DataFolder
 from memory.models import DIMENSION, OFFLINE, HashingEmbeddings
 from memory.settings import Settings
 
+if TYPE_CHECKING:
+    from mem0.memory.main import Memory
+
 STOCK = "create_agent"
+WITH_MEM0 = "with Mem0"
 SAME_SAVER = "on our saver"
 SUMMARISING = "summarising"
 SYSTEMS = {
@@ -33,12 +44,14 @@ SYSTEMS = {
     "the next begins; compacts the history at compact_emergency_threshold",
     STOCK: "only the two tools, on an unchanged AsyncSqliteSaver; stores each step while the next "
     "one runs",
+    WITH_MEM0: "create_agent, which does the same job with an unchanged Mem0: before each tick it "
+    "searches its memory, shows the model what it finds, and afterwards adds what was said",
     SAME_SAVER: "create_agent on Circadian's checkpointer; stores each step before the next begins",
     SUMMARISING: "create_agent with SummarizationMiddleware, which summarises at as many tokens "
     "as Circadian compacts at and keeps as many messages",
 }
 """Name -> description."""
-DEFAULT = (CIRCADIAN, STOCK, SAME_SAVER)
+DEFAULT = (CIRCADIAN, STOCK, WITH_MEM0, SAME_SAVER)
 
 
 @tool
@@ -54,6 +67,9 @@ def convert(amount: float, unit: str) -> str:
 
 
 TOOLS: list[BaseTool] = [look_up, convert]
+ASKED = "You are a helpful assistant."
+FOUND = 10
+"""Memories that Mem0 is asked for."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +98,8 @@ def opening(name: str, folder: Path) -> AbstractAsyncContextManager[System]:
         home = DataFolder(folder, OFFLINE, DIMENSION, HashingEmbeddings)
         return _create_agent(name, path, open_saver(home), bounded=True)
     stock = AsyncSqliteSaver.from_conn_string(str(path))
+    if name == WITH_MEM0:
+        return _create_agent(name, path, stock, memory=path.with_name("mem0"))
     return _create_agent(name, path, stock, summarises=name == SUMMARISING)
 
 
@@ -105,24 +123,62 @@ async def _create_agent(
     *,
     bounded: bool = False,
     summarises: bool = False,
+    memory: Path | None = None,
 ) -> AsyncIterator[System]:
     model = OneToolModel(tool=look_up.name)
     config: RunnableConfig = {"configurable": {"thread_id": "benchmark"}}
     async with opening as saver:
-        agent = create_agent(
-            model,
-            TOOLS,
-            system_prompt="You are a helpful assistant.",
-            middleware=[_summaries(model)] if summarises else [],
-            checkpointer=saver,
-        )
-
-        async def tick(text: str, durability: Durability) -> None:
-            await agent.ainvoke(
-                {"messages": [HumanMessage(text, name="Ada")]}, config, durability=durability
+        with nullcontext() if memory is None else _mem0(memory) as remembered:
+            notes = Notes(remembered)
+            middleware: list[Any] = [_summaries(model)] if summarises else []
+            if remembered is not None:
+                middleware.append(dynamic_prompt(notes.prompt))
+            agent = create_agent(
+                model, TOOLS, system_prompt=ASKED, middleware=middleware, checkpointer=saver
             )
 
-        yield System(name, model, tick, "sync" if bounded else "async", bounded, path)
+            async def tick(text: str, durability: Durability) -> None:
+                await notes.recall(text)
+                await agent.ainvoke(
+                    {"messages": [HumanMessage(text, name="Ada")]}, config, durability=durability
+                )
+                await notes.learn(text)
+
+            yield System(name, model, tick, "sync" if bounded else "async", bounded, path)
+
+
+class Notes:
+    """What an agent remembers with Mem0, and nothing without it."""
+
+    def __init__(self, memory: Memory | None) -> None:
+        self._memory = memory
+        self._found: list[str] = []
+
+    async def recall(self, text: str) -> None:
+        """Search for what is said next."""
+        if self._memory is not None:
+            from benchmarks import mem0_own
+
+            found = await asyncio.to_thread(mem0_own.search, self._memory, text, FOUND)
+            self._found = [one["memory"] for one in found]
+
+    def prompt(self, request: ModelRequest[Any]) -> str:
+        """The system message."""
+        return "\n- ".join([f"{ASKED} You remember:", *self._found])
+
+    async def learn(self, text: str) -> None:
+        """Keep what was said."""
+        if self._memory is not None:
+            from benchmarks import mem0_own
+
+            await asyncio.to_thread(mem0_own.add, self._memory, text)
+
+
+def _mem0(folder: Path) -> AbstractContextManager[Memory]:
+    settle_mem0(folder)
+    from benchmarks import mem0_own
+
+    return mem0_own.opened(folder, HashingEmbeddings(), DIMENSION)
 
 
 def _summaries(model: OneToolModel) -> SummarizationMiddleware[Any, Any]:

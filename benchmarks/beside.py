@@ -1,11 +1,15 @@
 """Compare Circadian with `langchain.agents.create_agent`: same model, tools and words, in one run.
 
-    python -m benchmarks.beside [--marks 10 100 1000] [--summarising] [--json FILE]
+    python -m benchmarks.beside [--marks 10 100 250] [--agents 100] [--summarising] [--json FILE]
 
 Before each mark the agents take turns, tick by tick, so that the machine's noise affects all of
 them alike. Earlier ticks save time: the agents run them side by side, and an agent whose checkpoint
 file holds only the newest steps stores each tick's end instead of all its steps. At 1,000 ticks the
 checkpoints of `create_agent` take some gigabytes of disk until the run ends.
+
+The JSON sums up: `ratio_tick_N` is Circadian's processor time of a tick before mark N divided by
+that of `create_agent` with Mem0, `prefix_between_ticks` the share of its prompt at the last mark
+that repeats the tick before, `hundred_agents_s` the seconds of one tick of all `--agents` together.
 """
 
 from __future__ import annotations
@@ -27,10 +31,11 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, System, opening
-from benchmarks.models import Sent
+from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, WITH_MEM0, System, opening
+from benchmarks.models import FixedModel, Sent
 from benchmarks.prompts import Parts, Repeated, added, parts, repeated, tokens, wire
 from benchmarks.tables import (
+    CIRCADIAN,
     Marked,
     Shown,
     megabytes,
@@ -40,8 +45,9 @@ from benchmarks.tables import (
     with_ratios,
 )
 from benchmarks.words import sentence
+from graph.agent import open_agents
 
-MARKS = (10, 100, 1_000)
+MARKS = (10, 100, 250)
 WINDOW = 10
 """Ticks before a mark that are measured."""
 RUN_UP = 50
@@ -64,6 +70,8 @@ class Row(Marked):
     """The figures of one agent at one mark. A mark is a number of ticks."""
 
     own_ms: float
+    processor_ms: float
+    """20th percentile of a tick, all threads."""
     checkpoint_bytes: int
     disk_bytes: int
     """Everything that the agent keeps."""
@@ -87,6 +95,7 @@ class Row(Marked):
 
 FIGURES = (
     Shown("own_ms", "own work", milliseconds),
+    Shown("processor_ms", "processor", milliseconds, compared=False),
     Shown("checkpoint_bytes", "checkpoints", megabytes),
     Shown("disk_bytes", "all files", megabytes),
     Shown("prompt_messages", "messages", lambda value: f"{value:,.0f}"),
@@ -106,6 +115,8 @@ class Tick(NamedTuple):
     """The measurements of one tick."""
 
     seconds: float
+    processor: float
+    """Seconds, of all threads."""
     tokens: int
     messages: int
     """Of the last call."""
@@ -127,15 +138,15 @@ class Measured:
 
     async def tick(self, text: str) -> None:
         """Run one tick, take its time, then examine the calls that it sent."""
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         await self.system.tick(text, self.system.durability)
-        seconds = time.perf_counter() - began
+        seconds, processor = time.perf_counter() - began, time.process_time() - used
         sent = self.system.model.taken()
         made = parts(self._before or sent[0], sent[0])
         first, *later = self._repeated(sent)
         every = sum(tokens(one) for one in sent)
         messages = len(sent[-1].messages)
-        self._ticks.append(Tick(seconds, every, messages, first, added(later), made))
+        self._ticks.append(Tick(seconds, processor, every, messages, first, added(later), made))
 
     async def pass_tick(self, text: str, *, hurried: bool) -> None:
         """Run one tick unmeasured. `hurried`: a bounded file stores only the tick's end."""
@@ -151,6 +162,7 @@ class Measured:
             system=self.system.name,
             mark=mark,
             own_ms=statistics.median(tick.seconds for tick in ticks) * 1_000,
+            processor_ms=sorted(tick.processor for tick in ticks)[len(ticks) // 5] * 1_000,
             checkpoint_bytes=_bytes(kept.parent, f"{kept.name}*"),
             disk_bytes=_bytes(kept.parent, "*"),
             prompt_messages=ticks[-1].messages,
@@ -197,9 +209,37 @@ def _bytes(folder: Path, pattern: str) -> int:
     return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file())
 
 
+async def together(folder: Path, count: int) -> dict[str, float]:
+    """One tick of `count` agents of one process that wait for a one-second model together."""
+    async with open_agents(folder, FixedModel(delay=1.0), "offline") as agents:
+        every = [agents.agent(f"agent-{number}") for number in range(count)]
+
+        async def tick(text: str) -> None:
+            await asyncio.gather(*(one.ainvoke({"events": [{"text": text}]}) for one in every))
+
+        await tick(sentence(1))
+        began, used = time.perf_counter(), time.process_time()
+        await tick(sentence(2))
+        seconds, processor = time.perf_counter() - began, time.process_time() - used
+    return {"hundred_agents_s": seconds, "hundred_agents_processor_ms": processor / count * 1_000}
+
+
+def summary(rows: Sequence[Row]) -> dict[str, float]:
+    """Circadian's processor time as a ratio to that of the same job, and its steady prefix."""
+    found = {(row.system, row.mark): row for row in rows}
+    ours = [row for row in rows if row.system == CIRCADIAN]
+    ratios = {
+        f"ratio_tick_{row.mark}": row.processor_ms / found[WITH_MEM0, row.mark].processor_ms
+        for row in ours
+        if (WITH_MEM0, row.mark) in found
+    }
+    return {**ratios, "prefix_between_ticks": ours[-1].same_prefix_between_ticks}
+
+
 def as_json(rows: Sequence[Row]) -> dict[str, Any]:
     """The figures as JSON. `ratio` is a figure divided by Circadian's at the same mark."""
     return {
+        **summary(rows),
         "measured": MEASURED,
         "systems": {row.system: SYSTEMS[row.system] for row in rows},
         "rows": with_ratios(rows, FIGURES),
@@ -214,13 +254,21 @@ def show(rows: Sequence[Row], console: Console) -> None:
         console.print(f"{name}: {SYSTEMS[name]}.")
 
 
-def run(marks: Collection[int], path: Path, names: Sequence[str] = DEFAULT) -> None:
-    """Measure, print the table, write the JSON to `path`."""
+def run(
+    marks: Collection[int], path: Path, names: Sequence[str] = DEFAULT, *, agents: int = 0
+) -> None:
+    """Measure, print the table, write the JSON to `path`. `agents`: so many also tick together."""
     with tempfile.TemporaryDirectory() as scratch:
         rows = asyncio.run(compare(Path(scratch), marks, names))
+        found = as_json(rows)
+        if agents:
+            found = {**asyncio.run(together(Path(scratch) / "together", agents)), **found}
     show(rows, Console())
+    for key, value in found.items():
+        if isinstance(value, float):
+            print(f"{key}: {value:.3f}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(as_json(rows), indent=2) + "\n")
+    path.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -228,9 +276,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Circadian beside create_agent.")
     parser.add_argument("--marks", type=int, nargs="+", default=MARKS, metavar="TICK")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/beside.json"))
+    parser.add_argument("--agents", type=int, default=100, help="0 leaves this out")
     parser.add_argument("--summarising", action="store_true", help=SYSTEMS[SUMMARISING])
     options = parser.parse_args(arguments)
-    run(options.marks, options.json, tuple(SYSTEMS) if options.summarising else DEFAULT)
+    names = tuple(SYSTEMS) if options.summarising else DEFAULT
+    run(options.marks, options.json, names, agents=options.agents)
     return 0
 
 

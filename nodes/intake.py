@@ -70,7 +70,7 @@ from memory.state import (
 DIRECT_EVENT = "a direct event waits"
 
 
-def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
+async def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
     """Route from `intake` to what it decided."""
     match state.get("turn", "rest"):
         case "tick":

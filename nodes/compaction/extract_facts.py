@@ -50,7 +50,7 @@ def instruction(now: str, zone: tzinfo) -> str:
     )
 
 
-def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
+async def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
     """Go on with the loop while its exchange is open."""
     return "extract_facts" if state.get("exchange") else "compact"
 

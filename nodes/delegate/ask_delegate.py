@@ -20,7 +20,7 @@ from tools.execution import sound
 SUGGESTION = "Do it yourself, give it a smaller task, or go on without it."
 
 
-def after_answer(
+async def after_answer(
     state: DelegateState,
 ) -> Literal["use_delegate_tools", "report_result", "__end__"]:
     """Run the tools that the model asked for, report its result, or end after a failure."""

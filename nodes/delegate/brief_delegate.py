@@ -48,7 +48,7 @@ def fan_out(state: State) -> list[Send]:
     return [Send("delegate", payload) for payload in payloads]
 
 
-def after_briefing(state: DelegateState) -> Literal["ask_delegate", "__end__"]:
+async def after_briefing(state: DelegateState) -> Literal["ask_delegate", "__end__"]:
     """Start the work, unless the call's arguments did not fit."""
     return "__end__" if state.get("delegated") else "ask_delegate"
 

@@ -25,7 +25,7 @@ from memory.storage import write_batch
 from nodes.night.prune import anything_to_forget
 
 
-def next_in_night(state: State) -> str:
+async def next_in_night(state: State) -> str:
     """The node that the last step chose."""
     cursor = state.get("night")
     return cursor["next"] if cursor else "hand_back"

@@ -24,7 +24,7 @@ from tools.policy import history, material
 from tools.registry import shown_tools
 
 
-def onward(
+async def onward(
     state: State,
 ) -> Literal["act", "use_tools", "park", "confirm", "extract_facts", "record"] | list[Send]:
     """Where the tick goes on, as the node that ran last decided; first a compaction that is due."""

@@ -59,7 +59,7 @@ class TaskAssessment(BaseModel):
     reasoning: str = Field(description="One sentence.")
 
 
-def after_assessment(state: State) -> Literal["draft_plan", "act"]:
+async def after_assessment(state: State) -> Literal["draft_plan", "act"]:
     """A large goal is given steps first; once a tool of the tick has run it is too late for that.
 
     The tick comes here again after a compaction that the model's limit forced.

@@ -17,7 +17,7 @@ from memory.state import State, checked, kept_problem
 from tools.policy import CONTEXTS, narrowed
 
 
-def after_begin(state: State) -> Literal["extract_facts", "confirm", "assemble_context"]:
+async def after_begin(state: State) -> Literal["extract_facts", "confirm", "assemble_context"]:
     """The emergency check's way out (data-flow-01, section 2); a tick that waited was checked."""
     loop = state.get("loop")
     if loop is not None and loop["next"] == "confirm":

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
 
 from benchmarks import beside, growth, load, memory, night, run, walk
-from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, convert, look_up, opening
+from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, WITH_MEM0, convert, look_up, opening
 from benchmarks.models import OneToolModel, Sent
 from benchmarks.prompts import added, repeated, tokens, wire
 from benchmarks.tables import CIRCADIAN
@@ -64,7 +64,8 @@ def test_the_agents_stand_beside_each_other_in_figures_and_ratios(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "results" / "beside.json"
-    assert beside.main(["--marks", "2", "3", "--summarising", "--json", str(out)]) == 0
+    given = ["--marks", "2", "3", "--summarising", "--agents", "2", "--json", str(out)]
+    assert beside.main(given) == 0
     figures = json.loads(out.read_text())
     order = [*DEFAULT, SUMMARISING]
     assert figures["systems"] == {name: SYSTEMS[name] for name in order}
@@ -74,7 +75,7 @@ def test_the_agents_stand_beside_each_other_in_figures_and_ratios(
     ]
     compared = {"own_ms", "checkpoint_bytes", "disk_bytes", "prompt_messages", "prompt_tokens"}
     for row in rows:
-        ours = rows[0] if row["mark"] == 2 else rows[4]
+        ours = rows[0] if row["mark"] == 2 else rows[len(order)]
         assert row["ratio"] == {key: pytest.approx(row[key] / ours[key]) for key in compared}
         assert row["disk_bytes"] >= row["checkpoint_bytes"] > 0
         assert row["own_ms"] > 0
@@ -82,7 +83,14 @@ def test_the_agents_stand_beside_each_other_in_figures_and_ratios(
             assert 0 < row[key] < 1
         if row["system"] != CIRCADIAN:
             assert row["prompt_messages"] == 4 * row["mark"]
-            assert row["disk_bytes"] == row["checkpoint_bytes"]
+            remembers = row["system"] == WITH_MEM0
+            assert (row["disk_bytes"] > row["checkpoint_bytes"]) == remembers
+    same_job = {(row["mark"], row["system"]): row["processor_ms"] for row in rows}
+    for mark in (2, 3):
+        ratio = same_job[mark, CIRCADIAN] / same_job[mark, WITH_MEM0]
+        assert figures[f"ratio_tick_{mark}"] == pytest.approx(ratio)
+    assert 0 < figures["prefix_between_ticks"] < 1
+    assert figures["hundred_agents_s"] >= 1.0
     printed = capsys.readouterr().out
     assert all(name in printed for name in order)
     assert "1.00x" in printed

@@ -306,12 +306,12 @@ async def test_the_model_may_find_that_no_plan_is_needed() -> None:
 
 async def test_a_large_goal_is_given_steps_first_and_an_event_never() -> None:
     planned = await assessed(on_goals(LARGE))
-    assert after_assessment(planned) == "draft_plan"
-    assert after_assessment(await assessed(on_goals("Write a book"))) == "act"
-    assert after_assessment(await assessed(on(LARGE))) == "act"
+    assert await after_assessment(planned) == "draft_plan"
+    assert await after_assessment(await assessed(on_goals("Write a book"))) == "act"
+    assert await after_assessment(await assessed(on(LARGE))) == "act"
     later: Any = {**cast(Any, planned["loop"]), "tools": [{"name": "noop", "ok": True}]}
-    assert after_assessment({**planned, "loop": later}) == "act"
-    assert after_assessment({}) == "act"
+    assert await after_assessment({**planned, "loop": later}) == "act"
+    assert await after_assessment({}) == "act"
 
 
 @pytest.mark.parametrize(("looping", "errors"), [(False, 0), (True, 3)])
@@ -319,7 +319,7 @@ async def test_a_narrowed_tick_makes_no_plan(looping: bool, errors: int) -> None
     settings = Settings(multi_action_enabled=looping)
     state = await assessed(on_goals(LARGE, consecutive_errors=errors), None, settings)
     assert found(state)[1]["mode"] == "single_action"
-    assert after_assessment(state) == "act"
+    assert await after_assessment(state) == "act"
 
 
 @pytest.mark.parametrize("mended", ["auto_generated", "subtask_ids"])
@@ -327,4 +327,4 @@ async def test_a_step_of_a_plan_and_a_goal_that_had_one_are_not_planned(mended: 
     state = on_goals(LARGE)
     goal = cast(Any, state["goals"]["goal_1_0"])
     goal[mended] = True if mended == "auto_generated" else ["goal_1_9"]
-    assert after_assessment(await assessed(state)) == "act"
+    assert await after_assessment(await assessed(state)) == "act"
