@@ -1,7 +1,7 @@
 """All benchmarks: budgets and comparisons, as tables and JSON.
 
     python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
-                             [--beside 10 100 1000] [--memory 1000 10000] [--locomo FILE]
+                             [--beside 10 100 250] [--memory 1000 10000] [--locomo FILE]
                              [--night 100 1000] [--load 20]
 
 Budgets measure the product's own work: models answer at once, unless a row names a delay. The other
