@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool
@@ -244,8 +245,13 @@ def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
         (shown if fits else rare).append(one)
     if not rare:
         return shown
-    listed = "\n".join([use_tool.description, *map(_signature, rare)])
-    return [*shown, use_tool.model_copy(update={"description": listed})]
+    return [*shown, _use_tool("\n".join([use_tool.description, *map(_signature, rare)]))]
+
+
+@lru_cache(maxsize=8)
+def _use_tool(description: str) -> BaseTool:
+    """`use_tool` with a description. Of one tool the schema is made only once."""
+    return use_tool.model_copy(update={"description": description})
 
 
 def _signature(tool: BaseTool) -> str:

@@ -5,6 +5,7 @@ Every store namespace and every fact belongs to one scope, which is an agent of 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, NotRequired
 from urllib.parse import quote
 from uuid import UUID, uuid5
@@ -84,6 +85,7 @@ class Scope(NamedTuple):
         return tuple(_label(part) for part in (self.user, self.thread, *labels))
 
 
+@lru_cache(maxsize=256)
 def _label(text: str) -> str:
     """A store label: not empty and without dots (LangGraph's rules), readable if possible."""
     return quote(text, safe=" @:+-_").replace(".", "%2E") or "%00"

@@ -21,7 +21,6 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from memory.storage.postgres.connections import (
     Cursor,
@@ -32,6 +31,7 @@ from memory.storage.postgres.connections import (
     transaction,
 )
 from memory.storage.retention import Root, retention
+from memory.storage.serializer import MessageSerializer
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
@@ -158,8 +158,7 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
     """
 
     def __init__(self, pool: Pool, *, keep: int = 50) -> None:
-        # None: load only types that LangGraph considers safe, whatever the environment says.
-        super().__init__(pool, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        super().__init__(pool, serde=MessageSerializer())
         self.pool = pool
         self.keep = keep
 

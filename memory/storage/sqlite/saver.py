@@ -21,10 +21,10 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memory.storage.retention import Root, retention
+from memory.storage.serializer import MessageSerializer
 from memory.storage.sqlite.files import atomic, pages_to_free
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -57,8 +57,8 @@ class CircadianSqliteSaver(SqliteSaver):
     """
 
     def __init__(self, file: OpenedFile, *, keep: int = 50) -> None:
-        # None: load only types that LangGraph considers safe, whatever the environment says.
-        super().__init__(file.conn, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        self.messages = MessageSerializer()
+        super().__init__(file.conn, serde=self.messages)
         self.file = file
         self.keep = keep
 
@@ -149,6 +149,14 @@ class CircadianSqliteSaver(SqliteSaver):
             self.prune(thread_ids, strategy=strategy)
 
         await self.file.run(all_of_them)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint of `config`, or the newest of its thread."""
+        place = config["configurable"]
+        if place.get("checkpoint_ns") or place.get("checkpoint_id"):
+            return super().get_tuple(config)
+        with self.file.lock, self.messages.reading(str(place["thread_id"])):
+            return super().get_tuple(config)
 
     def put(
         self,

@@ -79,11 +79,17 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def is_node(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether it has the form of a node: public, async, its first argument `state`."""
+    """Whether it has the form of a node: public, async, its first argument `state`.
+
+    A router has it too; what it returns is the name of a node.
+    """
     arguments = function.args.posonlyargs + function.args.args
     takes_state = bool(arguments) and arguments[0].arg == "state"
     is_async = isinstance(function, ast.AsyncFunctionDef)
-    return is_async and takes_state and not function.name.startswith("_")
+    routes = function.returns is not None and ast.unparse(function.returns).startswith(
+        ("Literal[", "str")
+    )
+    return is_async and takes_state and not routes and not function.name.startswith("_")
 
 
 Rule = Callable[[Source], list[str]]

@@ -31,6 +31,7 @@ MODULES = {
     "mem0ai": ("mem0",),
     "numpy": ("numpy",),
     "orjson": ("orjson",),
+    "ormsgpack": ("ormsgpack",),
     "prometheus-client": ("prometheus_client",),
     "pydantic": ("pydantic",),
     "pydantic-settings": ("pydantic_settings",),
