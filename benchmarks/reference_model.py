@@ -8,6 +8,7 @@ answers that are wrong, missing or misquoted, drawn from `seed`.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 from pydantic import PrivateAttr
 
 from benchmarks.models import ToolModel
@@ -25,6 +26,7 @@ MATTERS, PASSES = 7, 2
 """Importance (1..10) of an entry that a fact cites, and of any other."""
 
 _LINE = re.compile(r"^\s*(?:- )?[\[(#]*(?P<id>[^\])\s:]+)[\])]*[.:]? (?P<rest>.*)$")
+_NAMES = re.compile(r"cite the entry that names (.+?),")
 _NUMBER = re.compile(r"\d+")
 
 Shown = Mapping[str, str]
@@ -88,6 +90,8 @@ class ReferenceModel(ToolModel):
 
     _told: Life = PrivateAttr()
     _noise: Noise = PrivateAttr()
+    _given: dict[str, str] = PrivateAttr(default_factory=dict)
+    """Text as given -> the fact's id."""
 
     def model_post_init(self, context: Any) -> None:
         """Index the annotations."""
@@ -113,9 +117,11 @@ class ReferenceModel(ToolModel):
                 return _calling(name, answered(_prompt(messages)))
         human = _prompt(messages)
         if "store_memory" in names and prompt_lines.ENTRIES in human.splitlines():
-            if any(isinstance(one, AIMessage) for one in messages):
+            answers = sum(isinstance(one, AIMessage) for one in messages)
+            facts = self._mended(human, messages) if answers == 1 else []
+            if answers and not facts:
                 return _calling("noop", {"reasoning": "The rest is not worth keeping."})
-            facts = self._consolidated(human)
+            facts = facts or self._consolidated(human)
             return _calling("store_memory", {"facts": facts}) if facts else _calling("noop", {})
         return AIMessage("I see.")
 
@@ -130,6 +136,28 @@ class ReferenceModel(ToolModel):
             ]
         }
 
+    def _mended(self, prompt: str, messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+        """The facts that were rejected, once more, with the entry that the reason asks for."""
+        told = [unescaped(str(one.text)) for one in messages if isinstance(one, ToolMessage)]
+        results = [json.loads(one[one.index("{") : one.rindex("}") + 1]) for one in told]
+        errors = {one["text"]: one["error"] for each in results for one in each.get("rejected", ())}
+        shown = _shown(prompt, self._told.events)
+        made: list[dict[str, Any]] = []
+        for text, error in errors.items():
+            fact = self._told.facts.get(self._given.get(text, ""))
+            if fact is None:
+                continue
+            named = _NAMES.search(error)
+            beside = [
+                id_
+                for event, id_ in shown.items()
+                if named and named[1] in self._told.events[event]
+            ]
+            given = self._as_given(fact, shown)
+            given["source_ids"] = list(dict.fromkeys([*given["source_ids"], *beside]))
+            made += self._spoiled(given, shown.values())
+        return made
+
     def _consolidated(self, prompt: str) -> list[dict[str, Any]]:
         """The facts whose newest source is shown, with the sources that are shown."""
         shown = _shown(prompt, self._told.events)
@@ -138,15 +166,36 @@ class ReferenceModel(ToolModel):
         for fact in self._told.facts.values():
             if max(fact["sources"], key=order.__getitem__) not in shown:
                 continue
-            sources = [shown[event] for event in fact["sources"] if event in shown]
-            given = {
-                "text": fact["text"],
-                "source_ids": sources,
-                "speaker": fact["speaker"],
-                "entities": fact["entities"],
-            }
-            made += self._spoiled(given, shown.values())
+            answered = self._spoiled(self._as_given(fact, shown), shown.values())
+            self._given |= {one["text"]: fact["id"] for one in answered}
+            made += answered
         return made
+
+    def _as_given(self, fact: Mapping[str, Any], shown: Shown) -> dict[str, Any]:
+        """The arguments of a fact, with the sources that are shown."""
+        return {
+            "text": fact["text"],
+            "source_ids": [shown[event] for event in fact["sources"] if event in shown],
+            "speaker": fact["speaker"],
+            "entities": fact["entities"],
+            "other_words": self._other_words(fact),
+        }
+
+    def _other_words(self, fact: Mapping[str, Any]) -> list[str]:
+        """Nicknames and roles of those that the fact is about, and what its attribute is called."""
+        about = {fact["speaker"], *fact["entities"]}
+        names = [
+            name
+            for one in self._told.given.get("aliases", ())
+            if one["entity"] in about or one["entity"] in fact["text"]
+            for name in one["names"]
+        ]
+        kinds = [
+            f"{one['entity']} {one['name']}"
+            for one in self._told.given["attributes"]
+            if fact["id"] in one["facts"]
+        ]
+        return [*kinds, *names]
 
     def _spoiled(self, given: dict[str, Any], ids: Iterable[str]) -> list[dict[str, Any]]:
         """The fact as it is; or left out, with a wrong number, or with a wrong source."""

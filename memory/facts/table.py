@@ -418,7 +418,10 @@ _FACT = TypeAdapter(Fact)
 _NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
 
 
-_BY_NIGHT = ("context", "tags", "earlier", "disputed", "depends_on", "doubtful")
+_BY_NIGHT = (
+    *("context", "tags", "earlier", "disputed"),
+    *("depends_on", "doubtful", "other_words"),
+)
 """Optional fields that nights add to a fact."""
 
 
@@ -480,6 +483,7 @@ def metadata_of(record: FactDraft) -> dict[str, Any]:
 def _terms_of(record: Mapping[str, Any]) -> dict[str, list[str]]:
     """The index terms of a fact that a night described (A-MEM); else the table's own."""
     beside = [record.get("context") or "", *(record.get("tags") or ())]
+    beside += record.get("other_words") or ()
     return {"terms": fact_terms(record["text"], beside)} if any(beside) else {}
 
 

@@ -204,6 +204,9 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
     after: dict[str, Any] = {}
     if fact["superseded_by"] in erasure.facts:
         after |= {"superseded_by": None, "invalid_at": None}
+    words = fact.get("other_words", [])
+    if erasure.scrubber.value(words) != words:
+        after["other_words"] = []
     notes = {key: one for key, one in fact.items() if key in ("context", "tags", "earlier")}
     beside = not erasure.gone.isdisjoint(erasure.links.get(fact["id"], ()))
     if any(notes.values()) and (beside or erasure.scrubber.value(notes) != notes):

@@ -26,6 +26,7 @@ from memory.guards.persona import (
     violation,
 )
 from memory.guards.reading import Source
+from memory.guards.relations import about_the_same, may_be_one, may_supersede, said_earlier
 
 __all__ = [
     "BORNE",
@@ -35,6 +36,7 @@ __all__ = [
     "SUGGESTION",
     "Said",
     "Source",
+    "about_the_same",
     "cited_in_vain",
     "copied",
     "from_elsewhere",
@@ -42,7 +44,10 @@ __all__ = [
     "is_courtesy",
     "is_plain",
     "languages",
+    "may_be_one",
+    "may_supersede",
     "persona",
+    "said_earlier",
     "said_in",
     "share",
     "speaker_of",

@@ -24,7 +24,15 @@ from memory.recall import episodes
 from memory.records import BLANK, REFLECTION, Fact, FactDraft, JournalEntry, Operation, Scope, told
 from memory.storage import write_batch
 
-JOINED = ("source_entries", "source_events", "entities", "disputed", "depends_on", "doubtful")
+JOINED = (
+    "source_entries",
+    "source_events",
+    "entities",
+    "disputed",
+    "depends_on",
+    "doubtful",
+    "other_words",
+)
 """List fields in which order has no meaning."""
 
 

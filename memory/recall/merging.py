@@ -76,7 +76,8 @@ def merged(
             stay.append(one)
         else:
             left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), one)
-    return _once(_with_heirs([*left.values(), *stay], known))
+    shown = _newer_first(_with_heirs([*left.values(), *stay], known), known, made)
+    return _once(shown)
 
 
 def told_once(found: Sequence[Candidate]) -> list[Candidate]:
@@ -239,6 +240,28 @@ def _with_heirs(found: Sequence[Candidate], known: Mapping[str, Row]) -> list[Ca
     lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]
     scores = {id_: one.score for one in lifted if not one.superseded for id_ in one.ids}
     return [_below(one, scores.get(one.heir or "")) for one in lifted]
+
+
+def _newer_first(
+    found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
+) -> list[Candidate]:
+    """Of two that contradict each other, unsettled, what was said later stands first."""
+    places: dict[str, int] = {}
+    for number, one in enumerate(found):
+        facts = [known[id_] for id_ in one.ids if id_ in known]
+        for fact in (*facts, *made.get(str(one.row.payload["op"]), ())):
+            places.setdefault(str(fact.payload["op"]), number)
+    placed = list(found)
+    for number, one in enumerate(found):
+        for op in sorted(one.disputes & places.keys()):
+            newer, older = placed[number], placed[places[op]]
+            if newer.superseded or newer.at <= older.at or newer.score > older.score:
+                continue
+            most = older.score
+            placed[number] = _lifted(newer, most)
+            lower = {**older.parts, "superseded": (BELOW - 1) * most}
+            placed[places[op]] = replace(older, parts=lower)
+    return placed
 
 
 def _heir(gone: Candidate, known: Mapping[str, Row]) -> Row | None:

@@ -547,4 +547,5 @@ def _own(candidate: Candidate) -> set[str]:
     """The terms of a memory, of who said it, and of what a night wrote beside it."""
     payload = candidate.row.payload
     beside = [payload["speaker"], payload.get("context"), *(payload.get("tags") or ())]
+    beside += payload.get("other_words") or ()
     return {*terms(payload["data"]), *(term for text in beside if text for term in terms(text))}

@@ -22,6 +22,7 @@ BLANK: Mapping[str, Any] = {
     "disputed": [],
     "depends_on": [],
     "doubtful": [],
+    "other_words": [],
 }
 """The values of a fact's fields that were never written."""
 

@@ -233,6 +233,8 @@ class FactDraft(TypedDict):
     importance: int
     created: str
     valid_from: str
+    other_words: NotRequired[list[str]]
+    """Words by which people may ask for it, such as nicknames and roles: indexed, never shown."""
 
 
 class Fact(FactDraft):

@@ -14,7 +14,14 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory.events import owners_of
-from memory.guards import from_elsewhere, speaks_of_oneself, violation
+from memory.guards import (
+    about_the_same,
+    from_elsewhere,
+    may_be_one,
+    may_supersede,
+    said_earlier,
+    violation,
+)
 from memory.messages import Citation, Handles, as_data, prompt_lines
 from memory.night import (
     Job,
@@ -36,18 +43,12 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import name_key, says, shortened, terms
+from memory.text import name_key, shortened
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
 ENDING: tuple[Relation, ...] = ("supersedes", "duplicates")
 """Relations by which one of the two facts goes."""
-
-LEAST_ALIKE = 0.2
-"""The share (0..1) of the shorter fact's terms that duplicates have in common."""
-
-SAME_WORDS = 0.8
-"""The share (0..1) of all terms that duplicates without a speaker have in common."""
 
 MOST_TAGS = 12
 
@@ -97,7 +98,8 @@ def settle(
 ) -> Settled:
     """The operations of the claims, in order; each pair of facts counts once.
 
-    A claim about a fact that was not shown, or about two old facts, is refused. What depends on
+    A claim about a fact that was not shown, or about two old facts, is refused, unless these name
+    one entity and one of them ends or depends on the other. What depends on
     what is settled first, as a fact that falls leaves those in doubt that depend on it.
 
     Args:
@@ -123,7 +125,8 @@ def settle(
         one, other = facts[claim.fact], facts[claim.other]
         relation, first, second = _weighed(claim, one, other, owners)
         operations = _operations(relation, first, second, claim.reason, now)
-        if relation in ENDING:
+        disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
+        if relation in ENDING or disproved:
             operations += _passed_on(relation, first, second, facts)
         facts = facts_after(facts, operations)
         made.operations.extend(operations)
@@ -145,7 +148,8 @@ def _problem(
         return f"unknown id: {', '.join(unknown)}"
     if claim.fact == claim.other:
         return f"{claim.fact} is related to itself"
-    if claim.fact not in new and claim.other not in new:
+    is_late = claim.relation in ("supersedes", "depends_on") and _share(shown, claim)
+    if claim.fact not in new and claim.other not in new and not is_late:
         return f"neither {claim.fact} nor {claim.other} is new"
     if _pair(claim) in seen:
         return f"{claim.fact} and {claim.other} are related already"
@@ -163,6 +167,8 @@ def _weighed(
     claim: Pair, one: Fact, other: Fact, owners: Collection[str]
 ) -> tuple[Relation, Fact, Fact]:
     """(the relation that the two facts support, the fact that stays, the other one)."""
+    if claim.relation == "supersedes" and not about_the_same(one, other):
+        return "relates", one, other
     if claim.relation == "supersedes":
         if may_supersede(one, other, owners):
             return "supersedes", one, other
@@ -170,55 +176,20 @@ def _weighed(
     if claim.relation == "duplicates":
         if not may_be_one(one, other):
             return "relates", one, other
-        keeps = max((one, other), key=lambda fact: (fact["trust"], _earlier(fact)))
+        keeps = max((one, other), key=lambda fact: (fact["trust"], said_earlier(fact)))
         return "duplicates", keeps, other if keeps is one else one
     return claim.relation, one, other
 
 
-def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
-    """Whether `one` may supersede `other`: it is not older, and not trusted less.
-
-    Speakers may always take back what they said. What somebody says of themselves, or an owner
-    says, others can only contradict.
-    """
-    if one["valid_from"] < other["valid_from"]:
-        return False
-    speaker = other["speaker"]
-    if speaker is not None and one["speaker"] == speaker:
-        return True
-    if speaker is not None and (_of_oneself(other) or speaker in owners):
-        return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
-    return one["trust"] >= other["trust"]
+def _share(shown: Mapping[str, Fact], claim: Pair) -> bool:
+    """Whether two facts name one entity: what an earlier night overlooked may still be said."""
+    one, other = shown[claim.fact], shown[claim.other]
+    return bool({*map(name_key, one["entities"])} & {*map(name_key, other["entities"])})
 
 
-def _of_oneself(fact: Fact) -> bool:
-    """Whether the speaker speaks of themselves, by name or in the first person."""
-    speaker = fact["speaker"]
-    if speaker is None:
-        return False
-    named = name_key(speaker) in map(name_key, fact["entities"]) or says(fact["text"], speaker)
-    return named or speaks_of_oneself(fact["text"])
-
-
-def may_be_one(one: Fact, other: Fact) -> bool:
-    """Whether two facts can be merged: they have the same speaker and share words.
-
-    Facts of two speakers stay apart, however alike they are. Two facts without a speaker may be
-    about different people, and are merged only if their words are almost the same.
-    """
-    if one["speaker"] != other["speaker"]:
-        return False
-    first, second = set(terms(one["text"])), set(terms(other["text"]))
-    if one["speaker"] is None:
-        return bool(first) and len(first & second) / len(first | second) >= SAME_WORDS
-    smaller = min(len(first), len(second))
-    return smaller > 0 and len(first & second) / smaller >= LEAST_ALIKE
-
-
-def _earlier(fact: Fact) -> float:
-    """A number that grows with the fact's age."""
-    digits = "".join(one for one in fact["valid_from"][:19] if one.isdigit())
-    return -float(digits or 0)
+def _newer(one: Fact, other: Fact) -> str:
+    """The operation id of the fact that was said later."""
+    return max((one, other), key=lambda fact: (fact["valid_from"], fact["op"]))["op"]
 
 
 def _operations(
@@ -252,8 +223,8 @@ def _passed_on(
     ]
     rests = [fact for fact in rests if fact["op"] != stays["op"]]
     ops = [stays["op"], goes["op"]]
-    if relation == "supersedes":
-        reason = "what it depends on no longer holds"
+    if relation != "duplicates":
+        reason = "what it depends on no longer holds, or is contradicted"
         return [doubt_fact(fact, goes["op"], ops, reason) for fact in rests]
     made = [
         change_fact(
@@ -287,6 +258,8 @@ def _joined(keeps: Fact, goes: Fact, reason: str) -> list[Operation]:
         "source_events": list(dict.fromkeys([*keeps["source_events"], *goes["source_events"]])),
         "entities": list(dict.fromkeys([*keeps["entities"], *goes["entities"]])),
     }
+    if others := [*keeps.get("other_words", []), *goes.get("other_words", [])]:
+        after["other_words"] = list(dict.fromkeys(others))
     both = [keeps["op"], goes["op"]]
     importance = {"importance": max(keeps["importance"], goes["importance"])}
     return [

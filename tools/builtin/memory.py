@@ -219,6 +219,9 @@ def _nearest(content: str, texts: Iterable[tuple[str, list[str]]]) -> list[str]:
 PLACES = 16
 """Places looked up in one query."""
 
+MOST_OTHER_WORDS, LONGEST_PHRASE = 8, 80
+"""Other words of a fact, and characters of each."""
+
 SUGGESTION = (
     "Mend what each error names and store those facts again: cite ids that were shown; write about "
     "the world, people or events in the third person; name the speaker of what one says of oneself."
@@ -236,6 +239,11 @@ class FactGiven(BaseModel):
     speaker: str | None = Field(None, description="The person who said it.")
     entities: list[str] = Field(
         default_factory=list, description="The people, places and things it is about."
+    )
+    other_words: list[str] = Field(
+        default_factory=list,
+        description="Other words by which people may ask for it: nicknames and roles of those it "
+        "is about, everyday words, a short question.",
     )
 
 
@@ -326,7 +334,9 @@ def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDr
     entries = [one for one in entries if one["id"] not in vain]
     speaker = speakers_of(text, speaker, said_in(entries))
     events = dict.fromkeys(event for entry in entries for event in entry["sources"])
-    return {
+    phrases = [" ".join(one.split())[:LONGEST_PHRASE] for one in fact.other_words]
+    kept = list(dict.fromkeys(one for one in phrases if one))[:MOST_OTHER_WORDS]
+    draft: FactDraft = {
         "op": "",
         "text": text,
         "source_entries": [entry["id"] for entry in entries],
@@ -338,6 +348,7 @@ def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDr
         "created": now,
         "valid_from": max(entry["timestamp"] for entry in entries),
     }
+    return {**draft, "other_words": kept} if kept else draft
 
 
 def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str | None:

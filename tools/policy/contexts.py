@@ -67,7 +67,9 @@ Each fact:
 - source_ids: the numbers of all entries that it stands on, such as ["3"] or ["3", "7"].
 - speaker: who said it, as shown; left out for "-", and where it joins what several people said:
   then the text names each.
-- entities: the names of the people, places and things that it is about."""
+- entities: the names of the people, places and things that it is about.
+- other_words: a few words that its text lacks and by which people may ask for it: nicknames and
+  roles of those it is about, everyday words, a short question."""
 
 EXTRACT = """The older messages of this conversation are about to be replaced by a summary. Every
 message is in the journal already, so record only what no single message states: what was decided

@@ -298,3 +298,14 @@ async def test_the_local_user_may_be_called_by_name(speaker: str | None) -> None
     assert called.result["stored"] == 1, called.result
     (stored,) = bench.shelf.facts.values()
     assert stored["speaker"] == "local"
+
+
+async def test_other_words_are_kept_beside_the_text_bounded_and_once() -> None:
+    bench = night()
+    words = ["the  inn", "the inn", "", "x" * 200, *(f"word {n}" for n in range(20))]
+    given = {"text": "A text", "source_ids": ["e"], "other_words": words}
+    await bench.call("store_memory", facts=[given])
+    (draft,) = drafts(bench)
+    assert draft["text"] == "A text"
+    assert draft["other_words"][:2] == ["the inn", "x" * 80]
+    assert len(draft["other_words"]) == 8

@@ -234,3 +234,31 @@ def test_what_is_said_again_is_in_doubt_no_more() -> None:
     made = settle([pair("sum", "again", "duplicates", "same")], shown, ["again"], now=NOW)
     after = changed(made.operations)["sum"]
     assert (after["doubtful"], after["depends_on"]) == ([], ["tax"])
+
+
+def test_a_later_night_may_end_what_an_earlier_one_overlooked_of_the_same_entity() -> None:
+    shown = {
+        "one": fact("one", "The choir meets on Tuesday.", entities=["choir"]),
+        "two": fact("two", "The choir meets on Friday.", entities=["Choir"], valid_from=NOW),
+    }
+    made = settle([pair("two", "one", "supersedes", "moved")], shown, [], now=NOW)
+    assert changed(made.operations)["one"]["superseded_by"] == "two"
+    apart: Any = {**shown, "one": {**shown["one"], "entities": ["band"]}}
+    assert settle([pair("two", "one", "supersedes", "moved")], apart, [], now=NOW).refused
+
+
+def test_another_subject_is_never_superseded() -> None:
+    later = fact("new", "Tom has a red kite.", entities=["Tom"], valid_from=NOW)
+    operations = settled(later, fact("old", "Ana lives in Bergen."), "supersedes")
+    assert relation_of(operations) == "relates"
+    assert changed(operations) == {}
+
+
+def test_what_a_contradiction_disproves_leaves_its_dependents_in_doubt() -> None:
+    rests: Any = {**SUM, "depends_on": ["old"]}
+    mine = fact("old", "Ana lives in Bergen.")
+    theirs = fact("new", "Ana lives in Oslo.", speaker="Ben", valid_from=NOW)
+    shown = {"old": mine, "new": theirs, "sum": rests}
+    made = settle([pair("new", "old", "supersedes", "moved")], shown, ["new"], now=NOW)
+    assert changed(made.operations)["old"] == {"disputed": ["new"]}
+    assert changed(made.operations)["sum"] == {"doubtful": ["old"]}

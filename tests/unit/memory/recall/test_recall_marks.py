@@ -171,3 +171,23 @@ async def test_what_is_visible_is_not_repeated(asking: Asking) -> None:
     other = await asking.hear("A harp in Lisbon")
     hits = await asking.ask("Where is the harp in Porto?", visible={*said["sources"]})
     assert {hit["id"] for hit in hits} == {both["id"], other["id"]}
+
+
+async def test_a_fact_is_found_by_its_other_words_and_shown_without_them(asking: Asking) -> None:
+    entry = await asking.hear("The welder locks up on Saturdays")
+    await made(asking, "The welder locks up on Saturdays", entry, other_words=["caretaker, Bo"])
+    await asking.hear("The glazier came by")
+    (hit, *_) = await asking.ask("Who is our caretaker?")
+    assert hit["text"] == "The welder locks up on Saturdays"
+
+
+async def test_of_an_open_contradiction_the_later_side_stands_first(asking: Asking) -> None:
+    first, second = await asking.hear(OLD), await asking.hear(SAID)
+    one = await made(asking, "The rent of the shop is 1,700 euros, a month", first)
+    other = await made(
+        asking, "It is 1,900 euros for that shop", second, valid_from="2030-01-01T00:00:00+00:00"
+    )
+    for fact, by in ((one, other), (other, one)):
+        await asking.memory.update(ANA, fact["id"], {"disputed": [by["op"]]})
+    texts = await asking.texts("What is the rent of the shop, a month?")
+    assert texts.index(other["text"]) < texts.index(one["text"])
