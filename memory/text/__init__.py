@@ -46,6 +46,7 @@ from memory.text.tokens import (
     approximate_tokens,
     calibrated,
     cut_to,
+    once_per_message,
     recalibrate,
     utilisation,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "longest",
     "machine_zone",
     "name_key",
+    "once_per_message",
     "places",
     "read_query",
     "recalibrate",

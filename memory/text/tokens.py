@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+import weakref
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Any, Literal, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import BaseTool
 from typing_extensions import TypedDict
+
+M = TypeVar("M", bound=BaseMessage)
+T = TypeVar("T")
 
 WARNING_AT = 60.0
 """Percent of the limit (ruling 6)."""
@@ -57,9 +62,41 @@ def approximate_tokens(
     """
     if isinstance(messages, str):
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
-    plain = [_countable(message) for message in messages]
-    beyond = sum(_beyond_ascii(text) for message in plain for text in _texts(message))
-    return count_tokens_approximately(plain, tools=list(tools) or None) + math.ceil(beyond)
+    counts = [_counted(message) for message in messages]
+    schemas = count_tokens_approximately([], tools=list(tools)) if tools else 0
+    return sum(told for told, _ in counts) + schemas + math.ceil(sum(more for _, more in counts))
+
+
+def once_per_message(make: Callable[[M], T]) -> Callable[[M], T]:
+    """`make`, whose result is kept as long as its message is in use.
+
+    For what every prompt needs of the whole history anew. A message is never changed in place, but
+    for its id.
+    """
+    made: dict[int, tuple[weakref.ref[M], str | None, T]] = {}
+
+    @wraps(make)
+    def get(message: M) -> T:
+        key = id(message)
+        known = made.get(key)
+        if known is not None and known[0]() is message and known[1] == message.id:
+            return known[2]
+        value = make(message)
+        # A message that stands for itself would keep itself in use.
+        if value is not message:
+            gone = weakref.ref(message, lambda _: made.pop(key, None))
+            made[key] = gone, message.id, value
+        return value
+
+    return get
+
+
+@once_per_message
+def _counted(message: BaseMessage) -> tuple[int, float]:
+    """Tokens of a message as LangChain counts them, and those to add for its characters."""
+    plain = _countable(message)
+    beyond = sum(_beyond_ascii(text) for text in _texts(plain))
+    return count_tokens_approximately([plain]), beyond
 
 
 def cut_to(text: str, tokens: int, calibration: float) -> str:
