@@ -54,6 +54,10 @@ class Shelf:
             self.facts.setdefault(draft["op"], cast(Fact, {**fact, "superseded_by": None}))
         return [self.facts[draft["op"]] for draft in drafts]
 
+    async def by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, Fact]:
+        """The facts with these ids."""
+        return {one["id"]: one for one in self.facts.values() if one["id"] in ids}
+
     async def by_op(self, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
         """The facts of these operations."""
         assert scope == SCOPE

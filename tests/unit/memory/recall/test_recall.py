@@ -292,7 +292,7 @@ async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
 ) -> None:
     asked: list[dict[str, Any]] = []
     hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "parts": {"words": 1.0}}
-    hit |= {"sources": []}
+    hit |= {"sources": [], "speaker": None}
 
     async def answer(query: str, **arguments: Any) -> list[RecallHit]:
         asked.append({**arguments, "query": query})
