@@ -195,6 +195,12 @@ def _tracer() -> Tracer | None:
 P = ParamSpec("P")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TICKS = Counter("circadian_ticks", "Ticks that ended.", ["context_type"])
+TICK_SECONDS = Histogram(
+    "circadian_tick_seconds",
+    "Seconds from the beginning of a tick to its record.",
+    ["context_type"],
+    buckets=(0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0),
+)
 TICK_FAILURES = Counter("circadian_tick_failures", "Ticks that failed; the event went back.")
 
 MODEL_CALLS = Counter(
@@ -203,10 +209,29 @@ MODEL_CALLS = Counter(
     ["outcome"],
 )
 
-TOKENS = Counter("circadian_tokens", "Tokens that the chat model read and wrote.", ["direction"])
+MODEL_SECONDS = Histogram(
+    "circadian_model_call_seconds",
+    "Seconds of a call of the chat model, all attempts together.",
+    ["model"],
+    buckets=(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0),
+)
+
+TOKENS = Counter(
+    "circadian_tokens", "Tokens that the chat model read and wrote.", ["direction", "model"]
+)
 """Direction: input | output."""
+CACHED_TOKENS = Counter(
+    "circadian_cached_tokens",
+    "Those of the tokens read that came from the provider's cache, as far as it says so.",
+    ["model"],
+)
 TOOL_CALLS = Counter("circadian_tool_calls", "Tool calls.", ["outcome"])
 NIGHTS = Counter("circadian_nights", "Nights that ended.", ["status"])
+NIGHT_SECONDS = Histogram(
+    "circadian_night_seconds",
+    "Seconds from the beginning of a night to its end.",
+    buckets=(1, 5, 15, 60, 180, 600, 1_800, 3_600, 7_200, 14_400),
+)
 NIGHT_OPERATIONS = Counter("circadian_night_operations", "Operations that nights decided.")
 
 RECALL_SECONDS = Histogram(
@@ -216,6 +241,15 @@ RECALL_SECONDS = Histogram(
 )
 
 EVENTS_WAITING = Gauge("circadian_events_waiting", "Events in all inboxes, unanswered.")
+OLDEST_EVENT = Gauge(
+    "circadian_oldest_event_seconds", "Age of the oldest unanswered event; 0 without one."
+)
+QUESTIONS_WAITING = Gauge(
+    "circadian_questions_waiting", "Agents with a question that waits for a person."
+)
+THROTTLED = Counter(
+    "circadian_throttled_requests", "Requests that were refused with 429 for their number."
+)
 SERVICE_UP = Gauge("circadian_service_up", "1 if a service answers, 0 if not.", ["service"])
 
 
@@ -231,9 +265,20 @@ class ModelUse(NamedTuple):
 
 def model_use() -> ModelUse:
     """The use so far."""
-    answered = MODEL_CALLS.labels("answered")
-    counters = (answered, TOKENS.labels("input"), TOKENS.labels("output"))
-    return ModelUse(*(int(next(iter(one.collect())).samples[0].value) for one in counters))
+    calls = _total(MODEL_CALLS, outcome="answered")
+    return ModelUse(calls, *(_total(TOKENS, direction=way) for way in ("input", "output")))
+
+
+def _total(counter: Counter, **labels: str) -> int:
+    """The sum of a counter over the labels that are not given."""
+    samples = (sample for metric in counter.collect() for sample in metric.samples)
+    return int(
+        sum(
+            sample.value
+            for sample in samples
+            if sample.name.endswith("_total") and labels.items() <= sample.labels.items()
+        )
+    )
 
 
 def timed(

@@ -14,7 +14,6 @@ The agents' own routes are in `reading` and `actions`; here are those of users a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from json import JSONDecodeError
@@ -22,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
+import httpx
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from langgraph.store.base import BaseStore, PutOp
@@ -30,27 +30,26 @@ from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from typing_extensions import TypedDict
 
-from graph.server import actions, reading, tokens
+from graph.server import actions, health, reading, tokens
 from graph.server.agents import Agent, AgentName, client_of, user_of
 from graph.server.auth import Guard, Throttle, check_limits, own_namespace, why_full
 from graph.server.problems import RESPONSES, of_http, of_product, of_request, operation_id
 from graph.server.settings import AGENT, serving
 from graph.server.shutdown import GracefulApp, shutting_down
-from graph.server.tokens import OPERATOR
-from memory import forgetting, messages, telemetry
+from memory import forgetting, messages
 from memory.errors import CircadianError
 from memory.events import inbox
 from memory.facts import user_filters
 from memory.forgetting import erase_memories
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
-from memory.storage import PAGE, count_items, list_items, namespaces_below, write_batch
+from memory.storage import PAGE, list_items, namespaces_below, write_batch
 
 SECONDS = 3.0
 """A dependency that has not answered by then is down."""
+
+NOT_FOUND = 404
 
 EVENT = {
     "type": "object",
@@ -121,10 +120,19 @@ async def _threads(client: LangGraphClient) -> int:
             id_ = thread["thread_id"]
             for run in await client.runs.list(id_, limit=PAGE):
                 if run["status"] in ("pending", "running"):
-                    await client.runs.cancel(id_, run["run_id"], wait=True)
+                    await _cancel(client, id_, run["run_id"])
             await client.threads.delete(id_)
         deleted += len(page)
     return deleted
+
+
+async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
+    """Cancel a run and wait for its end; one that has ended meanwhile is not found."""
+    try:
+        await client.runs.cancel(thread, run, wait=True)
+    except httpx.HTTPStatusError as error:
+        if error.response.status_code != NOT_FOUND:
+            raise
 
 
 async def _checkpoints(user: str, process: Process) -> None:
@@ -158,68 +166,6 @@ async def _records(store: BaseStore, user: str) -> int:
         await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
         deleted += len(items)
     return deleted
-
-
-# Health and metrics, for operators
-
-
-class Health(TypedDict):
-    """The state of one dependency."""
-
-    ok: bool
-    detail: str
-
-
-@router.get("/health", responses={503: {"description": "A dependency is down."}})
-async def health(request: Request) -> Response:
-    """The state of each dependency; 503 if one is down."""
-    _check_operator(request)
-    parts = await health_of(process_now())
-    ok = all(part["ok"] for part in parts.values())
-    return JSONResponse({"ok": ok, "parts": parts}, status_code=200 if ok else 503)
-
-
-@router.get("/metrics", response_class=PlainTextResponse)
-async def show_metrics(request: Request) -> Response:
-    """This process's counters, and the number of events that wait in all inboxes."""
-    _check_operator(request)
-    process = process_now()
-    await health_of(process)
-    telemetry.EVENTS_WAITING.set(await inbox.count_waiting(process.served_store))
-    return Response(telemetry.exposition(), media_type=telemetry.CONTENT_TYPE)
-
-
-def _check_operator(request: Request) -> None:
-    if OPERATOR not in request.auth.scopes:
-        raise HTTPException(403, f"this is for tokens with the permission {OPERATOR!r}")
-
-
-async def health_of(process: Process) -> dict[str, Health]:
-    """Each dependency by name; also sets the gauges. No model is called: its breaker knows."""
-    semantic = process.resources.semantic
-    store, memory = await asyncio.gather(
-        _answer(count_items(process.served_store, ("health",))),
-        _answer(semantic.run(lambda: semantic.open_table().count({"id": "health"}))),
-    )
-    found = {"store": store, "memory": memory}
-    breakers = process.resources.breakers
-    for name, breaker in (("model", breakers.model), ("embedder", breakers.embedder)):
-        state = breaker.state
-        found[name] = {"ok": state != "open", "detail": f"breaker {state}"}
-    for name, part in found.items():
-        telemetry.SERVICE_UP.labels(name).set(part["ok"])
-    return found
-
-
-async def _answer(question: object) -> Health:
-    try:
-        async with asyncio.timeout(SECONDS):
-            await question  # type: ignore[misc]
-    except TimeoutError:
-        return {"ok": False, "detail": f"no answer within {SECONDS:g} s"}
-    except CircadianError as error:
-        return {"ok": False, "detail": str(error)}
-    return {"ok": True, "detail": "answers"}
 
 
 # The caller's agents
@@ -332,4 +278,6 @@ app = GracefulApp(
     lifespan=lifespan,
 )
 # Not `include_router`: LangGraph Server puts its middleware around each route of a flat list.
-app.router.routes += [*router.routes, *reading.router.routes, *actions.router.routes]
+app.router.routes += [
+    route for part in (health, reading, actions) for route in part.router.routes
+] + router.routes

@@ -26,8 +26,10 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
 from graph.server import tokens
+from graph.server.health import refresh_gauges
 from graph.server.settings import AGENT, HELD, INTERNAL_HOST, Serving, serving
 from graph.server.tokens import OPERATOR
+from memory import telemetry
 from memory.errors import InputError, TokenError
 from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope, thread_id
@@ -48,8 +50,13 @@ Rule = TypeVar("Rule", bound=Callable[..., Awaitable[Filter]])
 
 
 @auth.authenticate
-async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDict:
-    """The user of a token: `Authorization: Bearer TOKEN`, or `X-Api-Key: TOKEN`."""
+async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.types.MinimalUserDict:
+    """The user of a token: `Authorization: Bearer TOKEN`, or `X-Api-Key: TOKEN`.
+
+    A probe of readiness needs none, and is nobody.
+    """
+    if path.endswith(READY):
+        return {"identity": "probe", "permissions": [], "is_authenticated": False}
     if serving().open:
         return {"identity": LOCAL_USER, "permissions": [tokens.OPERATOR]}
     token = _token(headers)
@@ -301,7 +308,9 @@ def _forbidden(what: str) -> Exception:
 # What every request passes: the guard of routes without a user, and the limit of requests
 
 
-PUBLIC = ("/", "/ok", "/info", "/docs", "/openapi.json")
+READY = "/circadian/ready"
+
+PUBLIC = ("/", "/ok", "/info", "/docs", "/openapi.json", READY)
 """Routes that disclose nothing of any user."""
 
 METRICS = "/metrics"
@@ -327,6 +336,8 @@ class Guard:
         """Pass a request on, or answer it with 401 or 403."""
         refusal = await _refusal(scope)
         if refusal is None:
+            if _path(scope) == METRICS:
+                await refresh_gauges()
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await WebSocketClose(code=POLICY_VIOLATION)(scope, receive, send)
@@ -334,11 +345,15 @@ class Guard:
             await refusal(scope, receive, send)
 
 
+def _path(scope: asgi.Scope) -> str:
+    return str(scope["path"]).removeprefix(scope.get("root_path", "")) or "/"
+
+
 async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
     root = scope.get("root_path", "")
     if serving().open or root.split("/")[:2] == INTERNAL_ROOT.split("/") or _user(scope):
         return None
-    path = str(scope["path"]).removeprefix(root) or "/"
+    path = _path(scope)
     if path in PUBLIC:
         return None
     if path != METRICS:
@@ -372,6 +387,7 @@ class Throttle:
         elif await allowed(user, serving()):
             await self._app(scope, receive, send)
         else:
+            telemetry.THROTTLED.inc()
             answer = JSONResponse({"detail": _too_many()}, 429, headers={"Retry-After": "60"})
             await answer(scope, receive, send)
 
@@ -385,6 +401,7 @@ def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive
             return message
         if await allowed(user, serving()):
             return message
+        telemetry.THROTTLED.inc()
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": _too_many()})
         return {"type": "websocket.disconnect", "code": POLICY_VIOLATION}
 

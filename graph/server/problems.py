@@ -143,17 +143,22 @@ class _Rewritten:
         return start["status"] >= 400 and not type_.startswith(MEDIA_TYPE)
 
     async def _finish(self, start: asgi.Message) -> None:
-        body = orjson.dumps(problem(start["status"], _detail(self._body)).model_dump())
+        detail = _detail(self._body)
+        if detail is None:
+            await self._send(start)
+            await self._send({"type": "http.response.body", "body": self._body})
+            return
+        body = orjson.dumps(problem(start["status"], detail).model_dump())
         headers = MutableHeaders(raw=list(start["headers"]))
         headers["content-type"], headers["content-length"] = MEDIA_TYPE, str(len(body))
         await self._send({**start, "headers": headers.raw})
         await self._send({"type": "http.response.body", "body": body})
 
 
-def _detail(body: bytes) -> str:
-    """What an error says, as LangGraph Server and Starlette word it."""
+def _detail(body: bytes) -> str | None:
+    """What an error says, as LangGraph Server and Starlette word it; None for another document."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
         return body.decode(errors="replace")
-    return str(found["detail"]) if isinstance(found, dict) and "detail" in found else str(found)
+    return str(found["detail"]) if isinstance(found, dict) and "detail" in found else None

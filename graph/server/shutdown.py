@@ -17,7 +17,9 @@ from types import FrameType
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.applications import Starlette
+from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.server.problems import Problems
@@ -81,6 +83,16 @@ class GracefulApp(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         """The middleware, with errors in one shape outside of all of it."""
         return Problems(super().build_middleware_stack())
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, with the routes of LangGraph Server that its own leaves out."""
+        found = super().openapi()
+        others = [route for route in self.routes if not isinstance(route, APIRoute)]
+        paths: dict[str, Any] = {}
+        for route in SchemaGenerator({}).get_endpoints(others):
+            told = {"summary": route.func.__name__, "responses": {"default": {"description": ""}}}
+            paths.setdefault(route.path, {})[route.http_method] = told
+        return {**found, "paths": {**paths, **found["paths"]}}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""

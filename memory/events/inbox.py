@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.errors import InputError, NotFoundError, accepting
 from memory.records import Event, HandledMark, InboxItem, Scope
-from memory.storage import count_items_named, list_items, write_batch
+from memory.storage import count_items_named, least_named, list_items, write_batch
 
 INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
 
@@ -129,6 +129,11 @@ async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledM
 async def count_waiting(store: BaseStore) -> int:
     """The number of unanswered events in the inboxes of all agents of all users."""
     return await count_items_named(store, INBOX, without="answered")
+
+
+async def oldest_waiting(store: BaseStore) -> str | None:
+    """When the oldest of these events was received (ISO 8601); None without any."""
+    return await least_named(store, INBOX, "received_at", without="answered")
 
 
 async def give_back(

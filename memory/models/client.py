@@ -210,6 +210,8 @@ class _Meter:
     """Tokens of the prompt, once for each answer."""
     written: int = 0
     """Tokens of the answers."""
+    cached: int = 0
+    """Tokens of the prompt that the provider had in its cache."""
 
     @property
     def usage(self) -> Usage:
@@ -222,6 +224,7 @@ class _Meter:
         if reported and reported["total_tokens"]:
             self.read += reported["total_tokens"] - reported["output_tokens"]
             self.written += reported["output_tokens"]
+            self.cached += reported.get("input_token_details", {}).get("cache_read", 0)
         else:
             self.read += approximate_tokens(prompt, tools=self.tools)
             self.written += approximate_tokens([message])
@@ -234,7 +237,8 @@ async def _answer(
     breaker: Breaker | None,
     known: Collection[str] = (),
 ) -> Answer:
-    with telemetry.chat(meter.model) as span:
+    model = telemetry.called(meter.model)
+    with telemetry.chat(meter.model) as span, telemetry.MODEL_SECONDS.labels(model).time():
         try:
             message = await _usable(send, meter, policy, breaker, known)
         except ModelError as error:
@@ -242,8 +246,9 @@ async def _answer(
             raise _charged(error, meter.usage) from error.__cause__
         finally:
             telemetry.MODEL_CALLS.labels("answered").inc(meter.calls)
-            telemetry.TOKENS.labels("input").inc(meter.read)
-            telemetry.TOKENS.labels("output").inc(meter.written)
+            telemetry.TOKENS.labels("input", model).inc(meter.read)
+            telemetry.TOKENS.labels("output", model).inc(meter.written)
+            telemetry.CACHED_TOKENS.labels(model).inc(meter.cached)
             span.set(
                 {
                     "gen_ai.usage.input_tokens": meter.read,

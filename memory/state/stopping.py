@@ -52,6 +52,12 @@ class Steps:
         await _until(lambda: self._in_hand.keys() <= left, SETTLE)
         return len(left)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether no step begins any more."""
+        with self._lock:
+            return self._stopping
+
     def start(self) -> None:
         """Let steps begin."""
         with self._lock:

@@ -35,6 +35,10 @@ class ListingStore(Protocol):
         """The number of items without a field `without`, in all namespaces that end in `label`."""
         ...
 
+    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
+        """The least text of `field` in the same items; None if there are none."""
+        ...
+
 
 @runtime_checkable
 class InsertingStore(Protocol):
@@ -80,11 +84,23 @@ async def count_items_named(store: BaseStore, label: str, *, without: str) -> in
     """The number of items without a field `without`, in all namespaces that end in `label`."""
     if isinstance(store, ListingStore):
         return await store.acount_named(label, without=without)
+    return len(await _named(store, label, without))
+
+
+async def least_named(store: BaseStore, label: str, field: str, *, without: str) -> str | None:
+    """The least text of `field` in the items that `count_items_named` counts."""
+    if isinstance(store, ListingStore):
+        return await store.aleast_named(label, field, without=without)
+    found = await _named(store, label, without)
+    return min((str(item.value[field]) for item in found), default=None)
+
+
+async def _named(store: BaseStore, label: str, without: str) -> list[Item]:
     found: list[tuple[str, ...]] = []
     while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
         found += page
     listed = [await list_items(store, namespace) for namespace in found]
-    return sum(without not in item.value for items in listed for item in items)
+    return [item for items in listed for item in items if without not in item.value]
 
 
 async def write_batch(store: BaseStore, puts: Sequence[PutOp]) -> None:

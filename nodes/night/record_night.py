@@ -67,9 +67,15 @@ async def _end(context: NightContext) -> None:
     context.record = record = ended(context, now.isoformat())
     entry = of_night(record, operations, tick=context.state["tick"], model=model)
     telemetry.NIGHTS.labels(night.status_of(record)).inc()
+    telemetry.NIGHT_SECONDS.observe(_seconds(record))
     telemetry.NIGHT_OPERATIONS.inc(len(operations))
     puts = night.end_puts(context.scope, record)
     await audit.write(context.store, context.scope, [entry], visit=LAST, also=puts)
+
+
+def _seconds(record: NightRecord) -> float:
+    began, end = (datetime.fromisoformat(record[key] or "") for key in ("started", "ended"))
+    return (end - began).total_seconds()
 
 
 def ended(context: NightContext, now: str) -> NightRecord:

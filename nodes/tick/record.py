@@ -75,6 +75,7 @@ async def record(
         **_failures(state, settings),
     }
     telemetry.TICKS.labels(tick["context_type"]).inc()
+    telemetry.TICK_SECONDS.labels(tick["context_type"]).observe(tick["duration_ms"] / 1000)
     if event is not None:
         mark = HandledMark(id=event["id"], tick=state["tick"], at=now.isoformat())
         update["handled"] = [*state["handled"], mark]

@@ -41,6 +41,7 @@ NOBODYS = {
 }
 """What is not done for anybody; a run that has ended is not cancelled."""
 PAGES = ("/docs", "/openapi.json")
+READY = "/circadian/ready"
 SAYS_NO = ("event: error", '{"jsonrpc":"2.0","id":1,"error"', '{"type":"error"')
 LISTENS = "/threads/{thread_id}/stream/events"
 """Says nothing to another, and no more."""
@@ -202,6 +203,7 @@ def ask(client: httpx.Client, case: Case, adas: Adas) -> tuple[int, str]:
     """The status, and what is answered until it ends or says nothing for a while."""
     method, path = case
     more = {"name": "default", "namespace": "awake", "graph_id": "agent", "operation_id": "x"}
+    more |= {"id": adas.record, "number": "1"}
     params = (
         {"namespace": ".".join(adas.space), "key": adas.record} if path == "/store/items" else {}
     )
@@ -286,7 +288,7 @@ def until(reached: Callable[[], bool], seconds: float) -> bool:
 def test_without_a_token_only_public_routes_answer(server: Server, adas: Adas) -> None:
     with http(server, None) as client:
         answered = {case for case in cases(server) if ask(client, case, adas)[0] < 300}
-    assert answered == {("GET", path) for path in ("/", "/ok", "/info", *PAGES)}
+    assert answered == {("GET", path) for path in ("/", "/ok", "/info", READY, *PAGES)}
 
 
 def test_only_operators_see_the_servers_metrics(server: Server, issuer: Issuer) -> None:

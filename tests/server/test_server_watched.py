@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,12 @@ def server(tmp_path: Path) -> Iterator[Server]:
     running.kill()
 
 
-def counted(server: Server) -> dict[str, float]:
+def counted(server: Server, path: str = "/circadian/metrics") -> dict[str, float]:
     """The server's own counters, summed over what labels they have; `name:label` for each."""
     found: dict[str, float] = {}
-    exposed = httpx.get(f"{server.url}/circadian/metrics", timeout=30)
-    assert exposed.headers["content-type"].startswith("text/plain; version=0.0.4")
+    exposed = httpx.get(f"{server.url}{path}", timeout=30)
+    form = "text/plain; version=0.0.4" if path.startswith("/circadian") else "text/plain"
+    assert exposed.headers["content-type"].startswith(form)
     for family in text_string_to_metric_families(exposed.text):
         for one in family.samples:
             if one.name.startswith("circadian") and "bucket" not in one.name:
@@ -59,7 +61,11 @@ def test_counters_follow_ticks_and_nights(server: Server) -> None:
     assert moved["tool_calls_total:ok"] >= 1
     assert moved["recall_seconds_count"] >= 3
     assert 0 < moved["recall_seconds_sum"] < 30
+    assert (moved["tick_seconds_count"], moved["model_call_seconds_count"] >= 4) == (3, True)
+    assert moved["tick_seconds_sum"] > 0
+    assert moved["tokens_total:input"] > moved["tokens_total:output"] > 0
     assert moved.get("nights_total", 0.0) == 0
+    assert (day["night_seconds_count"], night["night_seconds_count"]) == (0, 1)
     assert night["nights_total:complete"] == 1
     assert night["night_operations_total"] >= 3
     assert night["model_calls_total:answered"] > day["model_calls_total:answered"]
@@ -93,10 +99,43 @@ def test_waiting_events_are_counted_until_their_tick(server: Server) -> None:
         thread = client.put("/circadian/agents/default").json()["thread_id"]
         event = {"id": "e1", "sender": "Ada", "text": "Hello"}
         client.post("/circadian/agents/default/events", json=event)
-        assert counted(server)["events_waiting"] == 1
+        for path in ("/metrics", "/circadian/metrics"):
+            found = counted(server, path)
+            assert (found["events_waiting"], found["oldest_event_seconds"] > 0) == (1, True), path
         run = {"assistant_id": "agent", "input": {"request": "tick"}}
         assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
-    assert counted(server)["events_waiting"] == 0
+    found = counted(server, "/metrics")
+    assert (found["events_waiting"], found["oldest_event_seconds"]) == (0, 0)
+
+
+def test_questions_that_wait_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launching.set_up(monkeypatch, tmp_path)
+    with OpenAIServer(launching.LAUNCH, text("It flies.")) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        server = Server(tmp_path / "server").start()
+        try:
+            with get_sync_client(url=server.url) as client:
+                thread = Thread(client)
+                thread.run("Launch it")
+                assert counted(server)["questions_waiting"] == 1
+                client.runs.wait(thread.id, "agent", command={"resume": {"decision": "approve"}})
+            assert counted(server, "/metrics")["questions_waiting"] == 0
+        finally:
+            server.kill()
+
+
+def test_refused_requests_are_counted(tmp_path: Path) -> None:
+    server = Server(tmp_path / "server", CIRCADIAN_REQUESTS_PER_MINUTE="2").start()
+    try:
+        for _ in range(4):
+            httpx.get(f"{server.url}/circadian/agents", timeout=30)
+        forged = {"X-Forwarded-For": "circadian"}
+        answer = httpx.get(f"{server.url}/circadian/agents", headers=forged, timeout=30)
+        assert answer.status_code == 429
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert httpx.get(f"{server.url}/circadian/ready", timeout=30).json() == {"ready": True}
+    finally:
+        server.kill()
 
 
 def health(server: Server) -> tuple[int, dict[str, Any]]:
@@ -111,6 +150,7 @@ def test_health_names_a_database_that_is_down_until_it_is_back(
     try:
         status, told = health(server)
         assert (status, told["ok"]) == (200, True)
+        assert httpx.get(f"{server.url}/circadian/ready", timeout=30).status_code == 200
         own_postgres.stop()
         status, told = health(server)
         assert (status, told["ok"]) == (503, False)
@@ -118,6 +158,11 @@ def test_health_names_a_database_that_is_down_until_it_is_back(
         assert down == {"store", "memory"}
         assert all(told["parts"][name]["detail"] for name in down)
         assert httpx.get(f"{server.url}/ok").status_code == 200
+        ready = httpx.get(f"{server.url}/circadian/ready", timeout=30)
+        assert (ready.status_code, ready.json()) == (503, {"ready": False})
+        found = counted(server)
+        assert (found["service_up:store"], found["service_up:model"]) == (0, 1)
+        assert math.isnan(found["events_waiting"])
         own_postgres.start()
         status, told = health(server)
         assert (status, told["ok"]) == (200, True), told

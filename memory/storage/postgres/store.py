@@ -147,6 +147,17 @@ class CircadianPostgresStore(AsyncPostgresStore):
             await cursor.execute(f"SELECT count(*) AS items FROM store WHERE {where}", params)
             return sum(row["items"] for row in await cursor.fetchall())
 
+    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
+        """The least text of `field` in the same items; None if there are none."""
+        async with self._cursor() as cursor:
+            await cursor.execute(
+                'SELECT min((value ->> %s) COLLATE "C") AS least FROM store'
+                " WHERE prefix LIKE %s AND NOT value ? %s",
+                (field, f"%.{label}", without),
+            )
+            [row] = await cursor.fetchall()
+            return None if row["least"] is None else str(row["least"])
+
     async def acount_named(self, label: str, *, without: str) -> int:
         """The number of items without a field `without`, in all namespaces that end in `label`."""
         async with self._cursor() as cursor:

@@ -103,6 +103,17 @@ class CircadianSqliteStore(SqliteStore):
         )
         return int(count)
 
+    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
+        """The least text of `field` in the same items; None if there are none."""
+        [[least]] = await self.file.run(
+            lambda: self.conn.execute(
+                "SELECT min(json_extract(value, '$.' || ?)) FROM store WHERE prefix LIKE ?"
+                " AND json_type(value, '$.' || ?) IS NULL",
+                (field, f"%.{label}", without),
+            ).fetchall()
+        )
+        return None if least is None else str(least)
+
     async def _read(self, statement: str, params: list[Any], limit: int = -1) -> list[Any]:
         """The rows of a statement: a few at once, many in the connection's thread."""
 
