@@ -179,7 +179,9 @@ async def test_a_tick_during_which_the_disk_becomes_full(
         await agent.post({"id": "first", "text": "hello"})
         with pytest.raises(MemoryStoreError, match=FULL):
             await agent.ainvoke(None)
-        assert await waiting(agent) == ["first"]
+        # Late enough, the disk becomes full behind the checkpoint that has the tick.
+        done = (await agent.aget_state()).values.get("tick") == 1
+        assert done or await waiting(agent) == ["first"]
         disk.free()
         # The first of the next runs may end with the failure that the full disk left behind.
         outs = [await agent.ainvoke(None, raise_on_failure=False) for _ in range(2)]
