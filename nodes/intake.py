@@ -38,6 +38,7 @@ from memory.records import (
     Report,
     Scope,
     add_entry,
+    empty_report,
     is_reflection,
 )
 from memory.runtime import (
@@ -282,6 +283,8 @@ class _Visit:
         self.sleep_asked = self.autonomous = False
         self.given = False
         """The run brought messages, events or a request."""
+        self.before: Report = state.get("report") or empty_report()
+        """The report so far, or of the run before."""
         self.resumed: Report | None = resumed_report(config) if self.first else None
         """The report of an earlier run that was finished just now: this run's report extends it."""
         self.change(resuming=None)  # left by a run that ended with a question
@@ -313,7 +316,8 @@ class _Visit:
         marks = self.state["handled"]
         if marks:
             done = approvals.puts_done(self.scope, marks)
-            await inbox.settle(self.store, self.scope, marks, also=done)
+            told = inbox.puts_reports(self.scope, marks, self.before["ticks"])
+            await inbox.settle(self.store, self.scope, marks, also=[*done, *told])
             self.change(handled=[])
         if self.first and self.state["emergency_stop"]:
             await emergency.forget_stop(self.store, self.scope)

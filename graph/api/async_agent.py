@@ -17,6 +17,7 @@ from graph.use_cases import (
     correct,
     export_memory,
     forget,
+    forget_entry,
     forget_fact,
     import_memory,
     list_memories,
@@ -127,6 +128,7 @@ class AsyncAgent:
     correct = _method(correct)
     forget = _method(forget)
     forget_fact = _method(forget_fact)
+    forget_entry = _method(forget_entry)
     export_memory = _method(export_memory)
     import_memory = _method(import_memory)
 

@@ -134,6 +134,7 @@ class Agent:
     correct = _blocking(AsyncAgent.correct)
     forget = _blocking(AsyncAgent.forget)
     forget_fact = _blocking(AsyncAgent.forget_fact)
+    forget_entry = _blocking(AsyncAgent.forget_entry)
     export_memory = _collecting(AsyncAgent.export_memory)
     import_memory = _blocking(AsyncAgent.import_memory)
 

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -44,7 +45,9 @@ class Agents:
     resources: Resources
     settings: Settings
     lock_timeout: float
-    """Seconds to wait for an agent's lock."""
+    """Seconds to wait for an agent that another process holds."""
+    _queues: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    """Thread -> where the callers of this process wait for their turn."""
 
     def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
         """The agent called `name` that belongs to `user`, cheap to make whenever it is needed.
@@ -56,8 +59,11 @@ class Agents:
             settings = settings.model_copy(update={"owners": [user]})
         resources = replace(self.resources, user=user)
         lock = self.home.agent_lock(scope.thread, timeout=self.lock_timeout)
-        checked = CheckedLock(lock, self.home.check)
-        return AsyncAgent(AgentContext(self.graph, self.store, resources, settings, scope, checked))
+        queue = self._queues.setdefault(scope.thread, asyncio.Lock())
+        checked = CheckedLock(lock, self.home.check, queue)
+        return AsyncAgent(
+            AgentContext(self.graph, self.store, resources, settings, scope, checked, name)
+        )
 
 
 @asynccontextmanager

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from graph.api import AsyncAgent, open_agent
 from graph.cli.program import Options
 from graph.cli.views import Listener, Screen, follow
-from memory.errors import BusyError, CircadianError, FolderError
+from graph.use_cases import list_agents
+from memory.errors import BusyError, CircadianError, FolderError, InputError
 from memory.installation import Installation, database_url, is_made, open_installation
 from memory.models import OFFLINE, is_offline
 from memory.records import LOCAL_USER, Report, thread_id
@@ -25,6 +28,9 @@ NO_LANGUAGE_MODEL = (
     "model: offline (embedded rules, not a language model). "
     "For a real one set OPENAI_API_KEY or give --model."
 )
+
+NEARLY = 0.8
+"""Likeness (0..1) from which a name is taken for another one, misspelt."""
 
 PATIENCE = 1.0
 """Seconds before a command says whom it waits for."""
@@ -78,6 +84,7 @@ async def running(
     """Open the agent to run it. `announce`: note that no language model is at work, if so."""
     async with opening(options, clock=clock, settings=settings) as agent:
         session = Session(options, Screen(json=options.json), agent)
+        await meant(session)
         if announce:
             session.say_model()
         yield session
@@ -124,6 +131,34 @@ async def must_be_made(options: Options) -> None:
     if database_url(deployment, options.data) is not None:
         raise FolderError("the database holds nothing of Circadian yet; `circadian send` begins")
     raise FolderError(f"no data folder at {options.folder}; `circadian send` makes one")
+
+
+async def meant(session: Session) -> None:
+    """Ask whether a new agent is meant whose name is nearly that of another one.
+
+    Without a terminal a note says so.
+
+    Raises:
+        InputError: it is not meant; or nobody can be asked, because of `--json`.
+    """
+    options, screen, agent = session
+    if options.agent == Deployment().agent or await _is_known(agent):
+        return
+    others = [line["name"] for line in await list_agents(agent.context) if line["name"]]
+    close = get_close_matches(options.agent, others, 1, NEARLY)
+    if not close:
+        return
+    told = f"there is no agent {options.agent!r:.80} here; there is {close[0]!r:.80}"
+    if options.json:
+        raise InputError(f"{told}; a command without --json makes a new one")
+    if not sys.stdin.isatty():
+        screen.note(f"{told}; a new one is made")
+    elif not await asyncio.to_thread(_agreed, f"{told}. Make a new one? [y/N] "):
+        raise InputError("no agent was made")
+
+
+def _agreed(question: str) -> bool:
+    return input(question).strip().lower() in ("y", "yes")
 
 
 async def _is_known(agent: AsyncAgent) -> bool:

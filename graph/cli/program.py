@@ -160,7 +160,7 @@ COMMANDS = {
     "retry": CommandEntry("requests", "Put events that were set aside back into the inbox."),
     "recall": CommandEntry("memory", "Search long-term memory, or look through it."),
     "correct": CommandEntry("memory", "Supersede a fact with what is true."),
-    "forget": CommandEntry("memory", "Erase a person, a thing or one fact, and what came of it."),
+    "forget": CommandEntry("memory", "Erase a person, a thing, or what a fact or an entry says."),
     "export": CommandEntry("memory", "Write the agent's whole memory as JSON Lines."),
     "import": CommandEntry("memory", "Take in an exported memory."),
     "reindex": CommandEntry(
@@ -169,6 +169,7 @@ COMMANDS = {
     "nights": CommandEntry("requests", "List the nights, oldest first."),
     "night": CommandEntry("requests", "Show what a night did, step by step."),
     "undo": CommandEntry("requests", "Restore memory as it was before a night."),
+    "agents": CommandEntry("status", "List the agents with what each holds, or delete one."),
     "status": CommandEntry("status", "Show the agent at a glance, even while it runs."),
     "inspect": CommandEntry(
         "status", "Show memory in the browser: what is known, why, and what nights made of it."
@@ -205,10 +206,18 @@ def load(name: str) -> TyperCommand:
     return LOADED[name]
 
 
+PURPOSE = "A long-running assistant: awake it acts, asleep it remembers."
+
+SHARED = """\b
+Options of every command, before or after its name:
+  --data DIR       The data folder.
+  --agent NAME     The agent's name; `circadian agents` lists them.
+  --model NAME     The model; --embedder NAME for embeddings.
+  --json           Print one JSON document."""
+
 program = typer.Typer(
     cls=LazyGroup,
     name="circadian",
-    help="A long-running assistant: awake it acts, asleep it remembers.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -216,12 +225,12 @@ program = typer.Typer(
 )
 
 
-@program.callback(invoke_without_command=True)
+@program.callback(invoke_without_command=True, help=f"{PURPOSE}\n\n{SHARED}")
 def circadian(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """A long-running assistant: awake it acts, asleep it remembers."""
+    """Print the version or the help where no command is named."""
     if version:
         from importlib.metadata import version as version_of
 

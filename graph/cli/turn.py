@@ -180,6 +180,7 @@ def _document(turn: Turn) -> dict[str, Any]:
         told = {"reply": "", "tick": None, "context_type": context, "pattern": parked["pattern"]}
         done = {**parked["loop"], **told}
     pattern = done["pattern"]
+    event_id = turn.parked["question"]["event_id"] if turn.tick is None and turn.parked else None
     return {
         "reply": done["reply"],
         "tick": done["tick"],
@@ -190,6 +191,7 @@ def _document(turn: Turn) -> dict[str, Any]:
         "tokens": done["tokens"],
         "sent": done["sent"],
         "approvals": turn.waiting,
+        "event": turn.tick["event_id"] if turn.tick else event_id,
     }
 
 

@@ -141,6 +141,7 @@ class RecalledMemory(TypedDict):
     score: float
     sources: list[str]
     at: str
+    speaker: str | None
     superseded: NotRequired[bool]
     partly_superseded: NotRequired[bool]
     disputed: NotRequired[bool]
@@ -273,6 +274,7 @@ def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
         "score": hit["score"],
         "sources": hit["sources"],
         "at": hit["at"],
+        "speaker": hit["speaker"],
     }
     flags: Any = {flag: True for flag in FLAGS if hit.get(flag)}
     parts: Any = {"parts": hit.get("parts", {})} if explain else {}

@@ -29,6 +29,7 @@ from graph.use_cases import (
     find_fact,
     forget,
     forget_agent,
+    forget_entry,
     forget_fact,
     nights,
     transfer,
@@ -128,8 +129,10 @@ async def forget_memory(agent: Agent, form: ForgetForm, preview: Preview = False
         done = await forget_fact(context, form.fact, dry_run=preview)
     elif form.agent:
         done = await forget_agent(context, dry_run=preview)
+    elif form.entry:
+        done = await forget_entry(context, form.entry, dry_run=preview)
     else:
-        done = await forget(context, form.person or form.entry or "", dry_run=preview)
+        done = await forget(context, form.person or "", dry_run=preview)
     if not preview:
         await (agent.erase_thread() if form.agent else agent.refresh())
     return done

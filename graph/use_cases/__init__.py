@@ -3,7 +3,13 @@
 from graph.use_cases import nights, reindexing, transfer
 from graph.use_cases.approvals import approve, decide, refuse
 from graph.use_cases.context import AgentContext, complete_state
-from graph.use_cases.forgetting import Forgotten, forget, forget_agent, forget_fact
+from graph.use_cases.forgetting import (
+    Forgotten,
+    forget,
+    forget_agent,
+    forget_entry,
+    forget_fact,
+)
 from graph.use_cases.memories import correct, find_fact, list_memories, recall
 from graph.use_cases.nights import (
     Labels,
@@ -17,13 +23,25 @@ from graph.use_cases.nights import (
     want_preview,
 )
 from graph.use_cases.reindexing import Reindexing
-from graph.use_cases.runs import Input, post, run, stream, tick_of, withdraw
+from graph.use_cases.runs import Input, post, run, stop_answer, stream, tick_of, withdraw
 from graph.use_cases.scheduler import Scheduler
-from graph.use_cases.status import Status, briefing, new_briefing, prompt_of, rollback, status
+from graph.use_cases.status import (
+    AgentHoldings,
+    Status,
+    agent_held,
+    briefing,
+    list_agents,
+    losses,
+    new_briefing,
+    prompt_of,
+    rollback,
+    status,
+)
 from graph.use_cases.transfer import export_memory, import_memory
 
 __all__ = [
     "AgentContext",
+    "AgentHoldings",
     "Forgotten",
     "Input",
     "Labels",
@@ -31,6 +49,7 @@ __all__ = [
     "Reindexing",
     "Scheduler",
     "Status",
+    "agent_held",
     "applying",
     "approve",
     "briefing",
@@ -43,10 +62,13 @@ __all__ = [
     "find_night",
     "forget",
     "forget_agent",
+    "forget_entry",
     "forget_fact",
     "import_memory",
     "labels_for",
+    "list_agents",
     "list_memories",
+    "losses",
     "new_briefing",
     "nights",
     "of_run",
@@ -59,6 +81,7 @@ __all__ = [
     "rollback",
     "run",
     "status",
+    "stop_answer",
     "stream",
     "tick_of",
     "transfer",

@@ -38,6 +38,8 @@ class AgentContext:
     scope: Scope
     lock: AbstractAsyncContextManager[Any]
     """Held by whoever changes the agent: one writer at a time, over all processes."""
+    name: str | None = None
+    """The agent's name, where it is known."""
 
     @property
     def semantic(self) -> SemanticMemory:

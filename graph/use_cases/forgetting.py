@@ -1,8 +1,8 @@
-"""Forgetting a person, or one fact: everything that memory holds of them, down to the bytes.
+"""Forgetting a person, or what a fact or an entry says: everything that memory holds of it.
 
 The order makes a crash harmless. First, what to delete is decided and stored. Then facts go, then
 working memory, then the store's records in one transaction, which also closes the decision. Last,
-free pages and logs are cleaned. A second forget of the same name continues the first.
+free pages and logs are cleaned, down to the bytes. A second forget of the same continues the first.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
-from graph.use_cases.memories import find_fact
+from graph.use_cases.memories import find_entry, find_fact
 from memory import entities, forgetting, journal
 from memory.errors import InputError, NotFoundError
 from memory.events import inbox
 from memory.facts import scope_filters
 from memory.forgetting import (
     Begun,
+    ErasedMemory,
     ForgetContext,
-    Person,
+    ForgetTarget,
+    Selection,
     StoreChanges,
     counts,
     dropped,
     examples,
-    fact_changes,
     find,
     informed_ticks,
+    memories,
     state_after,
     store_changes,
 )
@@ -46,7 +48,7 @@ class Forgotten(TypedDict):
     """The outcome of a forget, or with `dry_run` its preview."""
 
     entity: str
-    """As given by the caller."""
+    """A name as given by the caller, or the id of the fact or the entry."""
     names: list[str]
     """The names that were searched for."""
     dry_run: bool
@@ -54,12 +56,14 @@ class Forgotten(TypedDict):
     """Deleted and rewritten records by kind."""
     examples: list[str]
     """Beginnings of some texts that would be deleted; empty once they are."""
+    memories: list[ErasedMemory]
+    """Every fact and entry that would go or change; empty once they are gone."""
 
 
 class Plan(NamedTuple):
     """Everything that a forget changes."""
 
-    person: Person
+    found: Selection
     values: dict[str, Any]
     """The state before."""
     after: dict[str, Any]
@@ -70,7 +74,7 @@ class Plan(NamedTuple):
     @property
     def counts(self) -> dict[str, int]:
         """Deleted and rewritten records by kind."""
-        return counts(self.person.erasure, self.values, self.after, self.store)
+        return counts(self.found.erasure, self.values, self.after, self.store)
 
 
 async def forget(
@@ -92,57 +96,58 @@ async def forget(
         MemoryStoreError: a file cannot be cleaned, as when another process reads it. The deletions
             hold; forget again to clean the file.
     """
-    wanted = " ".join(entity.split())
-    if not wanted:
+    name = " ".join(entity.split())
+    if not name:
         raise InputError("whom to forget? the name is empty")
-    tell = on_step or (lambda step: None)
-    if dry_run:
-        return _told(wanted, await _plan(context, wanted, None), dry_run=True)
-    async with context.held():  # an interrupted undo needs what is about to be forgotten
-        finished = await _finish_earlier(context, wanted, tell)
-        tell("looking for what is theirs")
-        await _settle(context)
-        plan = await _plan(context, wanted, None, required=not finished)
-        if any(plan.counts.values()):
-            await _carry_out(context, wanted, plan, tell)
-        return _told(wanted, plan, dry_run=False)
+    return await _forget(context, ForgetTarget("entity", name), dry_run, on_step)
 
 
-async def forget_fact(context: AgentContext, fact_id: str, *, dry_run: bool = False) -> Forgotten:
-    """Erase one fact: its links, vector and history, and other facts' pointers to it.
+async def forget_fact(
+    context: AgentContext, fact_id: str, *, dry_run: bool = False, on_step: Step | None = None
+) -> Forgotten:
+    """Erase what a fact says: the fact, the same in other texts, its sources, what came of it.
 
-    Its sources stay. A night that made it can no longer be undone. A dry run changes nothing.
+    A source that no other fact needs goes whole; from any other one the sentence goes. Arguments
+    as `forget`; `fact_id` may be an unambiguous beginning.
 
     Raises:
         InputError: no such fact, or several ids begin so.
         BusyError: another process holds the agent.
     """
+    return await _forget(context, ForgetTarget("fact", fact_id), dry_run, on_step)
+
+
+async def forget_entry(
+    context: AgentContext, entry_id: str, *, dry_run: bool = False, on_step: Step | None = None
+) -> Forgotten:
+    """Erase a journal entry with its event and what came of it, and the same in other texts.
+
+    Arguments and errors as `forget_fact`.
+    """
+    return await _forget(context, ForgetTarget("entry", entry_id), dry_run, on_step)
+
+
+async def _forget(
+    context: AgentContext, wanted: ForgetTarget, dry_run: bool, on_step: Step | None
+) -> Forgotten:
+    tell = on_step or (lambda step: None)
     if dry_run:
-        fact = await find_fact(context, fact_id)
-        preview = _of_fact(fact["id"], {"facts": 1})
-        return {**preview, "dry_run": True, "examples": [fact["text"]]}
-    async with context.held():
-        store, scope, semantic = context.store, context.scope, context.semantic
-        finished = await _finish_earlier(context, fact_id, lambda step: None)
+        wanted = await _found(context, wanted)
+        return _told(wanted, await _plan(context, wanted, None), dry_run=True)
+    async with context.held():  # an interrupted undo needs what is about to be forgotten
+        finished = await _finish_earlier(context, wanted, tell)
+        tell("looking for what goes")
+        await _settle(context)
         try:
-            fact = await find_fact(context, fact_id)
+            wanted = await _found(context, wanted)
         except InputError:
             if finished:
-                return _of_fact(fact_id, {})
+                return _nothing_left(wanted)
             raise
-        at = context.now().isoformat()
-        for other in await semantic.all(scope):
-            if other["superseded_by"] == fact["id"]:
-                cleared = {"superseded_by": None, "invalid_at": None}
-                await semantic.update(scope, other["id"], cleared)
-        changes = await fact_changes(store, scope, fact, at)
-        await write_batch(store, [*changes.puts, *forgetting.changed_puts(scope, at)])
-        await forgetting.erase(semantic, scope, {fact["id"]: fact}, [])
-        await _clean(context)
-    removed = changes.removed + changes.rewritten
-    return _of_fact(
-        fact["id"], {"facts": 1, "links": removed["links"], "nights": removed["nights"]}
-    )
+        plan = await _plan(context, wanted, None, required=not finished)
+        if any(plan.counts.values()):
+            await _carry_out(context, wanted, plan, tell)
+        return _told(wanted, plan, dry_run=False)
 
 
 async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgotten:
@@ -162,6 +167,7 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
         "dry_run": dry_run,
         "counts": {**counted, "other": await count_items(store, scope.namespace())},
         "examples": [],
+        "memories": [],
     }
     done["counts"]["other"] -= counted["journal"] + counted["profiles"]
     if not dry_run:
@@ -176,21 +182,37 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
     return done
 
 
-async def _finish_earlier(context: AgentContext, wanted: str, tell: Step) -> bool:
+async def _found(context: AgentContext, wanted: ForgetTarget) -> ForgetTarget:
+    """With the whole id in place of its beginning."""
+    if wanted.kind == "fact":
+        return wanted._replace(name=(await find_fact(context, wanted.name))["id"])
+    if wanted.kind == "entry":
+        return wanted._replace(name=await find_entry(context, wanted.name))
+    return wanted
+
+
+async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Step) -> bool:
     """Finish an interrupted forget. True if it was, or may have been, the one wanted now."""
     store, scope = context.store, context.scope
     earlier = await forgetting.begun(store, scope)
     if earlier is not None:
         tell("going on with a forget that was broken off")
         await _settle(context)
-        plan = await _plan(context, earlier["entity"], earlier, required=False)
-        await _carry_out(context, earlier["entity"], plan, tell)
-        return name_key(earlier["entity"]) == name_key(wanted)
+        before = ForgetTarget(earlier.get("kind", "entity"), earlier["entity"])
+        plan = await _plan(context, before, earlier, required=False)
+        await _carry_out(context, before, plan, tell)
+        return _is_same(before, wanted)
     if await forgetting.has_residue(store, scope):
         tell("cleaning the files")
         await _clean(context)
         return True
     return False
+
+
+def _is_same(before: ForgetTarget, wanted: ForgetTarget) -> bool:
+    if before.kind == "entity":
+        return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
+    return before.kind == wanted.kind and before.name.startswith(wanted.name.strip().rstrip("…"))
 
 
 async def _settle(context: AgentContext) -> None:
@@ -201,13 +223,13 @@ async def _settle(context: AgentContext) -> None:
 
 
 async def _plan(
-    context: AgentContext, entity: str, earlier: Begun | None, *, required: bool = True
+    context: AgentContext, wanted: ForgetTarget, earlier: Begun | None, *, required: bool = True
 ) -> Plan:
     """Decide everything. Raises InputError if nothing is known although it is `required`."""
     store, scope, semantic = context.store, context.scope, context.semantic
     values = dict((await context.snapshot()).values)
-    person = await find(
-        entity,
+    found = await find(
+        wanted,
         store=store,
         semantic=semantic,
         scope=scope,
@@ -215,9 +237,9 @@ async def _plan(
         owner=context.owner,
         earlier=earlier,
     )
-    erasure = person.erasure
+    erasure = found.erasure
     rows = await semantic.run(forgetting.rows_that_hold, semantic, scope, erasure)
-    after = state_after(values, erasure, person.handled)
+    after = state_after(values, erasure, found.handled)
     left = {message.id for message in after.get("messages", [])}
     messages = values.get("messages", [])
     cut = frozenset(str(message.id) for message in messages if message.id not in left)
@@ -225,21 +247,25 @@ async def _plan(
     informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
     rules = ForgetContext(erasure, questions, at, messages=cut, informed=frozenset(informed))
-    plan = Plan(person, values, after, rules, await store_changes(store, scope, rules), rows)
+    plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), rows)
     if required and not any(plan.counts.values()):
         raise NotFoundError(
-            f"nothing is known of {entity!r:.80}: no profile, no sender, and no text names it"
+            f"nothing is known of {wanted.name!r:.80}: no profile, no sender, and no text names it"
         )
     return plan
 
 
-async def _carry_out(context: AgentContext, entity: str, plan: Plan, tell: Step) -> None:
+async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, tell: Step) -> None:
     """Carry out a plan. Each part is idempotent."""
     store, scope, semantic = context.store, context.scope, context.semantic
-    person, erasure = plan.person, plan.person.erasure
+    found, erasure = plan.found, plan.found.erasure
+    # The events of entries that are still there are found again by name; those of a statement not.
+    events = found.unjournaled if wanted.kind == "entity" else sorted(erasure.events)
     what: Begun = {
-        "entity": entity,
-        "events": person.unjournaled,
+        "entity": wanted.name,
+        "kind": wanted.kind,
+        "said": found.said,
+        "events": events,
         "memories": sorted(erasure.memories),
         "informed": list(plan.rules.informed),
     }
@@ -252,7 +278,7 @@ async def _carry_out(context: AgentContext, entity: str, plan: Plan, tell: Step)
     await forgetting.begin(store, scope, what, stale)
     tell(f"facts: {len(erasure.facts)}")
     await forgetting.erase(semantic, scope, erasure.facts, plan.rows.gone)
-    staying = [fact for fact in person.facts if fact["id"] not in erasure.facts]
+    staying = [fact for fact in found.facts if fact["id"] not in erasure.facts]
     await forgetting.mend(semantic, scope, staying, erasure)
     tell("working memory")
     await _rewrite_state(context, plan.after)
@@ -289,22 +315,25 @@ async def _clean(context: AgentContext) -> None:
     await forgetting.ended(context.store, context.scope)
 
 
-def _told(entity: str, plan: Plan, *, dry_run: bool) -> Forgotten:
-    erasure = plan.person.erasure
+def _told(wanted: ForgetTarget, plan: Plan, *, dry_run: bool) -> Forgotten:
+    erasure = plan.found.erasure
     return {
-        "entity": entity,
-        "names": erasure.names.shown,
+        "entity": wanted.name,
+        "names": list(erasure.names.shown),
         "dry_run": dry_run,
         "counts": plan.counts,
         "examples": examples(erasure) if dry_run else [],
+        "memories": memories(erasure) if dry_run else [],
     }
 
 
-def _of_fact(fact_id: str, counted: dict[str, int]) -> Forgotten:
+def _nothing_left(wanted: ForgetTarget) -> Forgotten:
+    """The outcome where an interrupted forget of the same was finished just now."""
     return {
-        "entity": fact_id,
+        "entity": wanted.name,
         "names": [],
         "dry_run": False,
-        "counts": counted,
+        "counts": {},
         "examples": [],
+        "memories": [],
     }

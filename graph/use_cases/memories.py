@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from memory.journal import TRUST
 from memory.operations import apply_operations, dependents_of
 from memory.recall import recall as recall_memories
 from memory.records import (
+    SELF,
     Fact,
     FactDraft,
     JournalEntry,
@@ -64,7 +66,9 @@ async def recall(
 
 
 async def list_memories(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:
-    """All facts, superseded ones included, and all entries not consolidated yet, newest first.
+    """All that recall can find, newest first: facts, superseded ones included, and entries.
+
+    An entry that one of its facts repeats is left out, as recall shows the fact in its place.
 
     A query keeps what has all of its words, in the text or in the names of speaker and entities.
     Each is `{id, kind, text, score, sources, at}` as from recall (`score` is None: nothing is
@@ -74,12 +78,25 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
         MemoryStoreError: semantic memory cannot be read.
     """
     facts = await context.semantic.all(context.scope)
-    waiting = await journal.pending(context.store, context.scope)
-    archives = await journal.archives(context.store, context.scope)
-    rows = [*map(_of_fact, facts), *map(_of_entry, waiting), *map(_of_entry, archives)]
+    entries = await journal.since(context.store, context.scope, None)
+    repeated = _repeated(entries, facts)
+    found = (one for one in entries if SELF not in one["tags"] and one["id"] not in repeated)
+    rows = [*map(_of_fact, facts), *map(_of_entry, found)]
     wanted = set(terms(query or ""))
     kept = [row for row in rows if wanted <= _words(row)] if wanted else rows
-    return sorted(kept, key=lambda row: (row["at"], row["id"]), reverse=True)
+    by_time = sorted(kept, key=lambda row: (row["kind"] == "fact", row["id"]), reverse=True)
+    return sorted(by_time, key=lambda row: row["at"], reverse=True)
+
+
+def _repeated(entries: Sequence[JournalEntry], facts: Sequence[Fact]) -> set[str]:
+    """Ids of the entries of which a fact that was made from them has every word."""
+    said = {one["id"]: set(terms(one["content"])) for one in entries}
+    return {
+        source
+        for fact in facts
+        for source in fact["source_entries"]
+        if source in said and said[source] <= set(terms(fact["text"]))
+    }
 
 
 def _words(row: dict[str, Any]) -> set[str]:
@@ -174,6 +191,20 @@ async def find_fact(context: AgentContext, given: str) -> Fact:
             "(`circadian send`)"
         )
     raise NotFoundError(f"there is no fact {given.strip()!r:.80}; {_SHOWN_AT}")
+
+
+async def find_entry(context: AgentContext, given: str) -> str:
+    """The id of the journal entry `given`, or of the only one whose id begins with it.
+
+    Kind and day, with which an id begins, may be left out.
+    """
+    wanted = given.strip()
+    ids = {one["id"]: one["id"] for one in await journal.since(context.store, context.scope, None)}
+    named = {id_.split("_", 2)[-1]: id_ for id_ in ids}
+    if found := match_id(wanted, ids, "entries") or match_id(wanted, named, "entries"):
+        return {**named, **ids}[found]
+    shown_at = _SHOWN_AT.replace("facts", "entries")
+    raise NotFoundError(f"there is no entry {wanted!r:.80}; {shown_at}")
 
 
 def _speaker(context: AgentContext, by: str | None) -> str:

@@ -5,24 +5,34 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, StateSnapshot
 
 from graph.use_cases.context import AgentContext
+from graph.use_cases.status import naming
 from memory import journal, telemetry
-from memory.errors import CircadianError, InputError, StateError, accepting, failed
+from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
 from memory.events import Posted, ask_for_stop, check_request, completed, inbox
 from memory.messages import event_of, mark_of, message_of, valid_event, with_kind
-from memory.records import Event, FailureReport, InboxItem, Report, TickReport, empty_report
+from memory.records import (
+    Event,
+    FailureReport,
+    InboxItem,
+    Report,
+    TickReport,
+    empty_report,
+    is_reflection,
+)
 from memory.runtime import KEY, RESUMED, UNDONE
+from memory.state import at_rest
 from memory.storage import count_items
 
 log = logging.getLogger("circadian")
@@ -63,17 +73,24 @@ async def run(
         CircadianError: the run reached its recursion limit; the next run resumes it.
     """
     with accepting():
-        prepared = await accept(context, input)
+        accepted = await accept(context, input)
     passed = _passed(context, options)
-    async with prepare(context, config, passed) as bound:
-        async with aclosing(_resume(context, bound, passed)) as earlier:
-            async for _ in earlier:
-                pass
-        with telemetry.invoke_agent(context.scope.thread):
-            output = await context.graph.ainvoke(prepared, bound, **passed)
+    try:
+        async with prepare(context, config, passed) as bound:
+            output = await _done_meanwhile(context, accepted)
+            if output is None:
+                async with aclosing(_resume(context, bound, passed)) as earlier:
+                    async for _ in earlier:
+                        pass
+                with telemetry.invoke_agent(context.scope.thread):
+                    output = await context.graph.ainvoke(accepted.input, bound, **passed)
+    except BusyError:
+        if (output := await _done_meanwhile(context, accepted)) is None:
+            raise
+    output = await _with_reply(context, accepted, output)
     if raise_on_failure:
-        check_failures(output.get("report"))
-    return await _with_reply(context, prepared, output)
+        check_failures(output.get("report"), accepted.asked)
+    return output
 
 
 async def stream(
@@ -87,26 +104,54 @@ async def stream(
 ) -> AsyncGenerator[Any]:
     """As `run`, yielding LangGraph's stream. The next run resumes one that was left early.
 
-    A failure is raised at the end, after everything was yielded.
+    At the top level `messages` gives the words of the reply to this input alone, and `values` keeps
+    the messages that wait. A failure is raised at the end, after everything was yielded.
     """
     with accepting():
-        prepared = await accept(context, input)
-    passed = _passed(context, options)
+        accepted = await accept(context, input)
+    shown = CallerStream(options, accepted.asked)
+    passed = _passed(context, shown.options)
     # Closed here and not by the garbage collector: no step may outlive the lock.
-    async with prepare(context, config, passed) as bound:
-        async with aclosing(_resume(context, bound, passed)) as earlier:
-            async for part in earlier:
-                yield part
-        async with aclosing(_parts(context, prepared, bound, passed)) as parts:
-            async for part in parts:
-                yield part
-        if raise_on_failure:
-            check_failures((await context.graph.aget_state(bound)).values.get("report"))
+    try:
+        async with prepare(context, config, passed) as bound:
+            output = await _done_meanwhile(context, accepted)
+            if output is None:
+                async with aclosing(_run_parts(context, accepted, bound, passed)) as parts:
+                    async for part in parts:
+                        for own in shown.of(part):
+                            yield own
+                if raise_on_failure:
+                    values = (await context.graph.aget_state(bound)).values
+                    check_failures(values.get("report"), accepted.asked)
+    except BusyError:
+        if (output := await _done_meanwhile(context, accepted)) is None:
+            raise
+    if output is not None:
+        for own in shown.late(await _with_reply(context, accepted, output)):
+            yield own
 
 
-def check_failures(report: Report | None) -> None:
-    """Raise the error of a run in which something failed, with the report."""
+async def _run_parts(
+    context: AgentContext, accepted: PostedInput, bound: RunnableConfig, passed: Mapping[str, Any]
+) -> AsyncGenerator[Any]:
+    """The stream of an unfinished run, then of this one."""
+    async with aclosing(_resume(context, bound, passed)) as earlier:
+        async for part in earlier:
+            yield part
+    async with aclosing(_parts(context, accepted.input, bound, passed)) as parts:
+        async for part in parts:
+            yield part
+
+
+def check_failures(report: Report | None, asked: Collection[str] = ()) -> None:
+    """Raise the error of a run in which something failed, with the report.
+
+    The failure of another caller's event is not raised to one whose own events (`asked`) all have
+    their ticks.
+    """
     failures = report["failures"] if report else []
+    if report and asked and {*asked} <= {tick["event_id"] for tick in report["ticks"]}:
+        failures = [one for one in failures if one["event_id"] is None or one["event_id"] in asked]
     if not failures:
         return
     error = failed(failures[0].get("kind", ""), "; ".join(_told(one) for one in failures))
@@ -121,59 +166,86 @@ def _told(failure: FailureReport) -> str:
     return f"{failure['error']} (event {failure['event_id']} {waits})"
 
 
+async def _done_meanwhile(context: AgentContext, accepted: PostedInput) -> dict[str, Any] | None:
+    """The output where another run handled all of this input and nothing else waits, else None."""
+    if not accepted.fresh or accepted.fresh != accepted.asked.keys() or accepted.request:
+        return None
+    found = [await tick_of(context, id_) for id_ in accepted.asked]
+    now = await context.snapshot()
+    if not all(found) or any(not task.interrupts for task in now.tasks):
+        return None
+    if await inbox.waiting(context.store, context.scope, now.values["handled"]):
+        return None
+    return {**now.values, "report": empty_report()}
+
+
 async def _with_reply(
-    context: AgentContext, prepared: Any, output: Mapping[str, Any]
+    context: AgentContext, accepted: PostedInput, output: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The output with the reply to this input, and with no other answer as its last message."""
-    messages = list(output.get("messages") or [])
-    asked = _asked(prepared)
+    """The output with the reply to this input, and with no other answer as its last message.
+
+    The report has the ticks on this input, also where another run handled it.
+    """
+    messages, asked = list(output.get("messages") or []), accepted.asked
     if not asked:
         return {**output, "reply": None}
     report: Report = output["report"]
-    ticks = {tick["event_id"]: tick for tick in report["ticks"] if tick["event_id"] in asked}
-    settled = {*ticks, *(one["event_id"] for one in report["failures"]), *report["context_only"]}
-    settled |= {one["event_id"] for one in report["ignored"]}
-    settled |= {one["event_id"] for one in report["questions"]}
-    for id_ in [id_ for id_ in asked if id_ not in settled]:
-        if tick := await tick_of(context, id_):
-            ticks[id_] = tick
+    found = await _ticks_elsewhere(context, report, asked)
+    ticks = {one["event_id"]: one for one in (*found, *report["ticks"])}
+    added = [one for one in found if one["event_id"] in accepted.fresh]
+    others = {one["event_id"] for one in added}
+    report = {
+        **report,
+        "ticks": [*added, *report["ticks"]],
+        "skipped": [id_ for id_ in report["skipped"] if id_ not in others],
+    }
     last = next((ticks[id_] for id_ in reversed(asked) if id_ in ticks), None)
     ticks_of = [mark_of(message).get("tick") for message in messages]
     if last is None or last["tick"] not in ticks_of:
         known = {message.id for message in messages}
-        unanswered = [one for id_, one in asked.items() if id_ not in known]
-        return {**output, "messages": [*messages, *unanswered], "reply": None}
+        messages += [one for id_, one in asked.items() if id_ not in known]
+        return {**output, "report": report, "messages": messages, "reply": None}
     end = len(messages) - ticks_of[::-1].index(last["tick"])
-    return {**output, "messages": messages[:end], "reply": last["reply"]}
+    return {**output, "report": report, "messages": messages[:end], "reply": last["reply"]}
 
 
-def _asked(prepared: Any) -> dict[str, BaseMessage]:
-    if not isinstance(prepared, Mapping):
-        return {}
-    said = {str(one.id): one for one in prepared["messages"]}
-    return said | {one["id"]: message_of(one, tick=0) for one in prepared["events"]}
+async def _ticks_elsewhere(
+    context: AgentContext, report: Report, asked: Collection[str]
+) -> list[TickReport]:
+    """The ticks of other runs on those events of `asked` of which the report says nothing."""
+    settled = {one["event_id"] for one in (*report["failures"], *report["questions"])}
+    settled |= {one["event_id"] for one in (*report["ticks"], *report["ignored"])}
+    settled.update(report["context_only"])
+    found = [await tick_of(context, id_) for id_ in asked if id_ not in settled]
+    return [tick for tick in found if tick is not None]
 
 
 async def tick_of(context: AgentContext, event_id: str) -> TickReport | None:
     """The tick on an event, of whatever run; None if it has none, or none that is kept still."""
-    now = await context.snapshot()
-    handled = now.values.get("handled", [])
-    waiting = await inbox.waiting(context.store, context.scope, handled)
-    aside = await inbox.set_aside(context.store, context.scope)
-    if event_id in {item["event"]["id"] for item in [*waiting, *aside]}:
-        return None
-    async for snapshot in context.graph.aget_state_history(context.config()):
-        earlier: Report = snapshot.values.get("report", empty_report())
-        found = [tick for tick in earlier["ticks"] if tick["event_id"] == event_id]
-        if found:
-            return found[-1]
-    return None
+    now: Report = (await context.snapshot()).values.get("report") or empty_report()
+    for tick in reversed(now["ticks"]):
+        if tick["event_id"] == event_id:
+            return cast(TickReport, tick)
+    return await inbox.report_on(context.store, context.scope, event_id)
 
 
-async def accept(context: AgentContext, input: Input) -> Any:
+class PostedInput(NamedTuple):
+    """A caller's input, checked and in the inbox."""
+
+    input: Any
+    """For the graph."""
+    asked: dict[str, BaseMessage]
+    """The messages and events in it, by event id."""
+    fresh: frozenset[str]
+    """Ids among them that were not known before."""
+    request: str | None
+
+
+async def accept(context: AgentContext, input: Input) -> PostedInput:
     """Check the input and put it into the inbox, before any lock is taken."""
     if isinstance(input, Command):
-        return _answer_to_current(input, await context.snapshot())
+        answer = _answer_to_current(input, await context.snapshot())
+        return PostedInput(answer, {}, frozenset(), None)
     given = _checked(input)
     messages = await _messages(context, given.get("messages") or [])
     now = context.now()
@@ -184,10 +256,16 @@ async def accept(context: AgentContext, input: Input) -> Any:
         if event["text"].strip()
     ]
     events = [_event(context, raw) for raw in given.get("events") or []]
-    await inbox.post(context.store, context.scope, [*said, *events], now=context.now())
-    if given.get("request") == "stop":
+    posted = await inbox.post(
+        context.store, context.scope, [*said, *events], now=context.now(), also=naming(context)
+    )
+    request = given.get("request")
+    if request == "stop":
         await ask_for_stop(context.store, context.scope, at=now, by=context.scope.user)
-    return {"messages": messages, "events": events, "request": given.get("request")}
+    asked = {str(one.id): cast(BaseMessage, one) for one in messages}
+    asked |= {one["id"]: message_of(one, tick=0) for one in events}
+    prepared = {"messages": messages, "events": events, "request": request}
+    return PostedInput(prepared, asked, frozenset(posted.accepted), request)
 
 
 async def post(
@@ -202,7 +280,18 @@ async def post(
     """
     given = [events] if isinstance(events, Mapping) else list(events)
     complete = [_event(context, raw) for raw in given]
-    return await inbox.post(context.store, context.scope, complete, now=context.now())
+    now, also = context.now(), naming(context)
+    return await inbox.post(context.store, context.scope, complete, now=now, also=also)
+
+
+async def stop_answer(context: AgentContext, event_id: str) -> None:
+    """Take back an event whose tick was stopped: it waits no longer, and its run does not go on."""
+    async with context.held():
+        values = (await context.snapshot()).values
+        if values:
+            await context.replace_state(at_rest(values))
+        tick, at = int(values.get("tick", 0)), context.now().isoformat()
+        await inbox.settle(context.store, context.scope, [{"id": event_id, "tick": tick, "at": at}])
 
 
 async def withdraw(context: AgentContext, event_id: str) -> InboxItem:
@@ -354,3 +443,112 @@ def _event(context: AgentContext, raw: Any) -> Event:
         raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
     now = context.now()
     return valid_event(completed(raw, id_=str(uuid.uuid4()), owner=context.owner, now=now))
+
+
+DEFAULT = "updates"
+"""LangGraph's stream mode for a graph with a state."""
+
+
+class CallerStream:
+    """Chooses and shapes the parts of a run's stream for its caller."""
+
+    def __init__(self, options: Mapping[str, Any], asked: Mapping[str, BaseMessage]) -> None:
+        """`options`: of the caller, for LangGraph. `asked`: their input, by event id."""
+        given = options.get("stream_mode") or DEFAULT
+        self._modes = [given] if isinstance(given, str) else list(given)
+        self._single = isinstance(given, str)
+        self._version = options.get("version", "v1")
+        self._options, self._asked = dict(options), asked
+        self._nested = bool(options.get("subgraphs"))
+        self._words = "messages" in self._modes and not self._nested
+        self._mine = not asked
+        """Whether the tick in hand is on the caller's input."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options with which LangGraph has to be called."""
+        if not self._words:
+            return self._options
+        modes = list(dict.fromkeys([*self._modes, "updates"]))
+        return {**self._options, "stream_mode": modes, "subgraphs": True}
+
+    def of(self, part: Any) -> Iterator[Any]:
+        """The part as the caller gets it; nothing if it is not for them."""
+        namespace, mode, data = self._read(part)
+        if mode == "values" and not namespace:
+            data = _with_typed(data, self._asked)
+        if not self._words:
+            yield self._shaped(namespace, mode, data)
+            return
+        if mode == "updates" and not namespace:
+            self._follow(data)
+        if mode == "messages":
+            if self._mine and _is_reply(namespace, *data):
+                yield self._shaped((), mode, data)
+        elif not namespace and mode in self._modes:
+            yield self._shaped((), mode, data)
+
+    def late(self, output: Mapping[str, Any]) -> Iterator[Any]:
+        """The parts of a run that another caller's run made needless."""
+        if self._nested:
+            return
+        ticks: Sequence[TickReport] = output["report"]["ticks"]
+        for mode in self._modes:
+            if mode == "messages":
+                for tick in ticks:
+                    said = AIMessageChunk(content=tick["reply"], id=f"reply_{tick['tick']}")
+                    yield self._shaped((), mode, (said, {"langgraph_node": "act"}))
+            elif mode == "values":
+                yield self._shaped((), mode, dict(output))
+
+    def _follow(self, update: Any) -> None:
+        """Note on which event the tick is that begins."""
+        taken = update.get("intake") if isinstance(update, Mapping) else None
+        if not isinstance(taken, Mapping) or taken.get("turn") != "tick":
+            return
+        event = taken.get("event")
+        if self._asked:
+            self._mine = event is not None and event["id"] in self._asked
+        else:
+            self._mine = event is None or not is_reflection(event)
+
+    def _read(self, part: Any) -> tuple[tuple[str, ...], str, Any]:
+        if self._version == "v2":
+            return tuple(part["ns"]), part["type"], part["data"]
+        if self._words:
+            namespace, mode, data = part
+            return namespace, mode, data
+        namespace = part[0] if self._nested else ()
+        rest = part[1:] if self._nested else (part,) if self._single else part
+        mode, data = (self._modes[0], *rest) if self._single else rest
+        return namespace, mode, data
+
+    def _shaped(self, namespace: tuple[str, ...], mode: str, data: Any) -> Any:
+        if self._version == "v2":
+            return {"type": mode, "ns": namespace, "data": data}
+        shaped = (data,) if self._single else (mode, data)
+        if self._nested:
+            return (namespace, *shaped)
+        return data if self._single else shaped
+
+
+def _is_reply(namespace: Sequence[str], message: Any, metadata: Mapping[str, Any]) -> bool:
+    """Whether a message is a piece of what a tick answers, and no call of a tool."""
+    in_tick = len(namespace) == 1 and namespace[0].startswith("awake:")
+    if not in_tick or metadata.get("langgraph_node") != "act":
+        return False
+    if not isinstance(message, AIMessage) or message.tool_calls:
+        return False
+    return bool(str(message.text)) and not getattr(message, "tool_call_chunks", None)
+
+
+def _with_typed(values: Any, asked: Mapping[str, BaseMessage]) -> Any:
+    """Values of the state with the caller's messages that wait in the inbox meanwhile."""
+    if not asked or not isinstance(values, Mapping) or "messages" not in values:
+        return values
+    report: Report = values.get("report") or empty_report()
+    settled = {tick["event_id"] for tick in report["ticks"]}.union(report["context_only"])
+    settled |= {one["event_id"] for one in report["ignored"]}
+    settled |= {message.id for message in values["messages"]}
+    waiting = [message for id_, message in asked.items() if id_ not in settled]
+    return {**values, "messages": [*values["messages"], *waiting]} if waiting else values

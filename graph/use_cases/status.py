@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NotRequired
+from typing import Any, NotRequired
+from urllib.parse import unquote
 
+from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext, complete_state
 from memory import audit, entities, journal, night
+from memory.errors import NotFoundError
 from memory.events import held_at, inbox, over
 from memory.operations import LINKS
 from memory.planning import tree
@@ -29,12 +32,14 @@ from memory.records import (
     Goal,
     Projects,
     Question,
+    Scope,
     SessionMemory,
+    thread_id,
 )
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import State
-from memory.storage import count_items, list_items
+from memory.storage import count_items, list_items, namespaces_below
 from memory.text import approximate_tokens, calibrated
 from tools.policy import CONTEXTS, history, material, select_execution_pattern
 from tools.registry import shown_tools, tools_for
@@ -263,3 +268,93 @@ async def _cumulative_importance(context: AgentContext) -> int:
     total = await count_items(context.store, context.scope.namespace("journal"))
     entries = await journal.newest(context.store, context.scope, limit=total)
     return sum(entry["importance"] for entry in entries if entry["consolidation"] != "exempt")
+
+
+AGENT, NAME = "agent", "name"
+
+
+class AgentHoldings(TypedDict):
+    """One agent, in a list."""
+
+    name: str | None
+    """None: it was made before names were kept, or on a server."""
+    thread: str
+    journal: int
+    facts: int
+    waiting: int
+    """Events in its inbox."""
+
+
+def naming(context: AgentContext) -> list[PutOp]:
+    """The store writes that keep the agent's name."""
+    if context.name is None:
+        return []
+    return [PutOp(context.scope.namespace(AGENT), NAME, {"name": context.name})]
+
+
+async def list_agents(context: AgentContext) -> list[AgentHoldings]:
+    """The agents of the context's user, by name."""
+    user = context.scope.user
+    below = await namespaces_below(context.store, context.scope.namespace()[:1])
+    threads = sorted({unquote(one[1]) for one in below if len(one) > 1})
+    lines = [await _line(context, Scope(user, thread)) for thread in threads]
+    return sorted(lines, key=lambda line: (line["name"] is None, line["name"], line["thread"]))
+
+
+async def _line(context: AgentContext, scope: Scope) -> AgentHoldings:
+    named = await list_items(context.store, scope.namespace(AGENT))
+    known = {thread_id(scope.user, name): name for name in (context.name, "default") if name}
+    name = str(named[0].value["name"]) if named else known.get(scope.thread)
+    return {
+        "name": name,
+        "thread": scope.thread,
+        "journal": await count_items(context.store, scope.namespace("journal")),
+        "facts": await context.semantic.count(scope),
+        "waiting": await count_items(context.store, scope.namespace(inbox.INBOX)),
+    }
+
+
+async def agent_held(context: AgentContext) -> AgentHoldings:
+    """What the context's agent holds.
+
+    Raises:
+        NotFoundError: there is no such agent.
+    """
+    for line in await list_agents(context):
+        if line["thread"] == context.scope.thread:
+            return line
+    name = f"{context.name!r:.80}"
+    raise NotFoundError(f"there is no agent {name}; `circadian agents` lists all")
+
+
+async def losses(context: AgentContext) -> list[str]:
+    """What one part of the memory refers to and another part lacks, as sentences.
+
+    So a file shows that was deleted, or put there from another folder or an older copy.
+    """
+    store, scope = context.store, context.scope
+    values = (await context.snapshot()).values
+    found = []
+    marks = await list_items(store, scope.namespace(inbox.HANDLED))
+    newest = max((int(item.value["tick"]) for item in marks), default=0)
+    if newest > int(values.get("tick", 0)):
+        found.append(
+            f"the checkpoints end at tick {values.get('tick', 0)}, and the store knows tick "
+            f"{newest}: checkpoints.db is missing, older or another folder's"
+        )
+    if values.get("tick") and not await count_items(store, scope.namespace()):
+        found.append("the checkpoints have ticks, and the store has no record: store.db is missing")
+    entries = await journal.since(store, scope, None)
+    made = [one["id"] for one in entries if one["consolidation"] == "consolidated"]
+    links = {one.key: one.value for one in await list_items(store, scope.namespace("links"))}
+    cited = [id_ for id_ in made if "made_of" in _relations(links.get(id_))]
+    if cited and not await context.semantic.count(scope):
+        found.append(
+            f"{len(cited):,} entries were made into facts, and there is no fact: facts.db is "
+            "missing or another folder's"
+        )
+    return found
+
+
+def _relations(end: Any) -> set[str]:
+    return {one["relation"] for one in end["relations"].values()} if end else set()

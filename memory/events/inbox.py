@@ -1,7 +1,8 @@
 """The inbox: waiting events, written to the store before anything else is done with them.
 
 Store namespaces (below `(user, thread)`):
-`inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {tick, at}.
+`inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {id, tick, at} ·
+`tick_reports` place of the tick -> TickReport, of the newest ticks on events.
 An event leaves `inbox` only once a checkpoint on disk contains its tick. On a server that is known
 at the agent's next run; until then the event is marked as answered.
 """
@@ -15,10 +16,13 @@ from typing import Any, NamedTuple, cast
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.errors import InputError, NotFoundError, accepting
-from memory.records import Event, HandledMark, InboxItem, Scope
+from memory.records import Event, HandledMark, InboxItem, Scope, TickReport
 from memory.storage import count_items_named, least_named, list_items, write_batch
 
-INBOX, SET_ASIDE, HANDLED = "inbox", "set_aside", "handled"
+INBOX, SET_ASIDE, HANDLED, TICKS = "inbox", "set_aside", "handled", "tick_reports"
+
+TICKS_KEPT = 256
+"""Reports of ticks that are kept for callers whose event another run handled."""
 
 
 class Posted(NamedTuple):
@@ -39,10 +43,17 @@ def completed(raw: Any, *, id_: str, owner: str, now: datetime) -> Any:
     return {**blank, **raw}
 
 
-async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: datetime) -> Posted:
+async def post(
+    store: BaseStore,
+    scope: Scope,
+    events: Sequence[Event],
+    *,
+    now: datetime,
+    also: Sequence[PutOp] = (),
+) -> Posted:
     """Write events into the inbox in one transaction, in order; known ids are skipped.
 
-    An event that was set aside is tried again.
+    An event that was set aside is tried again. `also`: writes that go with new events.
     """
     with accepting():
         ids = list(dict.fromkeys(event["id"] for event in events))
@@ -52,7 +63,7 @@ async def post(store: BaseStore, scope: Scope, events: Sequence[Event], *, now: 
             start = await _next_position(store, scope)
             arrivals = enumerate(fresh.values(), start)
             puts = [put for place, event in arrivals for put in _arrival(scope, event, now, place)]
-            await write_batch(store, puts)
+            await write_batch(store, [*puts, *also])
         return Posted(
             list(fresh),
             [id_ for id_ in ids if id_ in present],
@@ -107,6 +118,32 @@ async def settle(
         puts.append(PutOp(scope.namespace(HANDLED), mark["id"], dict(mark)))
     if puts:
         await write_batch(store, puts)
+
+
+def puts_reports(
+    scope: Scope, marks: Iterable[HandledMark], ticks: Iterable[TickReport]
+) -> list[PutOp]:
+    """Store writes that keep the reports of the ticks on the events of `marks`."""
+    handled = {mark["id"] for mark in marks}
+    return [
+        PutOp(scope.namespace(TICKS), _place(tick["tick"]), cast(dict[str, Any], dict(tick)))
+        for tick in ticks
+        if tick["event_id"] in handled
+    ]
+
+
+async def report_on(store: BaseStore, scope: Scope, event_id: str) -> TickReport | None:
+    """The report of the tick on an event, of whatever run; None if it is not among the newest."""
+    mark = await store.aget(scope.namespace(HANDLED), event_id)
+    if mark is None:
+        return None
+    item = await store.aget(scope.namespace(TICKS), _place(int(mark.value["tick"])))
+    report = cast(TickReport, item.value) if item is not None else None
+    return report if report is not None and report["event_id"] == event_id else None
+
+
+def _place(tick: int) -> str:
+    return f"{tick % TICKS_KEPT:03d}"
 
 
 async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:

@@ -17,17 +17,27 @@ from memory.forgetting.carrying_out import (
     rows_that_hold,
     unfinished,
 )
-from memory.forgetting.person import Person, counts, examples, find
-from memory.forgetting.store_changes import ForgetContext, StoreChanges, fact_changes, store_changes
+from memory.forgetting.erasure import ForgetTarget
+from memory.forgetting.selection import (
+    ErasedMemory,
+    Selection,
+    counts,
+    examples,
+    find,
+    memories,
+)
+from memory.forgetting.store_changes import ForgetContext, StoreChanges, store_changes
 from memory.forgetting.working import dropped, informed_ticks, state_after
 
 __all__ = [
     "SAVER_TABLES",
     "STORE_TABLES",
     "Begun",
+    "ErasedMemory",
     "ForgetContext",
+    "ForgetTarget",
     "Found",
-    "Person",
+    "Selection",
     "StoreChanges",
     "begin",
     "begun",
@@ -39,10 +49,10 @@ __all__ = [
     "erase",
     "erase_memories",
     "examples",
-    "fact_changes",
     "find",
     "has_residue",
     "informed_ticks",
+    "memories",
     "mend",
     "rows_that_hold",
     "state_after",

@@ -12,7 +12,7 @@ are the operator's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.utils.iter import batch_iterate
 from langgraph.store.base import BaseStore, PutOp
@@ -29,12 +29,15 @@ FORGETTING, OPEN, RESIDUE = "forgetting", "open", "residue"
 
 
 class Begun(TypedDict):
-    """Whom to forget, and the ids that a second look would not find once facts and state are
+    """Whom or what to forget, and what a second look would not find once facts and state are
     changed.
     """
 
     entity: str
-    """As it was given."""
+    """A name as it was given, or the id of a fact or an entry."""
+    kind: NotRequired[Literal["entity", "fact", "entry"]]
+    said: NotRequired[list[str]]
+    """The sentences of a statement."""
     events: list[str]
     """Ids of erased events that are not in the journal."""
     memories: list[str]
@@ -69,7 +72,9 @@ async def has_residue(store: BaseStore, scope: Scope) -> bool:
 async def unfinished(store: BaseStore, scope: Scope) -> str | None:
     """How to finish an interrupted forget; None if there is none."""
     if (earlier := await begun(store, scope)) is not None:
-        return f"a forget was broken off: `circadian forget {earlier['entity']!r} --yes` ends it"
+        kind = earlier.get("kind", "entity")
+        what = repr(earlier["entity"]) if kind == "entity" else f"--{kind} {earlier['entity']}"
+        return f"a forget was broken off: `circadian forget {what} --yes` ends it"
     if await has_residue(store, scope):
         return "a forget was broken off before its bytes were gone: forget again to clean the files"
     return None

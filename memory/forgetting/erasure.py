@@ -8,14 +8,15 @@ the person are cut (`memory.forgetting.scrubbing`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from memory.audit import AuditEntry
-from memory.forgetting.scrubbing import Names, Scrubber, compared
+from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, compared
 from memory.records import EntityProfile, Event, Fact, JournalEntry
+from memory.text import sentences, terms
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
 """How the content of an archive begins (`memory.journal.entries.archive_entry`)."""
@@ -48,7 +49,7 @@ class Acts(NamedTuple):
 class Erasure:
     """The memories that are erased, and the others as they stay."""
 
-    names: Names
+    names: Forgettable
     scrubber: Scrubber
     profiles: frozenset[str]
     events: frozenset[str]
@@ -126,15 +127,24 @@ def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
 
 def decide(
     known: KnownMemory,
-    names: Names,
+    names: Forgettable,
     profiles: frozenset[str],
     events: frozenset[str],
     acts: Acts,
     erased: Iterable[str] = (),
+    *,
+    sources_stay: bool = False,
 ) -> Erasure:
     """Decide which memories are erased with `events`, and how the others stay.
 
-    `erased`: ids of memories that an earlier, interrupted attempt chose.
+    Args:
+        known: The whole memory.
+        names: The person, or the statement.
+        profiles: Ids of the person's profiles.
+        events: Ids of events that go.
+        acts: The assistant's acts because of them.
+        erased: Ids of memories that go, as far as they are chosen already.
+        sources_stay: An entry on which another fact stands stays, even if it has no words left.
     """
     gone = descendants(known, names, events.union(erased))
     scrubber = Scrubber(
@@ -148,6 +158,8 @@ def decide(
     entries = {
         id_: None if id_ in gone else entry_after(entry, scrubber) for id_, entry in before.items()
     }
+    if sources_stay:
+        entries |= _emptied(known, before, entries, gone)
     gone = gone.union(id_ for id_, left in entries.items() if left is None)
     made = [before[id_]["timestamp"] for id_, left in entries.items() if left is None]
     made += [one["created"] for one in facts.values()]
@@ -166,7 +178,23 @@ def decide(
     )
 
 
-def descendants(known: KnownMemory, names: Names, start: frozenset[str]) -> frozenset[str]:
+def _emptied(
+    known: KnownMemory,
+    before: Mapping[str, JournalEntry],
+    entries: Mapping[str, JournalEntry | None],
+    gone: Collection[str],
+) -> dict[str, JournalEntry | None]:
+    """Entries that lost all their words, and on which a fact stands that stays."""
+    staying = (one for one in known.facts if one["id"] not in gone)
+    cited = {id_ for one in staying for id_ in one["source_entries"]}
+    return {
+        id_: {**before[id_], "content": FORGOTTEN}
+        for id_, left in entries.items()
+        if left is None and id_ in cited
+    }
+
+
+def descendants(known: KnownMemory, names: Forgettable, start: frozenset[str]) -> frozenset[str]:
     """`start` with the ids of all memories that are theirs or were made from anything that goes."""
     gone = set(start)
     entries = {one["id"]: one for one in known.entries}
@@ -218,12 +246,12 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
     return {key: one for key, one in after.items() if one != was.get(key, one and ())}
 
 
-def _entry_goes(entry: JournalEntry, gone: Collection[str], names: Names) -> bool:
+def _entry_goes(entry: JournalEntry, gone: Collection[str], names: Forgettable) -> bool:
     made_from = (entry["id"], *entry["sources"], *entry.get("evidence", []))
     return names.means(entry["source_entity"]) or any(one in gone for one in made_from)
 
 
-def _fact_goes(fact: Fact, gone: Collection[str], names: Names) -> bool:
+def _fact_goes(fact: Fact, gone: Collection[str], names: Forgettable) -> bool:
     made_from = (fact["id"], *fact["source_entries"], *fact["source_events"])
     if any(one in gone for one in made_from):
         return True
@@ -233,7 +261,7 @@ def _fact_goes(fact: Fact, gone: Collection[str], names: Names) -> bool:
     )
 
 
-def _renamed(keys: Sequence[str], names: Names) -> dict[str, str]:
+def _renamed(keys: Sequence[str], names: Forgettable) -> dict[str, str]:
     """New keys for the projects whose key names the person."""
     naming = [one for one in keys if names.within(one) or names.within(one.replace("_", " "))]
     free = (f"forgotten_{n}" for n in range(1, 2 + len(keys)) if f"forgotten_{n}" not in keys)
@@ -253,3 +281,131 @@ def _texts(value: Any) -> Iterable[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _texts(item)
+
+
+ENOUGH = 3
+"""Words that make a sentence known within a longer one; a shorter one has to be the same."""
+
+Kind = Literal["entity", "fact", "entry"]
+
+
+class ForgetTarget(NamedTuple):
+    """Who or what is to be forgotten."""
+
+    kind: Kind
+    name: str
+    """A name, or the id of a fact or an entry."""
+
+
+class Statement:
+    """The sentences that say what is forgotten; used as `Names` are for a person."""
+
+    shown: tuple[str, ...] = ()
+
+    def __init__(self, said: Iterable[str]) -> None:
+        self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
+        self._wanted = {one for one in self._wanted if len(one) > 1}
+
+    def within(self, text: str) -> bool:
+        """Whether a sentence of `text` says it."""
+        return any(map(self._says, sentences(text)))
+
+    def cut(self, text: str) -> str:
+        """`text` without the sentences that say it."""
+        return "\n".join(filter(None, map(self._line, text.split("\n")))).strip()
+
+    def means(self, name: str | None) -> bool:
+        """A statement is nobody's name."""
+        return False
+
+    def in_id(self, id_: str) -> bool:
+        """An id says nothing."""
+        return False
+
+    def _line(self, line: str) -> str:
+        return " ".join(one for one in sentences(line) if not self._says(one))
+
+    def _says(self, sentence: str) -> bool:
+        said = frozenset(terms(sentence))
+        return any(
+            wanted <= said if len(wanted) >= ENOUGH else wanted == said for wanted in self._wanted
+        )
+
+
+class Start(NamedTuple):
+    """Where a forget of a statement begins; what derives from it is found by lineage."""
+
+    said: list[str]
+    """The texts and sentences that say it."""
+    events: frozenset[str]
+    memories: frozenset[str]
+
+
+def start_of(wanted: ForgetTarget, known: KnownMemory) -> Start:
+    """What goes with the fact or the entry `wanted`."""
+    if wanted.kind == "entry":
+        return _of_entry(next(one for one in known.entries if one["id"] == wanted.name), known)
+    return _of_fact(next(one for one in known.facts if one["id"] == wanted.name), known)
+
+
+def cited_by(facts: Iterable[Fact], gone: Collection[str]) -> frozenset[str]:
+    """Ids of entries and events that the facts which stay were made from."""
+    staying = (one for one in facts if one["id"] not in gone)
+    return frozenset(
+        id_ for one in staying for id_ in (*one["source_entries"], *one["source_events"])
+    )
+
+
+def _of_entry(entry: JournalEntry, known: KnownMemory) -> Start:
+    own = [one["text"] for one in known.facts if one["source_entries"] == [entry["id"]]]
+    events = entry["sources"] if is_of_event(entry) else []
+    return Start([entry["content"], *own], frozenset(events), frozenset((entry["id"],)))
+
+
+def _of_fact(fact: Fact, known: KnownMemory) -> Start:
+    same = Statement([fact["text"]])
+    going = [fact, *(one for one in known.facts if one != fact and same.within(one["text"]))]
+    gone = {id_ for one in going for id_ in (one["id"], one["op"])}
+    needed = cited_by(known.facts, gone)
+    said, memories = [one["text"] for one in going], set(gone)
+    events, cut = set[str](), set[str]()
+    for entry, texts in _sources(going, known):
+        said += [line for text in texts for line in sentences_on(entry["content"], text)]
+        if entry["id"] in needed:
+            cut.update((entry["id"], *entry["sources"]))
+            continue
+        memories.add(entry["id"])
+        if is_of_event(entry) and needed.isdisjoint(entry["sources"]):
+            events.update(entry["sources"])
+    return Start(said, frozenset(events), frozenset(memories.union(_made_of(known, cut, needed))))
+
+
+def sentences_on(content: str, text: str) -> list[str]:
+    """The sentences of an entry on which a fact stands: those that share most words with it.
+
+    All of them where none shares a word: nobody knows which one it is.
+    """
+    wanted, lines = set(terms(text)), sentences(content)
+    shared = [len(wanted.intersection(terms(line))) for line in lines]
+    return [line for line, number in zip(lines, shared, strict=True) if number == max(shared)]
+
+
+def _sources(facts: Iterable[Fact], known: KnownMemory) -> Iterator[tuple[JournalEntry, list[str]]]:
+    """Each entry that a fact was made from, with the texts of these facts."""
+    of_facts = [({*one["source_entries"], *one["source_events"]}, one["text"]) for one in facts]
+    for entry in known.entries:
+        ids = {entry["id"], *(entry["sources"] if is_of_event(entry) else [])}
+        if texts := [text for cited, text in of_facts if not cited.isdisjoint(ids)]:
+            yield entry, texts
+
+
+def _made_of(known: KnownMemory, cut: Collection[str], needed: Collection[str]) -> Iterator[str]:
+    """Notes, insights and archives made from an entry that loses a sentence.
+
+    They go whole, unless a fact stands on them: nobody knows which part has the sentence.
+    """
+    for entry in known.entries:
+        made_from = (*entry["sources"], *entry.get("evidence", []))
+        derived = not is_of_event(entry) and entry["id"] not in needed
+        if derived and any(one in cut for one in made_from):
+            yield entry["id"]

@@ -1,12 +1,12 @@
-"""Removing a person from texts and JSON values, by name and by known authorship. Pure."""
+"""Removing a person or a statement from texts and JSON values. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from memory.text import STOP_WORDS, name_key
 
@@ -54,6 +54,31 @@ _SPELLED = str.maketrans(
 """Variants of apostrophe and hyphen become one; invisible characters go."""
 
 
+class Forgettable(Protocol):
+    """What is forgotten, as texts show it: a person by names, a statement by its words."""
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """The names that are searched for."""
+        ...
+
+    def within(self, text: str) -> bool:
+        """Whether `text` has it."""
+        ...
+
+    def cut(self, text: str) -> str:
+        """`text` without the lines or sentences that have it."""
+        ...
+
+    def means(self, name: str | None) -> bool:
+        """Whether `name`, a sender or an entity, is the person."""
+        ...
+
+    def in_id(self, id_: str) -> bool:
+        """Whether an id names the person."""
+        ...
+
+
 class Names:
     """The names of one person.
 
@@ -81,6 +106,10 @@ class Names:
         if any(one not in self._longer for one in found):
             return True
         return self._written.search(unicodedata.normalize("NFKC", text)) is not None
+
+    def cut(self, text: str) -> str:
+        """`text` without the lines that name the person."""
+        return "\n".join(line for line in text.split("\n") if not self.within(line)).strip()
 
     def means(self, name: str | None) -> bool:
         """Whether `name`, a sender or an entity, is the person."""
@@ -139,15 +168,15 @@ def _bounded(letter: str) -> bool:
 
 
 class Scrubber:
-    """Removes a person from texts.
+    """Removes a person or a statement from texts.
 
     A text goes whole if the assistant wrote exactly this text because of an erased event. Of any
-    other text, the lines that name the person go; a line stays or goes as a whole.
+    other text, the lines that name the person go, or the sentences that say the statement.
     """
 
     def __init__(
         self,
-        names: Names,
+        names: Forgettable,
         *,
         written: Iterable[str] = (),
         ids: frozenset[str] = frozenset(),
@@ -175,8 +204,7 @@ class Scrubber:
             return None
         if not self.names.within(text):
             return text
-        lines = (line for line in text.split("\n") if not self.names.within(line))
-        left = "\n".join(lines).strip()
+        left = self.names.cut(text)
         return left if left and not self.names.within(left) else None
 
     def value(self, value: Any) -> Any:

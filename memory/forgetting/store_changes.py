@@ -18,13 +18,12 @@ from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
 from memory.forgetting.carrying_out import FORGETTING
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber
+from memory.forgetting.scrubbing import FORGOTTEN, Forgettable
 from memory.operations import apply
 from memory.recall import probes
 from memory.records import (
     Attribute,
     EntityProfile,
-    Fact,
     NightRecord,
     Observation,
     Operation,
@@ -189,15 +188,13 @@ class ForgetContext:
     """Ids of nights of which a plan changed; filled on the way."""
 
 
-async def store_changes(
-    store: BaseStore, scope: Scope, context: ForgetContext, kinds: frozenset[str] | None = None
-) -> StoreChanges:
-    """All changes of the agent's records, or of those of some `kinds`; writes nothing."""
+async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> StoreChanges:
+    """All changes of the agent's records; writes nothing."""
     changes = StoreChanges([], Counter(), Counter())
     # Sorted by label: the plans ("night") come before the heads ("nights").
     async for shelf in shelves(store, scope):
         kind = shelf.labels[0] if shelf.labels else ""
-        if kind == FORGETTING or (kinds is not None and kind not in kinds):
+        if kind == FORGETTING:
             continue
         after = await _after(store, scope, shelf, context)
         for item, value in zip(shelf.items, after, strict=True):
@@ -206,30 +203,6 @@ async def store_changes(
             changes.puts.append(PutOp(shelf.namespace, item.key, value))
             (changes.removed if value is None else changes.rewritten)[kind] += 1
     return changes
-
-
-async def fact_changes(store: BaseStore, scope: Scope, fact: Fact, at: str) -> StoreChanges:
-    """The changes that go with one fact.
-
-    These are its links, its lines on pages, the attributes made of it, and its text in nights.
-    """
-    nobody: frozenset[str] = frozenset()
-    names = Names([])
-    erasure = Erasure(
-        names=names,
-        scrubber=Scrubber(names),
-        profiles=nobody,
-        events=nobody,
-        goals=nobody,
-        before={},
-        entries={},
-        facts={fact["id"]: fact},
-        gone=frozenset((fact["id"], fact["op"])),
-        links={},
-        since=fact["created"],
-    )
-    kinds = frozenset((apply.LINKS, entities.ENTITIES, pages.PAGES, "night", night.NIGHTS))
-    return await store_changes(store, scope, ForgetContext(erasure, nobody, at), kinds)
 
 
 async def _after(
@@ -299,7 +272,7 @@ def _is_theirs(observation: Observation, erasure: Erasure) -> bool:
     return not erasure.gone.isdisjoint(observation["sources"])
 
 
-def _attribute_after(attribute: Attribute, gone: set[str], names: Names) -> Attribute | None:
+def _attribute_after(attribute: Attribute, gone: set[str], names: Forgettable) -> Attribute | None:
     if names.within(attribute["value"]) or not gone.isdisjoint(attribute["evidence"]):
         return None
     replaced = [
@@ -342,6 +315,11 @@ def _handled(key: str, value: Value, context: ForgetContext) -> Value | None:
     erasure = context.erasure
     named = key in erasure.events and erasure.names.in_id(key)
     return None if named or erasure.names.within(key) else value
+
+
+def _tick_report(key: str, value: Value, context: ForgetContext) -> Value | None:
+    erased = value["event_id"] in context.erasure.events or value["tick"] in context.informed
+    return None if erased else cast(Value, context.erasure.scrubber.value(value))
 
 
 def _audit(key: str, value: Value, context: ForgetContext) -> Value | None:
@@ -422,6 +400,7 @@ _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     inbox.INBOX: _waiting,
     inbox.SET_ASIDE: _waiting,
     inbox.HANDLED: _handled,
+    inbox.TICKS: _tick_report,
     audit.AUDIT: _audit,
     approvals.DEEDS: _deed,
     approvals.ANSWERS: _answer,

@@ -8,9 +8,8 @@ is used: it needs the extra `postgres`.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -37,25 +36,26 @@ class WriterLock(AbstractAsyncContextManager[Any], Protocol):
 class CheckedLock:
     """A lock that is refused once a newer version has upgraded the installation.
 
-    A run that waited for the lock would write an older form over the newer one.
+    A run that waited for the lock would write an older form over the newer one. Callers of one
+    process wait in the order in which they came, without a limit; the lock's own limit counts for
+    other processes.
     """
 
-    def __init__(self, lock: WriterLock, check: Callable[[], None]) -> None:
-        """`check`: the installation's `check`, which blocks."""
-        self._lock, self._check = lock, check
+    def __init__(self, lock: WriterLock, check: Callable[[], None], queue: asyncio.Lock) -> None:
+        """`check`: the installation's `check`, which blocks. `queue`: of this process."""
+        self._lock, self._check, self._queue = lock, check, queue
 
     async def __aenter__(self) -> Self:
         """Take the lock. Raises as the lock and `Installation.check` do; it is then not held."""
-        await self._lock.__aenter__()
-        try:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._queue)
+            await stack.enter_async_context(self._lock)
             await asyncio.to_thread(self._check)
-        except BaseException:
-            await self._lock.__aexit__(*sys.exc_info())
-            raise
+            self._held = stack.pop_all()
         return self
 
     async def __aexit__(self, *error: Any) -> None:
-        await self._lock.__aexit__(*error)
+        await self._held.__aexit__(*error)
 
 
 class Installation(Protocol):

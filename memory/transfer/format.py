@@ -35,7 +35,9 @@ from memory.state import at_rest, kept_problem
 FORMAT, VERSION = "circadian-memory", 1
 
 
-NOT_MOVED = frozenset(("unindexed", "indexing", "speakers", "forgetting", "importing"))
+NOT_MOVED = frozenset(
+    ("unindexed", "indexing", "speakers", "forgetting", "importing", "tick_reports", "agent")
+)
 """Kinds of records that an import makes again, or that concern one installation."""
 
 

@@ -56,7 +56,7 @@ def test_send_as_json_is_the_tick_on_this_message(capsys: Capture, data: Path) -
     document = done.document
     assert list(document) == [
         *("reply", "tick", "context_type", "pattern", "tools", "llm_calls", "tokens"),
-        *("sent", "approvals"),
+        *("sent", "approvals", "event"),
     ]
     assert (document["sent"], document["approvals"]) == ([], [])
     assert list(document["pattern"]) == ["mode", "max_iterations", "source_layers"]

@@ -91,7 +91,7 @@ def test_send_as_json_gives_a_waiting_tick_as_far_as_it_got(
     assert (done.status, done.err) == (0, "")
     assert list(document) == [
         *("reply", "tick", "context_type", "pattern", "tools", "llm_calls", "tokens"),
-        *("sent", "approvals"),
+        *("sent", "approvals", "event"),
     ]
     assert (document["reply"], document["tick"], document["sent"]) == ("", None, [])
     assert (document["context_type"], document["llm_calls"]) == ("tick_event", 1)

@@ -39,11 +39,9 @@ def paris(data: Path, clock: Clock) -> Fact:
 
 
 def facts(capsys: Capture, data: Path) -> list[dict[str, Any]]:
-    """What stands, newest first."""
-    found: list[dict[str, Any]] = circadian(
-        capsys, "recall", "--all", "--data", data, "--json"
-    ).document
-    return found
+    """The facts that stand, newest first."""
+    found = circadian(capsys, "recall", "--all", "--data", data, "--json").document
+    return [one for one in found if one["kind"] == "fact"]
 
 
 def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(

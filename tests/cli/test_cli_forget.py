@@ -76,7 +76,7 @@ def test_forget_takes_either_an_entity_or_a_fact(
     assert "name whom to forget, or one fact with --fact ID" in told.error
 
 
-def test_one_fact_is_forgotten_and_its_source_stays(
+def test_one_fact_is_forgotten_with_its_source(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
@@ -86,12 +86,45 @@ def test_one_fact_is_forgotten_and_its_source_stays(
     assert f"circadian forget --fact {mine['id']} --yes" in told.error
     assert len(facts(capsys, data)) == 2
     done = circadian(capsys, data, "forget", "--fact", mine["id"][:8], "--yes", "--json")
-    assert done.document["counts"] == {"facts": 1, "links": 2, "nights": 1}
+    counts = done.document["counts"]
+    assert {kind: counts[kind] for kind in ("facts", "journal", "links", "nights")} == {
+        "facts": 1,
+        "journal": 1,
+        "links": 2,
+        "nights": 1,
+    }
     assert [one["speaker"] for one in facts(capsys, data)] == ["Zora"]
     status = circadian(capsys, data, "status", "--json").document
-    assert (status["memory"]["journal"], status["memory"]["links"]) == (2, 1)
+    assert (status["memory"]["journal"], status["memory"]["links"]) == (1, 1)
+    assert holding(data, ["nina", "turin"]) == []
     again = circadian(capsys, data, "forget", "--fact", mine["id"], "--yes")
     assert (again.status, "there is no fact" in again.error) == (2, True)
+
+
+def test_the_preview_of_a_fact_shows_every_text_that_goes(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
+    told = circadian(capsys, data, "forget", "--fact", mine["id"]).out
+    shown = [line for line in told.splitlines() if line.startswith("- ")]
+    assert len(shown) == 2
+    assert all("My sister Nina lives in Turin." in line for line in shown)
+
+
+def test_one_entry_is_forgotten_by_the_id_that_is_shown(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert circadian(capsys, data, "send", "The oven needs 30 minutes.").status == 0
+    listed = circadian(capsys, data, "recall", "oven", "--all").out
+    shown = next(line for line in listed.splitlines() if "oven" in line).split()[0]
+    told = circadian(capsys, data, "forget", "--entry", shown)
+    assert (told.status, "The oven needs 30 minutes." in told.out) == (0, True)
+    whole = told.error.split("--entry ")[1].split()[0]
+    assert f"_{shown}" in whole
+    assert circadian(capsys, data, "forget", "--entry", shown, "--yes").status == 0
+    assert holding(data, ["oven"]) == []
+    again = circadian(capsys, data, "forget", "--entry", whole, "--yes")
+    assert (again.status, "there is no entry" in again.error) == (2, True)
 
 
 def test_a_memory_moves_through_a_file(

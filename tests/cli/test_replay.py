@@ -207,23 +207,35 @@ def test_a_second_replay_skips_everything(capsys: Capture, file: Path, data: Pat
     assert status(capsys, data) == before
 
 
-def test_a_malformed_line_loses_nothing_before_it_and_runs_nothing_after_it(
+def test_a_file_with_a_malformed_line_is_not_played_at_all(
     capsys: Capture, file: Path, data: Path
 ) -> None:
     lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False), "{", event(3)]
     done = replayed(capsys, written(file, *lines), data)
     assert done.status == 2
     assert done.error.startswith(f"circadian: {file}:4: not JSON")
-    now = status(capsys, data)
-    assert (now["tick"], now["memory"]["journal"], now["mode"]) == (1, 2, "sleep")
+    assert not data.exists()
 
 
-def test_after_a_line_was_mended_the_replay_goes_on_behind_it(
+def test_a_check_says_what_a_file_holds_and_plays_nothing(
     capsys: Capture, file: Path, data: Path
 ) -> None:
-    lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False), "{", event(3)]
+    lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False)]
+    done = replayed(capsys, written(file, *lines), data, "--check")
+    assert done.out.splitlines() == [f"{file.name} is sound: 2 events, 1 request."]
+    told = replayed(capsys, file, data, "--check", "--json").document
+    assert told == {"lines": 3, "events": 2, "requests": 1}
+    assert not data.exists()
+    bad = replayed(capsys, written(file, event(1), "{"), data, "--check")
+    assert (bad.status, f"{file}:2: not JSON" in bad.error) == (2, True)
+
+
+def test_after_a_line_was_added_the_replay_goes_on_behind_it(
+    capsys: Capture, file: Path, data: Path
+) -> None:
+    lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False)]
     replayed(capsys, written(file, *lines), data)
-    lines[3] = event(9)
+    lines += [event(9), event(3)]
     done = replayed(capsys, written(file, *lines), data, "--json").document
     assert (done["events"], done["skipped"], done["ticks"], done["nights"]) == (4, 3, 2, 0)
 

@@ -13,6 +13,7 @@ from graph.use_cases.memories import correct
 from memory.errors import InputError
 from memory.night import record as night
 from memory.operations.apply import LINKS
+from memory.storage import list_items
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
 from tests.support.lives import ZORAS, Lived, at_home, copied, holding, lived_in
@@ -43,12 +44,14 @@ async def test_a_forgotten_fact_takes_its_links_and_revives_what_it_superseded(
     old = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     new = await correct(agent.context, old["id"], "I grow artichokes in Bergamo.", by="Ben")
     gone = await forget_fact(agent.context, new["id"])
-    assert gone["counts"] == {"facts": 1, "links": 2, "nights": 0}
+    counts = {kind: gone["counts"][kind] for kind in ("facts", "journal", "links", "nights")}
+    assert counts == {"facts": 1, "journal": 1, "links": 2, "nights": 0}
     assert await semantic.get(scope, old["id"]) == old
     assert await semantic.get(scope, new["id"]) is None
-    assert not [one for one in holding(data, ["artichokes"]) if "history.db" in one]
-    (source,) = [one for one in await entries(agent) if "artichokes" in one["content"]]
-    assert await agent.store.aget(scope.namespace(LINKS), source["id"]) is None
+    assert holding(data, ["artichokes"]) == []
+    assert not [one for one in await entries(agent) if "correction" in one["tags"]]
+    links = await list_items(agent.store, scope.namespace(LINKS))
+    assert not [one for one in links if one.key.startswith("correction_")]
     with pytest.raises(InputError, match="there is no fact"):
         await forget_fact(agent.context, new["id"])
 

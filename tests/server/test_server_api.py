@@ -142,7 +142,8 @@ def test_a_fact_is_mended_and_its_successor_forgotten(home: Home) -> None:
     assert done["superseded"]["superseded_by"] == new["id"]
     assert [one["id"] for one in ada.show_fact(**NAME, id=new["id"])["replaced"]] == [old["id"]]
     preview = ada.forget_memory({"fact": new["id"]}, **NAME, preview=True)
-    assert (preview["dry_run"], preview["examples"]) == (True, [new["text"]])
+    assert (preview["dry_run"], new["text"] in preview["examples"]) == (True, True)
+    assert {one["id"] for one in preview["memories"]} == {new["id"], *new["source_entries"]}
     assert len(home.facts(q="hazelnuts")) == 1
     assert ada.forget_memory({"fact": new["id"]}, **NAME)["counts"]["facts"] == 1
     assert home.facts(q="hazelnuts") == []

@@ -13,6 +13,7 @@ from graph.api import Agent, AsyncAgent
 from graph.cli.access import Session, must_be_made, opening, running
 from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
+from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.turn import answered, converse, event_of, unanswered
 from graph.cli.views import (
@@ -23,7 +24,7 @@ from graph.cli.views import (
     question_view,
     still_waiting,
 )
-from graph.use_cases import new_briefing
+from graph.use_cases import new_briefing, stop_answer
 from memory.errors import CircadianError, InputError
 from memory.events import approvals
 from memory.records import ParkedTick, Question
@@ -159,7 +160,12 @@ class Typed(NamedTuple):
 
 
 @command(json=False)
-def chat(options: Options) -> int:
+def chat(
+    options: Options,
+    sender: Annotated[
+        str | None, Option("--from", metavar="NAME", help="Who speaks [the owner].")
+    ] = None,
+) -> int:
     """Talk with the agent. Ctrl-D leaves."""
     # Blocking, so that Ctrl-C reaches the prompt: the agent runs on a thread of its own.
     with opening(options) as agent:
@@ -173,15 +179,16 @@ def chat(options: Options) -> int:
             session.screen.show(briefing_view(briefing), "")
         if waiting := agent.call(unanswered(agent.handle)):
             session.screen.note(still_waiting([parked["question"] for parked in waiting]))
-        status = _Chat(session, agent).run()
+        status = _Chat(session, agent, sender).run()
         return 0 if sys.stdin.isatty() else status
 
 
 class _Chat:
     """One conversation. A message that fails is reported, and the conversation goes on."""
 
-    def __init__(self, session: Session, agent: Agent) -> None:
+    def __init__(self, session: Session, agent: Agent, sender: str | None) -> None:
         self._session, self._agent, self._screen = session, agent, session.screen
+        self._sender = sender
         self._kept: str | None = None
         """A line read at a question that did not answer it: the next message."""
 
@@ -221,7 +228,13 @@ class _Chat:
         return 2
 
     def _message(self, text: str) -> int:
-        turn = self._agent.call(converse(self._session, event_of(text)))
+        event = event_of(text, self._sender)
+        try:
+            turn = self._agent.call(converse(self._session, event))
+        except KeyboardInterrupt:
+            self._agent.call(stop_answer(self._session.agent.context, event["id"]))
+            self._screen.note("stopped; Ctrl-C once more leaves")
+            return INTERRUPTED
         return turn.status if turn.parked is None else self._ask(turn.parked["question"])
 
     def _named_question(self, name: str, rest: str) -> int:

@@ -24,7 +24,7 @@ from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
 from graph.cli.program import Options, command
 from graph.cli.views import Screen, counted, one_line
-from graph.use_cases import status
+from graph.use_cases import losses, status
 from memory.errors import CircadianError, InputError
 from memory.facts import settle_mem0
 from memory.forgetting import unfinished
@@ -311,6 +311,8 @@ async def _agent(options: Options) -> Check:
         async with reading(options) as (_, _, agent):
             if left := await unfinished(agent.store, agent.scope):
                 return _problem("forget", left)
+            if lost := await losses(agent.context):
+                return _problem("memory", "; ".join(lost))
             return await _inbox(agent)
     except InputError as error:
         return _problem("agent", f"it cannot be opened: {error}")

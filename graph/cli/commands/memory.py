@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from graph.cli.views import (
 from graph.documents import FLAGS, Correction, recalled_memory
 from graph.use_cases import Forgotten, Reindexing, find_fact, reindexing, transfer
 from memory.errors import CircadianError, InputError
+from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
 from memory.records import Fact, RecallHit
 from memory.transfer import importing, line_of
@@ -37,6 +39,7 @@ MOST = 1_000
 """Memories that a search gives at most."""
 
 FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
+ENTRY_ID = "A journal entry's id, or how it begins (`circadian recall --all` shows it)."
 
 KINDS = {
     "events": ("event", "events", "sent by them, or naming them"),
@@ -143,45 +146,32 @@ async def forget(
         str | None, Argument(metavar="ENTITY", help="A person, place or thing.")
     ] = None,
     fact: Annotated[str | None, Option("--fact", metavar="ID", help=FACT_ID)] = None,
+    entry: Annotated[str | None, Option("--entry", metavar="ID", help=ENTRY_ID)] = None,
     yes: Annotated[bool, Option("--yes", help="Do it without asking.")] = False,
 ) -> int:
-    """Erase a person, a thing or one fact, and what came of it."""
-    if (entity is None) == (fact is None):
-        raise InputError("name whom to forget, or one fact with --fact ID")
+    """Erase a person, a thing, or what a fact or an entry says."""
+    given = {None: entity, "--fact": fact, "--entry": entry}
+    named = [(flag, value) for flag, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise InputError("name whom to forget, or one fact with --fact ID, or one entry (--entry)")
+    ((flag, what),) = named
     async with reading(options) as session:
-        if fact is not None:
-            await _forget_fact(session, fact, yes=yes)
+        agent = session.agent
+        ways = {None: agent.forget, "--fact": agent.forget_fact, "--entry": agent.forget_entry}
+        if yes:
+            async with session.waiting():
+                with session.screen.waiting("forgetting"):
+                    done = await ways[flag](what)
         else:
-            await _forget_entity(session, entity or "", yes=yes)
+            done = await ways[flag](what, dry_run=True)
+        session.screen.result(done, *_view(done, whole=flag is not None))
+        if not yes:
+            _hint(session, *([flag, done["entity"]] if flag else [what]))
     return 0
 
 
-async def _forget_entity(session: Session, entity: str, *, yes: bool) -> None:
-    if yes:
-        async with session.waiting():
-            with session.screen.waiting("forgetting"):
-                done = await session.agent.forget(entity)
-    else:
-        done = await session.agent.forget(entity, dry_run=True)
-    session.screen.result(done, *_view(done))
-    if not yes:
-        _hint(session, entity)
-
-
-async def _forget_fact(session: Session, given: str, *, yes: bool) -> None:
-    _, screen, agent = session
-    if yes:
-        async with session.waiting():
-            done = await agent.forget_fact(given)
-        screen.result(done, Text(f"The fact {done['entity']} is forgotten."))
-        return
-    preview = await agent.forget_fact(given, dry_run=True)
-    screen.result(preview, Text(f"This would be forgotten: {one_line(preview['examples'][0])}"))
-    _hint(session, "--fact", preview["entity"])
-
-
-def _view(done: Forgotten) -> list[RenderableType]:
-    """The counts that are not 0; in a preview also some of the texts."""
+def _view(done: Forgotten, *, whole: bool) -> list[RenderableType]:
+    """The counts that are not 0; in a preview also texts: some of them, or `whole` all."""
     counts = {kind: number for kind, number in done["counts"].items() if number}
     if not done["dry_run"] and not counts:
         return [Text("An earlier forget that was broken off is now complete.")]
@@ -191,11 +181,21 @@ def _view(done: Forgotten) -> list[RenderableType]:
     for kind, number in counts.items():
         singular, plural, which = KINDS[kind]
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
-    examples = [Text(f"  {one_line(text)}", style="dim") for text in done["examples"]]
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
-    names = ", ".join(map(one_line, done["names"]))
+    names = ", ".join(map(one_line, done["names"])) or one_line(done["entity"])
     parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]
+    if whole:
+        return [*parts, *map(_erased_line, done["memories"])]
+    examples = [Text(f"  {one_line(text)}", style="dim") for text in done["examples"]]
     return [*parts, Text("such as"), *examples] if examples else parts
+
+
+def _erased_line(memory: ErasedMemory) -> Text:
+    line = Text.assemble(("- ", "red"), (f"{one_line(memory['id'])}  ", "dim"))
+    line.append(one_line(memory["text"]), "strike")
+    if memory["left"] is not None:
+        line.append("  stays: ", "yellow").append(one_line(memory["left"]))
+    return line
 
 
 def _hint(session: Session, *what: str) -> None:
@@ -262,6 +262,8 @@ async def _write(session: Session, out: TextIO) -> int:
 
 async def _write_file(session: Session, file: Path) -> int:
     """Write beside `file`, then replace it: only a whole export takes its place."""
+    if await asyncio.to_thread(file.is_dir):
+        raise InputError(f"{file} is a folder: name a file")
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with beside.open("x", encoding="utf-8") as out:
@@ -344,11 +346,11 @@ def _lines(done: Reindexing) -> list[str]:
 SHORT = 8
 """Characters of an id that are shown where they tell it from the others."""
 
+JOURNAL = "journal"
+"""CallerStream in place of an id for a journal entry that a search found."""
+
 NAME = 20
 """Columns of a speaker's name."""
-
-JOURNAL = "journal"
-"""Shown in place of an id for a journal entry."""
 
 
 def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> RenderableType:
@@ -378,6 +380,7 @@ def memory_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     table.add_column("what (sources)")
     facts = [row for row in rows if row["kind"] == "fact"]
     shortened = short_ids(id_ for row in facts for id_ in (row["id"], row["superseded_by"]) if id_)
+    shortened |= _short_entry_ids(row["id"] for row in rows if row["kind"] != "fact")
     for row in rows:
         used = f"{row['access_count']:,}" if row["kind"] == "fact" else ""
         what = _what(row, [] if _holds(row) else [_gone(row, shortened)])
@@ -386,7 +389,7 @@ def memory_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def memory_counts(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many facts and journal entries a list holds."""
+    """How many facts and journal entries a list has."""
     facts = [row for row in rows if row["kind"] == "fact"]
     gone = len([row for row in facts if not _holds(row)])
     told = [counted(len(facts), "fact") + (f" ({gone:,} superseded)" if gone else "")]
@@ -419,6 +422,14 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     return {id_: one_line(id_[:length]) for id_ in distinct}
 
 
+def _short_entry_ids(ids: Iterable[str]) -> dict[str, str]:
+    """As `short_ids`, without the kind and the day with which the id of an entry begins."""
+    rests = {id_: id_.split("_", 2)[-1] for id_ in ids}
+    shortened = short_ids(rests.values())
+    many = Counter(rests.values())
+    return {id_: shortened[rest] if many[rest] == 1 else id_ for id_, rest in rests.items()}
+
+
 def _about_columns(table: Table) -> None:
     table.add_column("id", no_wrap=True)
     table.add_column("when", no_wrap=True)
@@ -426,8 +437,8 @@ def _about_columns(table: Table) -> None:
 
 
 def _about(row: Mapping[str, Any], shortened: Mapping[str, str]) -> tuple[Text, Text, Text]:
-    fact = row["kind"] == "fact"
-    id_ = Text(shortened[row["id"]], "cyan") if fact else Text(JOURNAL, "dim")
+    style = "cyan" if row["kind"] == "fact" else "dim"
+    id_ = Text(shortened.get(row["id"], JOURNAL), style)
     return id_, Text(date(row["at"])), Text(one_line(row["speaker"] or "-"))
 
 

@@ -28,11 +28,13 @@ from graph.cli.views import (
     LOOKING_BACK,
     Listener,
     ProgressScreen,
+    Screen,
     Transcript,
     counted,
     day,
     night_line,
     night_view,
+    one_line,
     still_waiting,
     what_next,
 )
@@ -188,12 +190,20 @@ async def replay(
     conversation: Annotated[
         bool, Option("--conversation", help="Print what is said as it goes.")
     ] = False,
+    check: Annotated[bool, Option("--check", help="Check the file; play nothing.")] = False,
 ) -> int:
     """Replay a file of events and requests.
 
-    What was handled before is skipped; the clock is that of the file.
+    The whole file is checked first. What was handled before is skipped; the clock is that of the
+    file.
     """
     lines = count_lines(file)
+    events = sum(len(step.events) for step in steps(file))
+    if check:
+        told = {"lines": lines, "events": events, "requests": lines - events}
+        kinds = f"{counted(events, 'event')}, {counted(lines - events, 'request')}"
+        Screen(json=options.json).result(told, Text(f"{one_line(file.name)} is sound: {kinds}."))
+        return 0
     clock = Clock()
     async with running(options, clock=clock, announce=False) as session:
         _, screen, agent = session
@@ -284,7 +294,7 @@ async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> T
     """Play the file. `clock` must be the agent's own.
 
     Raises:
-        InputError: a malformed line; everything before it is done, nothing after it.
+        InputError: a malformed line; the command has checked the whole file before.
         BusyError: another process holds the agent.
     """
     tally, before = Tally(), model_use()

@@ -95,7 +95,8 @@ def token(
     made = token_for(user, serving_variables(), now=now, days=days, operator=operator)
     until = (now + timedelta(days=days)).isoformat(timespec="seconds")
     screen = Screen(json=options.json)
-    screen.result({"user": user, "token": made, "until": until}, Text(made))
+    screen.result({"user": user, "token": made, "until": until})
+    screen.line(made)
     screen.note(f"for {user}, until {until}")
     return 0
 

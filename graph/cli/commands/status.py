@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-from typer import Option
+from typer import Argument, Option
 
 from graph.api import open_agents
 from graph.cli.access import NO_LANGUAGE_MODEL, Session, must_be_made, reading
@@ -21,13 +22,21 @@ from graph.cli.turn import why_stopped
 from graph.cli.views import (
     Screen,
     clean,
+    counted,
     log_view,
     moment,
     one_line,
     ruled_table,
     status_view,
 )
-from graph.use_cases import briefing, prompt_of
+from graph.use_cases import (
+    AgentHoldings,
+    agent_held,
+    briefing,
+    forget_agent,
+    list_agents,
+    prompt_of,
+)
 from graph.use_cases import status as status_of
 from memory import audit
 from memory.errors import InputError
@@ -68,7 +77,10 @@ async def print_status(session: Session, *, verbose: bool = False) -> None:
     now, aside = await status_of(agent.context), await inbox.set_aside(agent.store, agent.scope)
     now["briefing"] = await briefing(agent.context)
     stop = await why_stopped(agent) if now["emergency_stop"] else None
-    screen.result(now, status_view(now, options.agent, aside, stop=stop, verbose=verbose))
+    screen.result(
+        {"agent": options.agent, **now},
+        status_view(now, options.agent, aside, stop=stop, verbose=verbose),
+    )
 
 
 @command()
@@ -219,3 +231,50 @@ async def serve_inspector(options: Options, port: int = 0) -> None:
             screen.note("Ctrl-C ends it.")
 
         await serve(options.agent, agents, port, started)
+
+
+@command()
+async def agents(
+    options: Options,
+    action: Annotated[
+        str | None, Argument(metavar="[delete NAME]", help="Delete an agent; else they are listed.")
+    ] = None,
+    name: Annotated[str | None, Argument(hidden=True)] = None,
+    yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
+) -> int:
+    """List the agents with what each holds, or delete one."""
+    if action is None:
+        async with reading(options) as session:
+            lines = await list_agents(session.agent.context)
+            session.screen.result(lines, _view(lines) if lines else Text("There is no agent yet."))
+        return 0
+    if action != "delete" or name is None:
+        raise InputError("circadian agents, or circadian agents delete NAME")
+    async with reading(replace(options, agent=name)) as session:
+        async with session.waiting():
+            line = await agent_held(session.agent.context)
+            if yes:
+                await forget_agent(session.agent.context)
+        told = f"{one_line(name)}: {_holds(line)}"
+        head = "Deleted: " if yes else "Would be deleted: "
+        session.screen.result({"deleted": yes, **line}, Text.assemble((head, "bold"), told))
+        if not yes:
+            again = options.command_line("agents", "delete", name, "--yes")
+            session.screen.note(f"Nothing was changed. It cannot be undone once done: {again}")
+    return 0
+
+
+def _holds(line: AgentHoldings) -> str:
+    journal = counted(line["journal"], "journal entry", "journal entries")
+    return f"{journal}, {counted(line['facts'], 'fact')}, {line['waiting']:,} waiting"
+
+
+def _view(lines: list[AgentHoldings]) -> Table:
+    table = ruled_table(right=("journal", "facts", "waiting"))
+    table.add_column("thread", no_wrap=True)
+    table.add_column("agent")
+    for line in lines:
+        numbers = [f"{line['journal']:,}", f"{line['facts']:,}", f"{line['waiting']:,}"]
+        name = Text(one_line(line["name"])) if line["name"] else Text("unnamed", "dim")
+        table.add_row(*numbers, line["thread"], name)
+    return table

@@ -80,8 +80,10 @@ async def test_a_second_run_waits_and_then_works(job: Job) -> None:
     waiting = other(job, inputs=[runs("second")])
     second = workers().start(waiting)
     reports = [workers().ended(slow, first), workers().ended(waiting, second)]
-    ticks = [one["event_id"] for r in reports for one in r["reports"][0]["ticks"]]
-    assert sorted(ticks) == ["first", "second"]
+    told = [[one["event_id"] for one in r["reports"][0]["ticks"]] for r in reports]
+    ticks = {(one["tick"], one["event_id"]) for r in reports for one in r["reports"][0]["ticks"]}
+    assert sorted(event_id for _, event_id in ticks) == ["first", "second"]
+    assert ("first" in told[0], told[1]) == (True, ["second"])
     assert [r["error"] for r in reports] == [None, None]
 
 

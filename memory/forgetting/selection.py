@@ -1,13 +1,14 @@
-"""Whom to forget: reads the memory, decides what goes, and sums it up."""
+"""Whom or what to forget: reads the memory, decides what goes, and sums it up."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict
 
 from memory import audit, entities
 from memory.audit import AuditEntry
@@ -17,14 +18,17 @@ from memory.forgetting.carrying_out import Begun
 from memory.forgetting.erasure import (
     Acts,
     Erasure,
+    ForgetTarget,
     KnownMemory,
+    Start,
+    Statement,
     acts_of,
     decide,
     events_of,
-    is_of_event,
     names_of,
+    start_of,
 )
-from memory.forgetting.scrubbing import Names
+from memory.forgetting.scrubbing import Forgettable
 from memory.forgetting.store_changes import StoreChanges
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
@@ -49,15 +53,20 @@ _OF_THE_STORE = {
 }
 
 _WITH_OTHERS = frozenset(
-    ("journal", "pending", "archives", "unindexed", "entity_names", "handled", "night", "runs")
+    (
+        *("journal", "pending", "archives", "unindexed", "entity_names", "handled"),
+        *("tick_reports", "agent", "night", "runs"),
+    )
 )
 """Kinds that are counted together with others."""
 
 
-class Person(NamedTuple):
-    """Whom to forget, and what goes."""
+class Selection(NamedTuple):
+    """What goes with whom or what is forgotten."""
 
     erasure: Erasure
+    said: list[str]
+    """The sentences of a statement; [] for a person."""
     facts: list[Fact]
     """All facts of the agent, those that stay too."""
     handled: dict[str, int]
@@ -66,8 +75,18 @@ class Person(NamedTuple):
     """Ids of erased events that are not in the journal."""
 
 
+class ErasedMemory(TypedDict):
+    """A fact or an entry that goes, or loses a part of its text."""
+
+    id: str
+    kind: Literal["fact", "episode"]
+    text: str
+    left: str | None
+    """The text that stays; None if the memory goes."""
+
+
 async def find(
-    entity: str,
+    wanted: ForgetTarget,
     *,
     store: BaseStore,
     semantic: SemanticMemory,
@@ -75,8 +94,8 @@ async def find(
     values: Mapping[str, Any],
     owner: str,
     earlier: Begun | None = None,
-) -> Person:
-    """Decide what goes with `entity`, or with the journal entry of that id; changes nothing."""
+) -> Selection:
+    """Decide what goes with `wanted`; changes nothing."""
     entries = [cast(JournalEntry, one) for one in await _all(store, scope, "journal")]
     waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
     waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]
@@ -89,20 +108,48 @@ async def find(
         list((values.get("projects") or {}).get("slots", {})),
         {item.key: item.value["linked_to"] for item in links},
     )
-    names, profiles = names_of(entity, known)
-    events, erased = events_of(known, names), list[str]()
-    if entry := next((one for one in entries if one["id"] == entity), None):
-        names, profiles, erased = Names([], []), frozenset(), [entity]
-        events = frozenset(entry["sources"]) if is_of_event(entry) else frozenset()
-    if earlier is not None:
-        events, erased = events.union(earlier["events"]), earlier["memories"]
-    acts = await _acts(store, scope, events)
-    # In a thread: every text of the memory is searched for the names.
-    erasure = await asyncio.to_thread(decide, known, names, profiles, events, acts, erased)
+    # In threads: every text of the memory is searched.
+    begun = await asyncio.to_thread(_begun, wanted, known, earlier)
+    acts = await _acts(store, scope, begun.events)
+    erasure = await asyncio.to_thread(
+        decide,
+        known,
+        begun.subject,
+        begun.profiles,
+        begun.events,
+        acts,
+        begun.memories,
+        sources_stay=wanted.kind != "entity",
+    )
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
     journaled = {one["sources"][0] for one in entries if one["sources"]}
-    return Person(erasure, list(known.facts), handled, sorted(events - journaled))
+    unjournaled = sorted(begun.events - journaled)
+    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled)
+
+
+class _Beginning(NamedTuple):
+    """Where the search by lineage begins."""
+
+    subject: Forgettable
+    said: list[str]
+    profiles: frozenset[str]
+    events: frozenset[str]
+    memories: frozenset[str]
+
+
+def _begun(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> _Beginning:
+    nobody: frozenset[str] = frozenset()
+    before = Start([], nobody, nobody)
+    if earlier is not None:
+        said = earlier.get("said", [])
+        before = Start(said, frozenset(earlier["events"]), frozenset(earlier["memories"]))
+    if wanted.kind == "entity":
+        names, profiles = names_of(wanted.name, known)
+        events = events_of(known, names) | before.events
+        return _Beginning(names, [], profiles, events, before.memories)
+    start = start_of(wanted, known) if earlier is None else before
+    return _Beginning(Statement(start.said), start.said, nobody, start.events, start.memories)
 
 
 def counts(
@@ -132,6 +179,20 @@ def examples(erasure: Erasure) -> list[str]:
     texts = [one["content"] for one in reversed(by_time(going))]
     texts = [*texts[: EXAMPLES - 2], *(fact["text"] for fact in erasure.facts.values())]
     return [shortened(one, QUOTED) for one in dict.fromkeys(texts)][:EXAMPLES]
+
+
+def memories(erasure: Erasure) -> list[ErasedMemory]:
+    """Every fact and entry that goes or changes, with its text: entries by time, then facts."""
+    found: list[ErasedMemory] = []
+    for entry in by_time(erasure.before.values()):
+        after = erasure.entries[entry["id"]]
+        left = after["content"] if after else None
+        if left != entry["content"]:
+            text = entry["content"]
+            found.append({"id": entry["id"], "kind": "episode", "text": text, "left": left})
+    for fact in erasure.facts.values():
+        found.append({"id": fact["id"], "kind": "fact", "text": fact["text"], "left": None})
+    return found
 
 
 async def _all(store: BaseStore, scope: Scope, kind: str) -> list[dict[str, Any]]:

@@ -1,0 +1,153 @@
+"""Agents by name on the command line, and small promises of several commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.cli.commands.chat import _Chat
+from tests.support.commandline import Done, circadian
+from tests.support.lives import holding
+
+Capture = pytest.CaptureFixture[str]
+SECRET = "a secret of more than thirty-two characters"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def run(capsys: Capture, data: Path, command: str, *args: str | Path) -> Done:
+    where = ("--data", data, "--model", "offline", "--embedder", "offline")
+    return circadian(capsys, command, *args, *where)
+
+
+@pytest.fixture
+def two(capsys: Capture, data: Path) -> Path:
+    """A folder with the agents default and garden."""
+    assert run(capsys, data, "send", "My cat is called Miso.").status == 0
+    told = run(capsys, data, "send", "The quinces are ripe.", "--agent", "garden")
+    assert told.status == 0
+    return data
+
+
+def test_agents_are_listed_with_what_each_holds(capsys: Capture, two: Path) -> None:
+    listed = run(capsys, two, "agents", "--json").document
+    assert [(one["name"], one["journal"], one["facts"], one["waiting"]) for one in listed] == [
+        ("default", 1, 0, 0),
+        ("garden", 1, 0, 0),
+    ]
+    shown = run(capsys, two, "agents").out
+    assert listed[1]["thread"] in shown
+    assert "garden" in shown
+
+
+def test_an_agent_is_deleted_down_to_the_bytes(capsys: Capture, two: Path) -> None:
+    preview = run(capsys, two, "agents", "delete", "garden")
+    assert preview.out.startswith("Would be deleted: garden: 1 journal entry")
+    assert f"circadian agents delete garden --yes --data {two}" in preview.error
+    assert holding(two, ["quinces"])
+    assert run(capsys, two, "agents", "delete", "garden", "--yes").status == 0
+    assert holding(two, ["quinces"]) == []
+    left = run(capsys, two, "agents", "--json").document
+    assert [one["name"] for one in left] == ["default"]
+    again = run(capsys, two, "agents", "delete", "garden", "--yes")
+    assert (again.status, "there is no agent 'garden'" in again.error) == (2, True)
+
+
+def test_a_misspelt_agent_is_not_made_unasked(
+    capsys: Capture, two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = run(capsys, two, "send", "Hi", "--agent", "gardn", "--json")
+    assert told.status == 2
+    assert "there is no agent 'gardn' here; there is 'garden'" in told.error
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    asked: list[str] = []
+
+    def no(prompt: str) -> str:
+        asked.append(prompt)
+        return "n"
+
+    monkeypatch.setattr("builtins.input", no)
+    assert run(capsys, two, "send", "Hi", "--agent", "gardn").status == 2
+    assert "Make a new one?" in asked[0]
+    assert len(run(capsys, two, "agents", "--json").document) == 2
+    assert run(capsys, two, "send", "Hi", "--agent", "kitchen", "--json").status == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("checkpoints.db", "the checkpoints end at tick 0, and the store knows tick 1"),
+        ("facts.db", "1 entries were made into facts, and there is no fact"),
+        ("store.db", "the store has no record"),
+    ],
+)
+def test_doctor_finds_a_file_that_was_deleted(
+    capsys: Capture, data: Path, file: str, told: str
+) -> None:
+    run(capsys, data, "send", "My cat is called Miso.")
+    run(capsys, data, "sleep")
+    assert run(capsys, data, "doctor").status == 0
+    for one in data.glob(f"{file}*"):
+        one.unlink()
+    checked = run(capsys, data, "doctor", "--json")
+    assert checked.status == 1
+    (problem,) = [one for one in checked.document["checks"] if not one["ok"]]
+    assert told in problem["detail"]
+
+
+def test_a_token_is_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
+    made = circadian(capsys, "token", "ada" * 30)
+    (line,) = made.out.splitlines()
+    assert line.count(".") == 2
+
+
+def test_an_export_into_a_folder_is_one_line(capsys: Capture, two: Path) -> None:
+    told = run(capsys, two, "export", two)
+    assert (told.status, f"{two} is a folder: name a file" in told.error) == (2, True)
+
+
+def test_the_documents_say_which_event_and_which_agent(capsys: Capture, two: Path) -> None:
+    sent = run(capsys, two, "send", "The figs are ripe.", "--agent", "garden", "--json").document
+    (hit,) = run(capsys, two, "recall", "figs", "-k", "1", "--agent", "garden", "--json").document
+    assert sent["event"] in hit["sources"]
+    assert hit["speaker"] == "local"
+    assert run(capsys, two, "status", "--agent", "garden", "--json").document["agent"] == "garden"
+
+
+def test_help_names_the_options_of_every_command(capsys: Capture) -> None:
+    told = circadian(capsys, "--help").out
+    assert all(option in told for option in ("--data DIR", "--agent NAME", "--model", "--json"))
+
+
+def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = iter(["Say nothing of this", "My cat is called Miso.", "/quit"])
+    monkeypatch.setattr("graph.cli.commands.chat._read", lambda: next(typed))
+    call, stopped = _Chat._message, list[str]()
+
+    def message(self: Any, text: str) -> int:
+        if not stopped:
+            stopped.append(text)
+            answer = self._agent.call
+
+            def interrupted(work: Any) -> Any:
+                self._agent.call = answer
+                work.close()
+                raise KeyboardInterrupt
+
+            self._agent.call = interrupted
+        return call(self, text)
+
+    monkeypatch.setattr(_Chat, "_message", message)
+    done = run(capsys, data, "chat", "--from", "Zoe")
+    assert "stopped; Ctrl-C once more leaves" in done.err
+    (row,) = run(capsys, data, "recall", "--all", "--json").document
+    assert (row["text"], row["speaker"]) == ("My cat is called Miso.", "Zoe")
+    assert run(capsys, data, "status", "--json").document["inbox"]["waiting"] == 0
