@@ -25,6 +25,7 @@ from memory.guards.persona import (
     speaks_of_oneself,
     violation,
 )
+from memory.guards.precision import repeats, rests_on, stands_near
 from memory.guards.reading import Source
 from memory.guards.relations import about_the_same, may_be_one, may_supersede, said_earlier
 
@@ -47,12 +48,15 @@ __all__ = [
     "may_be_one",
     "may_supersede",
     "persona",
+    "repeats",
+    "rests_on",
     "said_earlier",
     "said_in",
     "share",
     "speaker_of",
     "speakers_of",
     "speaks_of_oneself",
+    "stands_near",
     "ungrounded",
     "violation",
     "worded",
