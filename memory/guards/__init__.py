@@ -11,10 +11,13 @@ from memory.guards.overlap import (
     cited_in_vain,
     copied,
     from_elsewhere,
+    repeats,
+    rests_on,
     said_in,
     share,
     speaker_of,
     speakers_of,
+    stands_near,
     worded,
 )
 from memory.guards.persona import (
@@ -25,7 +28,6 @@ from memory.guards.persona import (
     speaks_of_oneself,
     violation,
 )
-from memory.guards.precision import repeats, rests_on, stands_near
 from memory.guards.reading import Source
 from memory.guards.relations import about_the_same, may_be_one, may_supersede, said_earlier
 
