@@ -22,7 +22,7 @@ GROUPS = {
     "assess_task": "task_assessment_enabled multi_action_enabled max_iterations_per_tick",
     "act": "model_timeout model_attempts",
     "use_tools": "tool_timeout",
-    "confirm": "dangerous_requires_confirm max_questions",
+    "confirm": "dangerous_requires_confirm foreign_words max_questions",
     "brief_delegate": "sub_agents_enabled sub_agent_budget sub_agent_iterations"
     " personality_insulation result_summarization",
     "record": "observations_kept probes_kept",
@@ -223,6 +223,11 @@ class Settings(BaseModel):
     )
     dangerous_requires_confirm: bool = Field(
         True, description="Ask a person before a dangerous tool runs."
+    )
+    foreign_words: Literal["ask", "refuse"] = Field(
+        "ask",
+        description="A dangerous call, or a message to somebody other than the asker, that rests "
+        "on words of somebody who is no owner: ask a person first, or refuse it.",
     )
     max_questions: int = Field(
         10, ge=1, le=100, description="Questions that may wait for a person at a time."

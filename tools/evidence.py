@@ -34,6 +34,7 @@ from memory.runtime import settings_of
 from memory.settings import Settings
 from memory.text import STOP_WORDS, name_key
 from tools.answers import Runtime, event_of, now_of
+from tools.origins import OWN_TOOLS
 
 _WORD = re.compile(r"\w+")
 
@@ -63,32 +64,6 @@ def shared_words(one: str, other: str) -> int:
 
 MEMORIES = "semantic_memories"
 """The block of a night's prompt that shows known facts."""
-
-OWN_TOOLS = frozenset(
-    {
-        "add_goal",
-        "add_journal_entry",
-        "add_session_memory",
-        "compact_session_memory",
-        "create_project",
-        "decompose_goal",
-        "delegate_task",
-        "get_system_status",
-        "list_projects",
-        "noop",
-        "recall_memories",
-        "review_journal",
-        "send_message",
-        "settle_dispute",
-        "store_memory",
-        "swap_project",
-        "update_entity_observation",
-        "update_goal",
-        "update_project",
-        "update_system_prompt",
-    }
-)
-"""Tools that answer from the assistant's own state and memory. All others look at the world."""
 
 MEMORY_WRITES = frozenset(
     {"add_journal_entry", "add_session_memory", "store_memory", "update_entity_observation"}

@@ -101,6 +101,8 @@ class Episode(TypedDict):
     source_entries: list[str]
     source_events: list[str]
     session: str
+    origins: NotRequired[list[str]]
+    """Those besides owners on whose words it rests."""
     minor: NotRequired[bool]
     """A night scored it below `min_importance`."""
     faded: NotRequired[bool]

@@ -420,7 +420,7 @@ _NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
 
 _BY_NIGHT = (
     *("context", "tags", "earlier", "disputed"),
-    *("depends_on", "doubtful", "other_words"),
+    *("depends_on", "doubtful", "other_words", "origins"),
 )
 """Optional fields that nights add to a fact."""
 

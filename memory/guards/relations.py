@@ -29,7 +29,8 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
     """Whether `one` may supersede `other`: it is not older, and not trusted less.
 
     Speakers may always take back what they said. What somebody says of themselves, or an owner
-    says, others can only contradict.
+    says, others can only contradict; and where it is known who the owners are, nobody else takes
+    back what another person said.
     """
     if one["valid_from"] < other["valid_from"]:
         return False
@@ -38,6 +39,8 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
         return True
     if speaker is not None and (_of_oneself(other) or speaker in owners):
         return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
+    if owners and speaker is not None and one["speaker"] not in owners:
+        return False
     return one["trust"] >= other["trust"]
 
 

@@ -43,6 +43,9 @@ OWNER, AUDIENCE, FRONT = "owner", "audience", "front"
 """Keys in a human message's mark: True if an owner speaks; `private` or `public`; the number of
 characters that a prompt puts in front of what was said."""
 
+ORIGINS, REFUSED = "origins", "refused"
+"""Keys in other marks: on whose words a summary rests; that a call did not run."""
+
 OWN_TAGS = (
     "system_prompt",
     "own_guidelines",

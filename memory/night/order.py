@@ -7,10 +7,11 @@ Within a batch, journal entries stand in the order of their time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC
 from typing import NamedTuple, TypeVar
 
+from memory.guards import rests_on
 from memory.journal import by_time
 from memory.messages import Handles, prompt_lines
 from memory.night.record import Plans
@@ -185,9 +186,13 @@ def unscored(plans: Plans) -> list[JournalEntry]:
     ]
 
 
-def to_score(plans: Plans, *, size: int, tokens: int) -> list[JournalEntry]:
-    """The next batch to score; empty when there is none."""
-    return _entry_batch(unscored(plans), plans.of("score_importance"), size, tokens)
+def to_score(
+    plans: Plans, *, size: int, tokens: int, owners: Collection[str] = ()
+) -> list[JournalEntry]:
+    """The next batch to score, see `of_one_kind`; empty when there is none."""
+    return _entry_batch(
+        of_one_kind(unscored(plans), owners), plans.of("score_importance"), size, tokens
+    )
 
 
 def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
@@ -211,13 +216,25 @@ def open_loops(plans: Plans) -> list[list[JournalEntry]]:
 
 
 def to_consolidate(
-    plans: Plans, *, min_importance: int, size: int, tokens: int
+    plans: Plans, *, min_importance: int, size: int, tokens: int, owners: Collection[str] = ()
 ) -> list[JournalEntry]:
-    """The batch of the open loop, or the next new one; empty when there is none."""
+    """The batch of the open loop, or the next new one, see `of_one_kind`; empty without any."""
     if loops := open_loops(plans):
         return loops[0]
     waiting = unconsolidated(plans, min_importance)
-    return _entry_batch(waiting, plans.of("consolidate"), size, tokens)
+    return _entry_batch(of_one_kind(waiting, owners), plans.of("consolidate"), size, tokens)
+
+
+def of_one_kind(waiting: Sequence[JournalEntry], owners: Collection[str]) -> list[JournalEntry]:
+    """Of the waiting entries those that rest on owners' words alone, or else the others.
+
+    A model that sees an owner's words beside those of somebody else may take one for the other, and
+    may have been told to. `owners`: without any, all entries are of one kind.
+    """
+    if not owners:
+        return list(waiting)
+    kinds = [not rests_on(one["source_entity"], one, owners) for one in waiting]
+    return [one for one, kind in zip(waiting, kinds, strict=True) if kind == kinds[0]]
 
 
 def facts_left(record: NightRecord, plans: Plans) -> list[str]:

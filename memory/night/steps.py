@@ -124,6 +124,12 @@ class NightContext:
         """The time of the whole night, ISO 8601."""
         return self.record["started"]
 
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The ids of the owners."""
+        user, served = self.resources.user, self.resources.served
+        return owners_of(self.settings, user=user, served=served)
+
     async def ask(self, messages: Sequence[BaseMessage], form: type[Form]) -> tuple[Form, Usage]:
         """Ask the model for an answer of this form. Raises ModelError."""
         return await ask_for(

@@ -70,6 +70,8 @@ class ShownLine(NamedTuple):
     disputed: bool
     doubtful: bool
     """It rests on something that changed."""
+    origins: tuple[str, ...] = ()
+    """Those besides owners on whose words it rests, where that is not its speaker alone."""
 
 
 class ShownPage(NamedTuple):
@@ -315,8 +317,18 @@ def _line(
             id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
         ),
         disputed=any(fact.get("disputed") for fact in holding),
+        origins=_origins(attributes[name] if name else None, holding),
         doubtful=any(fact.get("doubtful") for fact in holding),
     )
+
+
+def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str, ...]:
+    """On whose words a line rests, where that is not its one speaker alone."""
+    people = list(dict.fromkeys(fact["speaker"] for fact in holding if fact["speaker"]))
+    named = people if len(people) > 1 else []
+    for one in (*holding, *([attribute] if attribute else [])):
+        named += one.get("origins", ())
+    return tuple(dict.fromkeys(named))
 
 
 def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -> Page | None:

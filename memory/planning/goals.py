@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from memory.errors import Refusal, StateError
-from memory.records import CompletedTask, Goal, GoalStatus, Priority
+from memory.records import CompletedTask, Goal, GoalStatus, Marks, Priority
 
 Goals: TypeAlias = dict[str, Goal]
 FEWEST_SUBTASKS, MOST_SUBTASKS = 3, 7
@@ -29,8 +29,12 @@ def add(
     index: int,
     now: datetime,
     auto_generated: bool = False,
+    marks: Marks | None = None,
 ) -> tuple[Goals, str]:
-    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id."""
+    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id.
+
+    `marks`: whose it is, and on whose words it rests.
+    """
     goal_id = f"goal_{tick}_{index}"
     if not description.strip():
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
@@ -53,6 +57,8 @@ def add(
         "subtask_ids": [],
         "auto_generated": auto_generated,
     }
+    if marks:
+        after[goal_id] = {**after[goal_id], **marks}
     return _rolled_up(after, goal_id), goal_id
 
 
@@ -305,6 +311,7 @@ def decompose(
     tick: int,
     index: int,
     now: datetime,
+    marks: Marks | None = None,
 ) -> tuple[Goals, list[str]]:
     """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids."""
     parent = check_decomposable(goals, goal_id)
@@ -325,6 +332,7 @@ def decompose(
             index=index + offset,
             now=now,
             auto_generated=True,
+            marks=marks,
         )
         made.append(child)
     return after, made

@@ -5,13 +5,14 @@ A change that the rules do not allow raises Refusal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NotRequired
 
 from typing_extensions import TypedDict
 
 from memory.errors import Refusal
-from memory.records import CompletedTask, Project, Projects, ProjectStatus
+from memory.records import CompletedTask, Marks, Project, Projects, ProjectStatus
 
 LONGEST_CONTEXT = 20_000
 """Characters of a project's context: every checkpoint copies it."""
@@ -28,10 +29,18 @@ class SwapResult(TypedDict):
     """The whole context of the old project, if it is gone."""
 
 
-def create(projects: Projects, key: str, summary: str, context: str, now: datetime) -> Projects:
+def create(
+    projects: Projects,
+    key: str,
+    summary: str,
+    context: str,
+    now: datetime,
+    *,
+    marks: Marks | None = None,
+) -> Projects:
     """Create a project and make it active; the previous one is paused and stamped.
 
-    White space around the key is removed.
+    White space around the key is removed. `marks`: whose it is, and on whose words it rests.
     """
     key = key.strip()
     if not key:
@@ -50,6 +59,8 @@ def create(projects: Projects, key: str, summary: str, context: str, now: dateti
         "created_at": stamp,
         "last_active": stamp,
     }
+    if marks:
+        slot = {**slot, **marks}
     return {"active": key, "slots": {**_put_away(projects, None, stamp), key: slot}}
 
 
@@ -181,3 +192,13 @@ def _lines(text: str) -> set[str]:
 
 def _given(text: str | None) -> bool:
     return text is not None and bool(text.strip())
+
+
+def resting_on(projects: Projects, key: str | None, others: Sequence[str]) -> Projects:
+    """The projects, with others besides owners on whose words the one under `key` rests."""
+    if key is None or not others:
+        return projects
+    slot = projects["slots"][key]
+    origins = list(dict.fromkeys([*slot.get("origins", ()), *others]))
+    joined: Project = {**slot, "origins": origins}
+    return {**projects, "slots": {**projects["slots"], key: joined}}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict
@@ -75,11 +76,13 @@ def compact(
     now: datetime,
     *,
     by: str | None = None,
+    rests_on: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[SessionMemory, CompactResult]:
     """Replace both lists by consolidated ones, without duplicates; completed tasks stay.
 
     An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
-    name, and nothing that others said may be lost.
+    name, and what others said stays word for word. `rests_on`: item -> those besides owners on
+    whose words it may rest.
 
     Raises:
         Refusal: an item is about the assistant, both lists are empty while there are items, or
@@ -96,14 +99,16 @@ def compact(
     _guard([*facts, *patterns])
     if by is not None and (lost := _lost(memory, [*facts, *patterns], by)):
         told = "What others said would be lost, and nobody of them asked for it"
-        raise Refusal(told, "Keep it, or compact in a tick of your own.", lost=lost)
+        raise Refusal(told, "Keep it word for word, or compact in a tick of your own.", lost=lost)
     after: SessionMemory = {
         **memory,
         "key_facts": facts,
         "learned_patterns": patterns,
         "last_compacted": now.isoformat(),
     }
-    after = _named(after, {item: _speaker(item, memory, by) for item in (*facts, *patterns)})
+    items = (*facts, *patterns)
+    speakers = {one: rests_on.get(one) or _speaker(one, memory, by) for one in items}
+    after = _named(after, speakers)
     return after, {"before": before, "after": _counts(after), "summary": summary}
 
 
@@ -146,10 +151,10 @@ def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
 
 
 def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
-    """Items that others than `by` said and of which less than half is left."""
-    said = memory.get("said_by", {})
+    """Items that others than `by` said and that are not left as they were."""
+    said, kept = memory.get("said_by", {}), {_same(one) for one in left}
     standing = (*memory["key_facts"], *memory["learned_patterns"])
-    return [one for one in standing if said.get(one) != by and share(one, left) < KEPT]
+    return [one for one in standing if said.get(one) != by and _same(one) not in kept]
 
 
 def _counts(memory: SessionMemory) -> Counts:

@@ -130,6 +130,8 @@ def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode
         "embed": embedded_text(text, names),
         "terms": entry_terms(text, speaker, [said.text for said in before]),
     }
+    if origins := entry.get("origins"):
+        row["origins"] = list(origins)
     if entry["consolidation"] in ("below_threshold", "faded"):
         row["minor"] = True
     if entry["consolidation"] == "faded":

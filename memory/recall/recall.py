@@ -198,6 +198,8 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(candidate.parts),
     }
+    if origins := payload.get("origins"):
+        hit = {**hit, "origins": list(origins)}
     if candidate.superseded or "outdated" in candidate.marks:
         gone: RecallHit = {**hit, "superseded": True}
         by = candidate.heir or payload.get("superseded_by")

@@ -52,6 +52,8 @@ class Observation(TypedDict):
     """Journal and event ids."""
     consolidated: bool
     """Whether a night used it for attributes."""
+    origins: NotRequired[list[str]]
+    """Those besides owners on whose words it rests, where that is not its speaker alone."""
 
 
 class Attribute(TypedDict):
@@ -63,6 +65,8 @@ class Attribute(TypedDict):
     at: str
     replaced: list[dict[str, Any]]
     """Earlier values: {value, evidence, at}, oldest first."""
+    origins: NotRequired[list[str]]
+    """Those besides owners on whose words it rests."""
 
 
 class Relationship(TypedDict):

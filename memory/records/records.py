@@ -98,7 +98,16 @@ SourceType = Literal["direct", "observation", "inference", "environmental", "com
 ScoringMethod = Literal["heuristic", "llm", "manual"]
 
 
-class Project(TypedDict):
+class Marks(TypedDict, total=False):
+    """Whose a goal or project is; nothing for an owner's own."""
+
+    by: str
+    """Whose it is, unless it is an owner's."""
+    origins: list[str]
+    """Those besides owners on whose words it rests."""
+
+
+class Project(Marks):
     """A context slot that can be paged in and out (architecture-self-management, section 1)."""
 
     summary: str
@@ -115,7 +124,7 @@ class Projects(TypedDict):
     slots: dict[str, Project]
 
 
-class Goal(TypedDict):
+class Goal(Marks):
     """A node of the goal tree (architecture-self-management, section 2)."""
 
     id: str
@@ -210,6 +219,8 @@ class JournalEntry(TypedDict):
     sources: list[str]
     """Event ids."""
     channel: str | None
+    origins: NotRequired[list[str]]
+    """Those besides owners on whose words it rests, where that is not its speaker alone."""
     evidence: NotRequired[list[str]]
     """For an insight: ids of the memories behind it."""
     consolidation: Literal["pending", "consolidated", "below_threshold", "exempt", "faded"]
@@ -235,6 +246,8 @@ class FactDraft(TypedDict):
     valid_from: str
     other_words: NotRequired[list[str]]
     """Words by which people may ask for it, such as nicknames and roles: indexed, never shown."""
+    origins: NotRequired[list[str]]
+    """Those besides owners on whose words it rests, where that is not its speaker alone."""
 
 
 class Fact(FactDraft):
@@ -412,6 +425,8 @@ class RecallHit(TypedDict):
     at: str
     speaker: str | None
     """Who said it, if known."""
+    origins: NotRequired[list[str]]
+    """Those besides owners on whose words it rests, where that is not its speaker alone."""
     parts: NotRequired[dict[str, float]]
     """The parts of the score by name; the score is their sum."""
     superseded: NotRequired[bool]

@@ -177,6 +177,8 @@ class Question(TypedDict):
     """The model's own."""
     what: str
     """One sentence: what would be done."""
+    rests_on: NotRequired[list[str]]
+    """Those besides owners on whose words the call rests."""
     difference: str | None
     """A unified diff, if the tool changes a text."""
     event_id: str | None
@@ -232,6 +234,8 @@ class AssembledContext(TypedDict):
     """What the context says after the event."""
     tokens: dict[str, int]
     """Calibrated estimate per component key."""
+    origins: NotRequired[list[str]]
+    """Those besides owners whose words it holds."""
     recalled: NotRequired[dict[str, str]]
     """The texts of the facts recalled for it, by id; those that the answer uses are credited."""
 

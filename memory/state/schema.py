@@ -204,6 +204,8 @@ class State(TypedDict, total=False):
     metrics: SessionMetrics
     calibration: float
     """Reported tokens / approximate tokens, smoothed."""
+    owned: bool
+    """An owner has written to it: since then nobody else changes goals, projects or sleep."""
     assistant_prompt: AssistantPrompt
     spending: Spending
     tool_cache: dict[str, CachedAnswer]

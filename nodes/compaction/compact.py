@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -19,16 +19,27 @@ from memory import audit, compaction
 from memory import messages as memory_messages
 from memory.compaction import Cut
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
+from memory.events import owners_of
 from memory.journal import archive_entry, archive_tries, first_free, read
 from memory.messages import as_data, prompt_lines
 from memory.models import Answer, ask, charged, in_vain, total
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import apply
-from memory.records import CompactionResult, Loop, Operation, Scope, Usage, add_entry, told
+from memory.records import (
+    LOCAL_USER,
+    CompactionResult,
+    Loop,
+    Operation,
+    Scope,
+    Usage,
+    add_entry,
+    told,
+)
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, counted_failure
 from memory.telemetry import called
+from tools.origins import origins_of
 
 log = logging.getLogger("circadian.compaction")
 
@@ -83,7 +94,7 @@ async def compact(
         return _ended(state, settings, {**loop, "compaction": "done"}, parts)
     origin = state["event"]["id"] if state["event"] else f"tick {state['tick']}"
     made = await _replacement(parts, state, settings, config, store, resources.clock(), origin)
-    archive = await _archive(made, parts.old, store, scope)
+    archive = await _archive(made, parts.old, store, scope, _owners(settings, resources))
     await apply.apply_operations(archive, store=store, semantic=resources.semantic, scope=scope)
     line = audit.of_compaction(
         archive[0]["target"],
@@ -127,7 +138,8 @@ async def _in_night(
     async def think() -> Thought:
         now, origin = datetime.fromisoformat(context.now), context.record["id"]
         made = await _replacement(parts, state, settings, config, context.store, now, origin)
-        operations = await _archive(made, parts.old, context.store, context.scope)
+        owners = _owners(settings, context.resources)
+        operations = await _archive(made, parts.old, context.store, context.scope, owners)
         after = _after(parts, made, state, settings)
         result = _result(state, parts, made, after, operations[0]["target"])
         return Thought(
@@ -297,10 +309,21 @@ def _model(settings: Settings, resources: Resources) -> BaseChatModel:
     return resources.load_model(named) if named else resources.chat_model
 
 
+def _owners(settings: Settings, resources: Resources) -> tuple[str, ...]:
+    return owners_of(settings, user=resources.user, served=resources.served)
+
+
 async def _archive(
-    made: Replacement, old: list[AnyMessage], store: BaseStore, scope: Scope
+    made: Replacement,
+    old: list[AnyMessage],
+    store: BaseStore,
+    scope: Scope,
+    owners: Collection[str],
 ) -> list[Operation]:
+    """The summary as a journal entry. It rests on the words of everybody whom it covers."""
     entry = archive_entry(made.text, sources=compaction.covered_events(old), now=made.at)
+    if origins := origins_of(old, owners):
+        entry["origins"] = origins
     entry = await first_free(store, scope, archive_tries(entry))
     return [add_entry(entry, f"archive of {len(old)} compacted messages")]
 
@@ -309,6 +332,8 @@ def _after(
     parts: Cut, made: Replacement | None, state: State, settings: Settings
 ) -> list[AnyMessage]:
     stands = made and compaction.marker(made.text, compacted=parts.old, now=made.at, by=made.by)
+    if stands and (origins := origins_of(parts.old, settings.owners or [LOCAL_USER])):
+        stands = memory_messages.marked(stands, **{memory_messages.ORIGINS: origins})
     fits, calibration = _room(state, settings), state["calibration"]
     return compaction.replaced(parts, stands, fits=fits, calibration=calibration)
 

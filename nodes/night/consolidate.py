@@ -24,6 +24,7 @@ from langgraph.runtime import Runtime
 from pydantic import TypeAdapter
 
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
+from memory.guards import rests_on
 from memory.messages import Citations, Handles, as_model_sees, mark_of, prompt_lines
 from memory.models import ask, in_vain, total
 from memory.night import (
@@ -85,6 +86,7 @@ async def consolidate(
             min_importance=settings.min_importance,
             size=settings.consolidate_batch_size,
             tokens=settings.night_batch_tokens,
+            owners=context.owners,
         )
         ids = [entry["id"] for entry in batch]
         turns = [plan for plan in context.plans.of("consolidate") if plan["inputs"] == ids]
@@ -346,6 +348,8 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
         limit=settings.recall_limit,
         facts_only=True,
     )
+    if not any(rests_on(one["source_entity"], one, context.owners) for one in batch):
+        known = [hit for hit in known if not rests_on(hit["speaker"], hit, context.owners)]
     made = material(
         context.state,
         settings,

@@ -13,7 +13,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from memory.events import owners_of
 from memory.guards import (
     about_the_same,
     from_elsewhere,
@@ -410,7 +409,7 @@ async def _think(context: NightContext, batch: Sequence[Fact]) -> Thought:
     if not any(near.values()):
         return Thought(operations=_settled(ops))
     shown = shown_facts(batch, near)
-    handles, resources = Handles(shown), context.resources
+    handles = Handles(shown)
     prompt = dream_prompt(shown, ops, context.settings.zone)
     asked = await context.ask_again(prompt, Dream, lambda answer: _amiss(answer, handles))
     ends = [one for answer in asked.answers for one in answer.relations if one.relation in ENDING]
@@ -422,7 +421,7 @@ async def _think(context: NightContext, batch: Sequence[Fact]) -> Thought:
         ops,
         now=context.now,
         night=context.record["id"],
-        owners=owners_of(context.settings, user=resources.user, served=resources.served),
+        owners=context.owners,
         dependents=await view.dependents(falling),
     )
     return Thought(

@@ -93,7 +93,7 @@ async def score_importance(
 
     async def next_jobs() -> list[Job]:
         size, tokens = settings.score_batch_size, settings.night_batch_tokens
-        batch = to_score(context.plans, size=size, tokens=tokens)
+        batch = to_score(context.plans, size=size, tokens=tokens, owners=context.owners)
         ids = [entry["id"] for entry in batch]
         return [Job(ids, partial(_think, context, batch))] if batch else []
 

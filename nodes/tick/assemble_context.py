@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict
@@ -16,6 +16,7 @@ from memory import entities, journal
 from memory.compaction import visible_events
 from memory.events import owners_of, set_off_by_owner
 from memory.facts import SemanticMemory
+from memory.guards import rests_on
 from memory.journal import Listeners, Told, audience_of
 from memory.messages import (
     AUDIENCE,
@@ -36,13 +37,12 @@ from memory.records import (
     OWN,
     AssembledContext,
     EntityProfile,
-    Event,
     RecallHit,
     Scope,
     SessionMemory,
     is_reflection,
 )
-from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
+from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened, shown_time
@@ -77,7 +77,8 @@ async def assemble_context(
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type = context_type_for(state["event"])
     now = resources.clock()
-    by_owner = _is_by_owner(state["event"], settings, resources)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    by_owner = set_off_by_owner(state["event"], owners=owners, served=resources.served)
     memory = _Memory(
         state,
         settings,
@@ -86,7 +87,7 @@ async def assemble_context(
         resources.semantic,
         listeners_of(state["event"], settings, resources),
     )
-    remembered = await memory.shown(context_type, by_owner=by_owner, now=now)
+    remembered, held = await memory.shown(context_type, by_owner=by_owner, now=now)
     at = now.isoformat()
     made = material(state, settings, resources, context_type, now=at, **remembered)
     same, changing = assembly.parted(made)
@@ -99,16 +100,31 @@ async def assemble_context(
         "front": front,
         "after": assembly.after(made),
         "tokens": _sizes(made, [same, {**changing, **recent}]),
+        "origins": _origins(state, remembered, held, owners),
         "recalled": {hit["id"]: hit["text"] for hit in made.memories if hit["kind"] == "fact"},
     }
     message = _message(state, settings, at, by_owner=by_owner)
-    return {"context": assembled, "messages": [message]}
+    return {"context": assembled, "messages": [message], **({"owned": True} if by_owner else {})}
 
 
-def _is_by_owner(event: Event | None, settings: Settings, resources: Resources) -> bool:
-    """Whether an owner set off the tick; nobody sets off one of its own."""
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    return event is not None and set_off_by_owner(event, owners=owners, served=resources.served)
+def _origins(
+    state: State, remembered: _Shown, held: Sequence[ShownPage], owners: Collection[str]
+) -> list[str]:
+    """Everybody but the owners whose words the assembled parts may hold, in order."""
+    standing = [*state["goals"].values(), *state["projects"]["slots"].values()]
+    lines = [line for one in held for line in one.lines]
+    people = remembered["people"]
+    said = state["session_memory"].get("said_by", {})
+    buffered = [one["sender"] for one in state["context_buffer"]]
+    named: list[Iterable[str]] = [
+        *(rests_on(hit["speaker"], hit, owners) for hit in remembered["memories"]),
+        *(rests_on(line.speaker, {"origins": line.origins}, owners) for line in lines),
+        *(rests_on(one["speaker"], one, owners) for who in people for one in who["observations"]),
+        *(rests_on(None, one, owners) for who in people for one in who["attributes"].values()),
+        *(rests_on(one.get("by"), one, owners) for one in standing),
+        *(rests_on(one, {}, owners) for one in (*said.values(), *buffered)),
+    ]
+    return list(dict.fromkeys(name for names in named for name in names))
 
 
 @dataclass(frozen=True)
@@ -122,8 +138,10 @@ class _Memory:
     semantic: SemanticMemory
     listeners: Listeners
 
-    async def shown(self, context_type: str, *, by_owner: bool, now: datetime) -> _Shown:
-        """What the context shows, nothing of it twice; disputes only to an owner."""
+    async def shown(
+        self, context_type: str, *, by_owner: bool, now: datetime
+    ) -> tuple[_Shown, list[ShownPage]]:
+        """(what the context shows, nothing of it twice; its pages). Disputes only to an owner."""
         components = CONTEXTS[context_type].enabled_components
         people = await self.people() if ENTITY_CONTEXT in components else []
         held = await self.pages(people) if PAGES in components else []
@@ -131,11 +149,12 @@ class _Memory:
         if PAGES in components and by_owner:
             told += await self.disputes()
         recalls = SEMANTIC_MEMORIES in components
-        return {
+        shown: _Shown = {
             "memories": await self.recalled(context_type, held, now) if recalls else [],
             "people": [without_lines(profile, held) for profile in people],
             "pages": told,
         }
+        return shown, held
 
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.

@@ -65,7 +65,8 @@ def _question(state: State, tools: Mapping[str, OfferedTool], now: str) -> Quest
     event, args = state["event"], dict(call["args"])
     reason = args.pop("reasoning", None)
     shown = ", ".join(f"{key}={value!r:.200}" for key, value in args.items())
-    return {
+    others = list(tools[call["name"]].foreign(call["args"]))
+    question: Question = {
         "id": question_id(event, now, call["name"], args),
         "tool": call["name"],
         "args": dict(call["args"]),
@@ -76,3 +77,4 @@ def _question(state: State, tools: Mapping[str, OfferedTool], now: str) -> Quest
         "sender": event["sender"] if event else None,
         "asked_at": now,
     }
+    return {**question, "rests_on": others} if others else question

@@ -262,6 +262,10 @@ _WHY = {
         "one dangerous tool a tick, and this tick has asked for one already",
         "Go on without it, or do it in a later tick.",
     ),
+    "foreign": (
+        "it rests on words of somebody who is no owner, and the settings refuse such calls",
+        "Say so, and go on without it.",
+    ),
     "ask": (
         "too many questions wait for a person",
         "Say that they must be answered first (status shows them), and go on without it.",

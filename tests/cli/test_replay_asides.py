@@ -114,7 +114,7 @@ def test_sent_messages_are_shown_without_an_empty_reply(
 ) -> None:
     sent = asking(("send_message", {"to": "Ben", "text": "Dinner is\x07 at seven."}))
     with serving(monkeypatch, sent):
-        out = replayed(capsys, file, data, [event(1)], "--conversation").out
+        out = replayed(capsys, file, data, [event(1, sender="local")], "--conversation").out
     assert "→ Ben: Dinner is at seven.\n" in out
     assert "Circadian" not in out
 

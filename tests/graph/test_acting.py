@@ -37,8 +37,8 @@ async def test_a_terminal_tool_ends_the_loop(tmp_path: Path, clock: Clock) -> No
     tell = calls(
         ("send_message", {"to": "Ben", "text": "Dinner at eight"}), ("noop", {}), text="I told Ben."
     )
-    model = scripted(tell)
-    async with opened(tmp_path, model, clock) as agent:
+    model, settings = scripted(tell), Settings(owners=["Ada"])
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
         output = await agent.ainvoke(said("Tell Ben that dinner is at eight"))
     [tick] = output["report"]["ticks"]
     assert len(model.calls) == 1

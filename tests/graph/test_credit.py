@@ -10,10 +10,12 @@ import pytest
 from graph.api.async_agent import AsyncAgent
 from memory.operations import apply
 from memory.records.operations import add_fact
+from memory.settings import Settings
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import Step, call, scripted
 
+OWNED = Settings(owners=["Ada"])
 FACTS = {
     "home": "Ada lives in Bergen with two cats.",
     "harp": "Ada plays the harp at the mill.",
@@ -23,7 +25,7 @@ FACTS = {
 async def accesses(tmp_path: Path, *steps: Step) -> dict[str, int]:
     """Accesses by fact, after Ada asked where she lives and the model answered so."""
     clock = Clock()
-    async with opened(tmp_path / "data", scripted(*steps), clock) as agent:
+    async with opened(tmp_path / "data", scripted(*steps), clock, settings=OWNED) as agent:
         await _learn(agent, clock)
         await agent.ainvoke(said("Where does Ada live?"))
         facts = await agent.resources.semantic.all(agent.scope)

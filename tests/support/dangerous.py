@@ -15,7 +15,7 @@ from tools.registry import registered
 
 ARGS = {"target": "the moon"}
 ASK = call("launch", **ARGS, reasoning="Ada wants it")
-UNASKED = Settings(dangerous_requires_confirm=False)
+UNASKED = Settings(owners=["Ada"], dangerous_requires_confirm=False)
 
 
 class Launches:

@@ -48,6 +48,7 @@ from tools.evidence import (
     shared_words,
     shown,
 )
+from tools.origins import LEAST_TRUST, may_be_of_others, of_entry, owners_in
 
 LONGEST_OBSERVATION = 1_000
 """Characters. A profile is read in every tick that involves its entity."""
@@ -80,6 +81,7 @@ async def update_entity_observation(
     await _check_aliases(others, known, source, planned, runtime, settings)
     before = _profile_after(known, planned)
     noticed = _observation(known.id, text, speaker, source, before)
+    noticed = _with_origins(noticed, source, runtime, collector)
     operation = observe_entity(
         known.id,
         before["name"] if before else name,
@@ -268,3 +270,15 @@ def _observation(
         "sources": sources,
         "consolidated": False,
     }
+
+
+def _with_origins(
+    noticed: Observation, source: JournalEntry, runtime: Runtime, collector: Collector
+) -> Observation:
+    """The observation; nobody's word, and trusted little, where it may be others'."""
+    others = may_be_of_others(noticed["text"], [source], runtime, collector)
+    if not others:
+        return noticed
+    origins = [*of_entry(source, owners_in(runtime)), *others]
+    trust = min(noticed["trust"], LEAST_TRUST)
+    return {**noticed, "speaker": None, "trust": trust, "origins": list(dict.fromkeys(origins))}

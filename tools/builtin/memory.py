@@ -56,6 +56,14 @@ from tools.evidence import (
     shared_words,
     shown,
 )
+from tools.origins import (
+    LEAST_TRUST,
+    kept_origins,
+    may_be_of_others,
+    of_entry,
+    others_beside,
+    owners_in,
+)
 from tools.policy import listeners_of
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
@@ -103,6 +111,8 @@ async def add_journal_entry(
     else:
         tries = (write(position=one) for one in count(position))
         entry = await journal.first_free(store_of(runtime), scope_of(runtime.config), tries)
+    if basis.origins:
+        entry["origins"] = basis.origins
     written = await collector.write([add_entry(entry, "add_journal_entry")])
     result = {
         "entry_id": entry["id"],
@@ -137,7 +147,7 @@ async def review_journal(
 
 
 def _shown(entry: JournalEntry) -> dict[str, Any]:
-    keys = ("id", "timestamp", "content", "source_entity", "importance", "tags")
+    keys = ("id", "timestamp", "content", "source_entity", "origins", "importance", "tags")
     return {key: value for key, value in entry.items() if key in keys}
 
 
@@ -149,10 +159,11 @@ def _tags(given: list[str], runtime: Runtime) -> list[str]:
 
 
 class _Basis(NamedTuple):
-    """The speaker that a note rests on, and the trust (0..1)."""
+    """The speaker that a note rests on, the trust (0..1), and whose words it may hold besides."""
 
     speaker: str | None
     trust: float
+    origins: list[str] | None = None
 
 
 def _basis(content: str, given: str | None, runtime: Runtime, collector: Collector) -> _Basis:
@@ -167,12 +178,18 @@ def _basis(content: str, given: str | None, runtime: Runtime, collector: Collect
     beside, said = shown(runtime), grounds(entries)
     if is_courtesy(content) or beside.recalls(content, said):
         raise Refusal(RECALLED, WHERE_FROM)
+    others = others_beside(runtime, collector)
     if beside.returns(content, said):
-        return _Basis(None, TRUST["environmental"])
+        return _Basis(None, TRUST["environmental"], others)
     near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
     if not any(near) and len(entries) != 1:
-        return _Basis(None, min((e["source_trust"] for e in entries), default=TRUST["inference"]))
+        least = min((e["source_trust"] for e in entries), default=TRUST["inference"])
+        return _Basis(None, min(least, LEAST_TRUST) if others else least, others)
     nearest = [e for e, words in zip(entries, near, strict=True) if words == max(near)]
+    if others := may_be_of_others(content, nearest, runtime, collector):
+        owners = owners_in(runtime)
+        named = [name for one in nearest for name in of_entry(one, owners)]
+        return _Basis(None, LEAST_TRUST, [*dict.fromkeys([*named, *others])])
     who = speaker_of(content, given, said_in(nearest))
     return _Basis(who, min(one["source_trust"] for one in nearest))
 
@@ -262,7 +279,7 @@ async def store_memory(
     sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
-    places, check = _Places(runtime, collector), FactCheck(runtime)
+    places, check, owners = _Places(runtime, collector), FactCheck(runtime), owners_in(runtime)
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
@@ -270,7 +287,10 @@ async def store_memory(
         if error := _unsourced(ids, sources) or _problem(fact, ids, sources, check):
             rejected.append({"text": fact.text, "error": error})
         else:
-            draft = _draft(fact, _entries(ids, sources), now_of(runtime).isoformat())
+            cited = _entries(ids, sources)
+            draft = _draft(fact, cited, now_of(runtime).isoformat())
+            others = may_be_of_others(draft["text"], cited, runtime, collector)
+            draft = kept_origins(draft, cited, others, owners)
             operation = await places.operation(draft)
             operations[operation["id"]] = operation
     written = await collector.write([*operations.values()]) if operations else []

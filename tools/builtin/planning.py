@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory.errors import ModelError, Refusal
-from memory.events import owners_of, set_off_by_owner
+from memory.guards import repeats
 from memory.messages import prompt_lines
 from memory.models import ask_for
 from memory.operations import collector_of
@@ -28,7 +28,7 @@ from memory.planning import (
 )
 from memory.planning import projects as rules
 from memory.prompt import assembly, rendering
-from memory.records import Goal, GoalStatus, Priority, ProjectStatus, Usage, is_reflection
+from memory.records import Goal, GoalStatus, Priority, Project, Projects, ProjectStatus, Usage
 from memory.runtime import resources_of, settings_of
 from tools.answers import (
     Absent,
@@ -41,6 +41,7 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
+from tools.origins import check_change, given_by, marks_of, stranger_in
 from tools.policy import material
 
 GoalId = Annotated[str, Field(description="The goal's id, such as 'goal_42_0'.")]
@@ -63,6 +64,8 @@ async def add_goal(
 ) -> Answer:
     """Add a goal whose progress can be tracked, or a subtask of one."""
     before = runtime.state["goals"]
+    if parent_id is not None:
+        check_change(runtime, "goal", goals.known(before, parent_id))
     index = goals.next_index(before, runtime.state["goal_index"])
     after, goal_id = goals.add(
         before,
@@ -72,6 +75,7 @@ async def add_goal(
         tick=runtime.state["tick"],
         index=index,
         now=now_of(runtime),
+        marks=marks_of(description, runtime),
     )
     goal = after[goal_id]
     result = {
@@ -97,6 +101,7 @@ async def update_goal(
 ) -> Answer:
     """Change a goal's status or progress; its parents follow."""
     before = runtime.state["goals"]
+    check_change(runtime, "goal", goals.known(before, goal_id))
     after = goals.update(before, goal_id, status, progress)
     changed = goals.changed(before, after)
     result = {
@@ -117,12 +122,17 @@ async def update_goal(
 async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """Break a goal down into 3-7 subtasks."""
     before = runtime.state["goals"]
-    texts, usage = await _asked(runtime, check_decomposable(before, goal_id))
+    goal = check_decomposable(before, goal_id)
+    check_change(runtime, "goal", goal)
+    texts, usage = await _asked(runtime, goal)
+    marks = marks_of("", runtime, goal.get("origins", ()))
     paid = {"usage": usage}
     tick, now = runtime.state["tick"], now_of(runtime)
     index = goals.next_index(before, runtime.state["goal_index"])
     try:
-        after, made = decompose(before, goal_id, texts, tick=tick, index=index, now=now)
+        after, made = decompose(
+            before, goal_id, texts, tick=tick, index=index, now=now, marks=marks
+        )
     except Refusal as refusal:
         return answer(runtime, refusal.result(), artifact=paid)
     result = {
@@ -196,7 +206,10 @@ async def create_project(
     paused.
     """
     before = runtime.state["projects"]
-    after = rules.create(before, project_key, summary, initial_context, now_of(runtime))
+    check_change(runtime, "project", _active(runtime))
+    marks = marks_of(f"{summary}\n{initial_context}", runtime)
+    now = now_of(runtime)
+    after = rules.create(before, project_key, summary, initial_context, now, marks=marks)
     result = {
         "project_key": after["active"],
         "summary": summary,
@@ -237,13 +250,18 @@ async def swap_project(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Switch to another project: the current one is paused, the other's context comes back."""
+    before = runtime.state["projects"]
+    check_change(runtime, "project", _active(runtime))
     after, result = rules.swap(
-        runtime.state["projects"],
+        before,
         project_key,
         current_project_update,
         now_of(runtime),
         replace=replace,
     )
+    if current_project_update:
+        others = given_by(current_project_update, runtime)
+        after = rules.resting_on(after, before["active"], others)
     return answer(runtime, result, projects=after)
 
 
@@ -262,8 +280,11 @@ async def update_project(
 ) -> Answer:
     """Add to the active project's context, or pause or complete it, without switching."""
     before = runtime.state["projects"]
+    check_change(runtime, "project", _active(runtime))
     after, done = rules.update(before, context_update, status, now_of(runtime), replace=replace)
     key = str(before["active"])
+    if context_update:
+        after = rules.resting_on(after, key, given_by(context_update, runtime))
     replaced = rules.replaced(before, after, key)
     result = {
         "project_key": key,
@@ -276,6 +297,12 @@ async def update_project(
         return answer(runtime, result, projects=after)
     memory = complete(runtime.state["session_memory"], [done])
     return answer(runtime, result, projects=after, session_memory=memory)
+
+
+def _active(runtime: Runtime) -> Project | None:
+    """The active project, if there is one."""
+    projects: Projects = runtime.state["projects"]
+    return projects["slots"].get(str(projects["active"]))
 
 
 @tool
@@ -291,9 +318,8 @@ async def add_session_memory(
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight for good; never about you."""
     _check([content], runtime)
-    after, result = session_memory.add(
-        runtime.state["session_memory"], memory_type, content, by=_stranger(runtime)
-    )
+    by = stranger_in(runtime) or " and ".join(given_by(content, runtime)) or None
+    after, result = session_memory.add(runtime.state["session_memory"], memory_type, content, by=by)
     return answer(runtime, result, session_memory=after)
 
 
@@ -308,26 +334,20 @@ async def compact_session_memory(
 ) -> Answer:
     """Replace the facts and patterns of session memory by fewer, consolidated ones."""
     _check([*new_facts, *new_patterns], runtime)
+    memory, by = runtime.state["session_memory"], stranger_in(runtime)
+    standing = [*memory["key_facts"], *memory["learned_patterns"]]
+    reworded = [one for one in (*new_facts, *new_patterns) if not repeats(one, standing)]
+    others = given_by("\n".join(reworded), runtime) if reworded else []
     after, result = session_memory.compact(
-        runtime.state["session_memory"],
+        memory,
         new_facts,
         new_patterns,
         summary,
         now_of(runtime),
-        by=_stranger(runtime),
+        by=by,
+        rests_on=dict.fromkeys(reworded, " and ".join(others)) if others else {},
     )
     return answer(runtime, result, session_memory=after)
-
-
-def _stranger(runtime: Runtime) -> str | None:
-    """The sender of the tick's event if that is no owner, else None."""
-    event, resources = event_of(runtime), resources_of(runtime.config)
-    settings = settings_of(runtime.context)
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    if event is None or is_reflection(event):
-        return None
-    by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
-    return None if by_owner else event["sender"]
 
 
 def _check(texts: Sequence[str], runtime: Runtime) -> None:

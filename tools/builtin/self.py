@@ -36,6 +36,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
+from tools.origins import check_owner
 
 
 @tool
@@ -73,6 +74,7 @@ async def go_to_sleep(
     state = runtime.state
     if state["mode"] == "sleep":
         raise Refusal("Already in sleep mode", "Nothing needs to be done: a message wakes you.")
+    check_owner(runtime, "Stay awake; an owner can ask for it.")
     if state["sleep_wish"] is not None:
         raise Refusal("You go to sleep already, after this tick", "End your work.")
     store, scope = store_of(runtime), scope_of(runtime.config)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
@@ -22,15 +23,17 @@ from memory.settings import Settings
 from memory.state import State
 from memory.text import encodable
 from tools.builtin import DELEGATE_TASK, use_tool
+from tools.origins import ASKED_FOR, foreign_words
 from tools.policy import CONTEXTS
 from tools.registry import ToolCategory, ToolKind, kind_of, tools_for
 
-Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred"]
+Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred", "foreign"]
 """What becomes of a call.
 
 run: the tool runs. ask: a person is asked first. delegate: a sub-agent takes it. The others are
 refused: beyond the single call of a single action; the second dangerous call of a tick; a misfit of
-arguments and a dangerous tool, or arguments that cannot be read; barred by the tool itself.
+arguments and a dangerous tool, or arguments that cannot be read; barred by the tool itself; foreign
+if it rests on words of others than owners, and the setting says that such calls are refused.
 """
 
 
@@ -116,16 +119,27 @@ def what_becomes_of(
         return "misfit"
     if call["name"] == DELEGATE_TASK:
         return "delegate"
-    if not known.dangerous:
+    foreign = bool(known.foreign(call["args"]))
+    if not known.dangerous and not foreign:
         return "run"
+    return _asked_or_not(call, known, loop, pattern, foreign=foreign)
+
+
+def _asked_or_not(
+    call: ToolCall, known: OfferedTool, loop: Loop, pattern: PatternState, *, foreign: bool
+) -> Stop:
+    """What becomes of a call that a person may have to be asked about."""
     if loop["dangerous"] not in (None, call["id"]):
         return "second"
     if misfit(known.tool, call["args"]) is not None:
         return "misfit"
     if known.refuses(call["args"]):
         return "barred"
-    decided = loop["dangerous"] == call["id"] and loop["decision"] is not None
-    return "ask" if known.asks(pattern) and not decided else "run"
+    if loop["dangerous"] == call["id"] and loop["decision"] is not None:
+        return "run"
+    if foreign and known.refuses_foreign:
+        return "foreign"
+    return "ask" if foreign or known.asks(pattern) else "run"
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,11 @@ class OfferedTool:
     kind: ToolKind
     refuses: Callable[[Mapping[str, Any]], bool] = lambda args: False
     """Whether it will refuse these arguments now, so that nobody is asked about the call."""
+    foreign: Callable[[Mapping[str, Any]], Sequence[str]] = lambda args: ()
+    """Those besides owners on whose words a call with these arguments rests, where a person has to
+    be asked for that reason."""
+    refuses_foreign: bool = False
+    """Refuse such a call instead."""
 
     @property
     def dangerous(self) -> bool:
@@ -209,10 +228,17 @@ def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[st
     assert context is not None
     assert pattern is not None
     tools = tools_for(CONTEXTS[context["context_type"]], pattern, resources_of(config).tools)
-    return {
-        tool.name: OfferedTool(tool, kind_of(tool), _refuses(tool, state, config, settings))
-        for tool in tools
-    }
+    return {tool.name: _offered(tool, state, config, settings) for tool in tools}
+
+
+def _offered(
+    tool: BaseTool, state: State, config: RunnableConfig, settings: Settings
+) -> OfferedTool:
+    known = OfferedTool(tool, kind_of(tool), _refuses(tool, state, config, settings))
+    if not known.dangerous and tool.name not in ASKED_FOR:
+        return known
+    foreign = partial(foreign_words, tool.name, state=state, settings=settings, config=config)
+    return replace(known, foreign=foreign, refuses_foreign=settings.foreign_words == "refuse")
 
 
 def _refuses(

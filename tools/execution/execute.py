@@ -18,6 +18,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolInvocationError
 
 from memory import telemetry
+from memory.messages import REFUSED, marked
 from memory.models import MALFORMED, total
 from memory.records import CachedAnswer, CallRecord, Loop, ToolOutcome, Usage
 from memory.state import State, merge_by_id, merge_projects, state_problem
@@ -290,7 +291,8 @@ def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:
 
 
 def _error(call: ToolCall, error: str, suggestion: str, *, raised: bool = False) -> _Answered:
-    return _Answered(_message(call, error_text(error, suggestion), "error"), raised=raised)
+    answer = _message(call, error_text(error, suggestion), "error")
+    return _Answered(marked(answer, **{REFUSED: True}), raised=raised)
 
 
 def _message(call: ToolCall, content: str, status: Any) -> ToolMessage:

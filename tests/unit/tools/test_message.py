@@ -25,6 +25,7 @@ from tools.policy.pattern import select_execution_pattern
 from tools.registry import BUILT_IN, tools_for
 
 DINNER = {"to": "Bob", "text": "Dinner is at eight."}
+OWNED = Settings(owners=["Ada"])
 LOBBY: Event = {**EVENT, "channel": "lobby"}
 
 
@@ -207,7 +208,7 @@ async def test_the_run_shows_what_was_sent_and_no_further_model_call_is_made(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(calls(("send_message", DINNER), text="I have told Bob."))
-    async with opened(tmp_path, model, clock) as agent:
+    async with opened(tmp_path, model, clock, settings=OWNED) as agent:
         output = await agent.ainvoke(said("Tell Bob that dinner is at eight."))
     (tick,) = output["report"]["ticks"]
     assert tick["tools"] == [{"name": "send_message", "ok": True}]
@@ -221,7 +222,7 @@ async def test_the_agents_own_stream_has_the_message_as_the_report_has_it(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(calls(("send_message", DINNER), text="Done."))
-    async with opened(tmp_path, model, clock) as agent:
+    async with opened(tmp_path, model, clock, settings=OWNED) as agent:
         given = said("Tell Bob that dinner is at eight.")
         stream = agent.astream(given, stream_mode="custom", subgraphs=True)
         parts = [part async for _, part in stream]

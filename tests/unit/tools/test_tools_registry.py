@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from memory.errors import InputError
 from memory.settings import Settings
+from tools.origins import OWN_TOOLS
 from tools.policy.contexts import CONTEXTS
 from tools.policy.pattern import select_execution_pattern
 from tools.registry import (
@@ -288,3 +289,7 @@ def test_no_argument_that_is_dumped_holds_the_state() -> None:
         schema = built.get_input_schema()
         assert issubclass(schema, BaseModel)
         assert schema.model_construct(runtime={"state": 1}).model_dump()["runtime"] is None
+
+
+def test_every_built_in_tool_answers_from_the_assistants_own_state_or_is_said_not_to() -> None:
+    assert set(BUILT_IN) == OWN_TOOLS

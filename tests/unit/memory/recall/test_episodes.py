@@ -206,7 +206,7 @@ async def test_who_spoke_is_known_by_name_in_a_query(
 
 
 def test_an_episode_is_what_a_table_takes() -> None:
-    given = episode_of(entry("harp", speaker=None, consolidation="faded"))
+    given = episode_of(entry("harp", speaker=None, consolidation="faded", origins=["Olaf"]))
     assert set(given) == set(Episode.__annotations__)
     plain = episode_of(entry("harp", speaker=None))
-    assert set(given) - set(plain) == {"minor", "faded"}
+    assert set(given) - set(plain) == {"minor", "faded", "origins"}

@@ -1,0 +1,288 @@
+"""Origins: whose words a call was shown, and what of them its writes and messages rest on.
+
+The words of owners have no origin beside them. What a model writes may rest on anything that it was
+shown, so a write keeps the names of all others whose words stood in its prompt, unless it repeats
+the words that it cites. Nothing is looked for in the words themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+
+from memory.compaction import MASK
+from memory.errors import Refusal
+from memory.events import owners_of, set_off_by_owner
+from memory.guards import repeats, rests_on, stands_near
+from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
+from memory.operations import Collector
+from memory.records import (
+    OWN,
+    FactDraft,
+    Goal,
+    JournalEntry,
+    Marks,
+    Project,
+    is_reflection,
+)
+from memory.runtime import resources_of, settings_of
+from memory.settings import Settings
+from memory.state import State
+from tools.answers import Runtime, event_of
+
+LEAST_TRUST = 0.3
+"""Most trust (0..1) of what may be the words of somebody other than it cites."""
+
+OWN_TOOLS = frozenset(
+    {
+        "add_goal",
+        "add_journal_entry",
+        "add_session_memory",
+        "compact_session_memory",
+        "create_project",
+        "decompose_goal",
+        "delegate_task",
+        "get_system_status",
+        "go_to_sleep",
+        "list_projects",
+        "noop",
+        "recall_memories",
+        "review_journal",
+        "send_message",
+        "settle_dispute",
+        "store_memory",
+        "swap_project",
+        "update_entity_observation",
+        "update_goal",
+        "update_project",
+        "update_system_prompt",
+        "use_tool",
+    }
+)
+"""Tools that answer from the assistant's own state and memory. All others look at the world."""
+
+Change = Literal["goal", "project"]
+
+
+def owners_in(runtime: Runtime) -> tuple[str, ...]:
+    """The ids of the owners."""
+    return _owners(settings_of(runtime.context), runtime.config)
+
+
+def _owners(settings: Settings, config: RunnableConfig) -> tuple[str, ...]:
+    resources = resources_of(config)
+    return owners_of(settings, user=resources.user, served=resources.served)
+
+
+def others_shown(
+    state: Mapping[str, Any], owners: Collection[str], messages: Sequence[AnyMessage] | None = None
+) -> list[str]:
+    """Everybody but the owners whose words a tick's prompt holds, in order.
+
+    Tools that look at the world are named, too: nobody answers for what they return.
+    `messages`: those to look at; default the whole history, and what was recalled beside it.
+    """
+    if messages is not None:
+        return origins_of(messages, owners)
+    context = state.get("context") or {}
+    shown = [*state["messages"], *(state.get("exchange") or [])]
+    return list(dict.fromkeys([*context.get("origins", ()), *origins_of(shown, owners)]))
+
+
+def origins_of(messages: Iterable[AnyMessage], owners: Collection[str]) -> list[str]:
+    """Everybody but the owners whose words these messages hold, in order."""
+    return list(dict.fromkeys(name for one in messages for name in _of_message(one, owners)))
+
+
+def _of_message(message: AnyMessage, owners: Collection[str]) -> Iterator[str]:
+    mark = mark_of(message)
+    if isinstance(message, SystemMessage):
+        yield from mark.get(ORIGINS, ())
+    elif isinstance(message, HumanMessage):
+        said = message.name is not None and not str(message.id).startswith(OWN)
+        if said and not mark.get(OWNER, message.name in owners):
+            yield str(message.name)
+    elif isinstance(message, ToolMessage) and message.content != MASK and not mark.get(REFUSED):
+        yield from _of_answer(message, owners)
+
+
+def _of_answer(message: ToolMessage, owners: Collection[str]) -> Iterator[str]:
+    """Whose words a tool's answer holds."""
+    if message.name not in OWN_TOOLS:
+        yield f"the tool {message.name}"
+        return
+    if message.name not in _SHOWING or not str(message.text).startswith("{"):
+        return
+    told = json.loads(str(message.text))
+    for row in (*told.get("memories", ()), *told.get("entries", ())):
+        yield from rests_on(row.get("speaker") or row.get("source_entity"), row, owners)
+    for name in told.get("tools_used", ()):
+        if name not in OWN_TOOLS:
+            yield f"the tool {name}"
+
+
+_SHOWING = ("delegate_task", "recall_memories", "review_journal")
+"""Own tools whose answers hold other people's words."""
+
+
+def others_beside(
+    runtime: Runtime, collector: Collector, cited: Iterable[JournalEntry] = ()
+) -> list[str]:
+    """Everybody but the owners, and but those cited, whose words the call was shown."""
+    owners = owners_in(runtime)
+    if collector.shown:
+        entries = collector.shown.values()
+        found = [name for one in entries for name in of_entry(one, owners)]
+    else:
+        found = others_shown(runtime.state, owners)
+    own = {name for one in cited for name in of_entry(one, owners)}
+    return [one for one in dict.fromkeys(found) if one not in own]
+
+
+def of_entry(entry: JournalEntry, owners: Collection[str]) -> list[str]:
+    """Everybody but the owners on whose words an entry rests."""
+    return rests_on(entry["source_entity"], entry, owners)
+
+
+def may_be_of_others(
+    text: str, cited: Sequence[JournalEntry], runtime: Runtime, collector: Collector
+) -> list[str]:
+    """Those whose words a text may hold instead of the ones that it cites; [] if it holds these.
+
+    Awake it has to repeat them. In a night, which shows the words of owners by themselves, others
+    are of one kind: there a fair rewording is enough.
+    """
+    others = others_beside(runtime, collector, cited)
+    said = [one["content"] for one in cited]
+    names = [one["source_entity"] or "" for one in cited]
+    holds = stands_near if collector.shown else repeats
+    return [] if not others or holds(text, said, names) else others
+
+
+def kept_origins(
+    draft: FactDraft, cited: Sequence[JournalEntry], others: Sequence[str], owners: Collection[str]
+) -> FactDraft:
+    """The draft with all on whose words it rests; where others may have said it, nobody's word."""
+    inherited = [name for one in cited for name in one.get("origins", ())]
+    named = [name for one in cited for name in of_entry(one, owners)] if others else inherited
+    origins = list(dict.fromkeys([*named, *others]))
+    if not origins:
+        return draft
+    kept: FactDraft = {**draft, "origins": origins}
+    if others:
+        kept = {**kept, "speaker": None, "trust": min(kept["trust"], LEAST_TRUST)}
+    return kept
+
+
+def stranger_in(runtime: Runtime) -> str | None:
+    """The sender of the tick's event if that is no owner, else None."""
+    event = event_of(runtime)
+    if event is None or is_reflection(event):
+        return None
+    served = resources_of(runtime.config).served
+    by_owner = set_off_by_owner(event, owners=owners_in(runtime), served=served)
+    return None if by_owner else event["sender"]
+
+
+def given_by(text: str, runtime: Runtime) -> list[str]:
+    """Those besides owners on whose words a text rests that the tick writes into its state.
+
+    It is an owner's own if it repeats what an owner said in the tick.
+    """
+    event, who = event_of(runtime), stranger_in(runtime)
+    others = others_shown(runtime.state, owners_in(runtime))
+    own = event is not None and who is None and not is_reflection(event)
+    return [] if own and event is not None and repeats(text, [event["text"]]) else others
+
+
+def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -> Marks:
+    """Whose a new goal or project is, and on whose words it rests."""
+    who, others = stranger_in(runtime), given_by(text, runtime)
+    marks: Marks = {}
+    if who is not None:
+        marks["by"] = who
+    if origins := list(dict.fromkeys([*inherited, *others])):
+        marks["origins"] = origins
+    return marks
+
+
+def _has_owners(state: Mapping[str, Any], config: RunnableConfig) -> bool:
+    """Whether an owner has ever written. Until then nobody's goals are changed by somebody else."""
+    return resources_of(config).served or bool(state.get("owned"))
+
+
+def check_owner(runtime: Runtime, instead: str) -> None:
+    """Raise a Refusal if the tick is of somebody else than an owner, once there are owners."""
+    who = stranger_in(runtime)
+    if who is not None and _has_owners(runtime.state, runtime.config):
+        raise Refusal(f"{who} is no owner of this assistant", instead)
+
+
+def check_change(runtime: Runtime, what: Change, standing: Goal | Project | None) -> None:
+    """Raise a Refusal if the tick is of somebody who may not change this goal or project.
+
+    Whoever is no owner changes only their own.
+    """
+    if standing is not None and standing.get("by") != stranger_in(runtime):
+        told = f"Leave the {what} as it is: it is not theirs. An owner can ask for the change."
+        check_owner(runtime, told)
+
+
+CHANGES = frozenset(
+    {"create_project", "go_to_sleep", "swap_project", "update_goal", "update_project"}
+)
+"""Tools that change what owners want done."""
+
+ASKED_FOR = CHANGES | {"send_message"}
+"""The built-in tools beside the dangerous ones whose calls a person is asked about, where they rest
+on words of others than owners."""
+
+
+def foreign_words(
+    name: str, args: Mapping[str, Any], state: State, settings: Settings, config: RunnableConfig
+) -> list[str]:
+    """Those beside owners on whose words a call rests that a person has to be asked about.
+
+    It is a dangerous call, a message, or a change of owners' goals that no person asked for; the
+    caller says which calls these are. A call whose arguments are an owner's own words rests on
+    them alone.
+    """
+    owners, event = _owners(settings, config), state["event"]
+    served = resources_of(config).served
+    own = event is not None and set_off_by_owner(event, owners=owners, served=served)
+    if name == "send_message" and event is not None and args.get("to") == event["sender"]:
+        return []
+    if name not in CHANGES:
+        others = others_shown(state, owners)
+        said = [event["text"]] if own and event is not None else []
+        return [] if others and said and _is_said(args, said) else others
+    if not _has_owners(state, config):
+        return []
+    if event is not None and not is_reflection(event):
+        # The tool itself refuses others; an owner's tick may have read a page since.
+        mine = of_tick(state["messages"], state["tick"])
+        return others_shown(state, owners, mine) if own else []
+    others = others_shown(state, owners)
+    return [one for one in others if one not in _changed_by(name, args, state)]
+
+
+def _is_said(args: Mapping[str, Any], said: Sequence[str]) -> bool:
+    """Whether all texts among the arguments repeat what was said."""
+    given = [one for key, one in args.items() if key != "reasoning" and one is not None]
+    texts = [one for one in given if isinstance(one, str)]
+    return len(texts) == len(given) and all(
+        repeats(one, said) or one.casefold() in said[0].casefold() for one in texts
+    )
+
+
+def _changed_by(name: str, args: Mapping[str, Any], state: State) -> Sequence[str]:
+    """Those on whose words the goal or project rests that a call would change."""
+    if name == "update_goal":
+        goal = state["goals"].get(str(args.get("goal_id")))
+        return goal.get("origins", ()) if goal else ()
+    active = state["projects"]["slots"].get(str(state["projects"]["active"]))
+    return active.get("origins", ()) if active else ()
