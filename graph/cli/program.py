@@ -171,9 +171,7 @@ COMMANDS = {
     "undo": CommandEntry("requests", "Restore memory as it was before a night."),
     "agents": CommandEntry("status", "List the agents with what each holds, or delete one."),
     "status": CommandEntry("status", "Show the agent at a glance, even while it runs."),
-    "inspect": CommandEntry(
-        "status", "Show memory in the browser: what is known, why, and what nights made of it."
-    ),
+    "inspect": CommandEntry("status", "Show memory in the browser."),
     "log": CommandEntry("status", "Show what was done, by whom and why."),
     "prompt": CommandEntry("status", "Show the user's prompt, the agent's own and its versions."),
     "doctor": CommandEntry("doctor", "Check the installation, the data folder and the model."),

@@ -171,7 +171,9 @@ def taken_back(
     gone = [
         {"text": fact["text"], "error": texts[text]}
         for fact in given or ()
-        if (text := " ".join(str(fact.get("text")).split())) in texts and fact["text"] not in known
+        if isinstance(fact, dict)
+        and (text := " ".join(str(fact.get("text")).split())) in texts
+        and fact["text"] not in known
     ]
     if not gone or not told.get("success"):
         return result

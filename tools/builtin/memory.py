@@ -258,9 +258,7 @@ class FactGiven(BaseModel):
         default_factory=list, description="The people, places and things it is about."
     )
     other_words: list[str] = Field(
-        default_factory=list,
-        description="Other words by which people may ask for it: nicknames and roles of those it "
-        "is about, everyday words, a short question.",
+        default_factory=list, description="Other names and words for it."
     )
 
 

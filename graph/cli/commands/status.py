@@ -203,7 +203,7 @@ async def inspect(
         int, Option(metavar="N", min=0, max=65_535, help="The port; 0: any that is free.")
     ] = 0,
 ) -> int:
-    """Show memory in the browser: what is known, why, and what nights made of it."""
+    """Show memory in the browser."""
     await must_be_made(options)
     await serve_inspector(options, port)
     return 0

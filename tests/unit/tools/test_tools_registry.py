@@ -81,7 +81,7 @@ def test_defaults_and_choices_are_those_of_the_contract() -> None:
         "pattern",
     }
     fact = schema("store_memory")["properties"]["facts"]["items"]
-    assert set(fact["properties"]) == {"text", "source_ids", "speaker", "entities"}
+    assert set(fact["properties"]) == {"text", "source_ids", "speaker", "entities", "other_words"}
     assert fact["required"] == ["text"]
 
 
