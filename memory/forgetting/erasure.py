@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from memory.audit import AuditEntry
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, compared
@@ -215,12 +215,14 @@ def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
     content = scrubber.text(entry["content"].removeprefix(ARCHIVE))
     if content is None:
         return None
-    return {
+    after: Any = {
         **entry,
         "content": head + content,
         "tags": [one for one in entry["tags"] if not scrubber.names.within(one)],
         "related_projects": [scrubber.value(one) for one in entry["related_projects"]],
+        **scrubber.origins(entry),
     }
+    return cast(JournalEntry, after)
 
 
 def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
@@ -229,7 +231,7 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
     It is valid again if the fact that superseded it goes. What a night noted on it is dropped if
     it names the person, or if an erased memory is linked to the fact: the note may be from there.
     """
-    after: dict[str, Any] = {}
+    after = erasure.scrubber.origins(fact)
     if fact["superseded_by"] in erasure.facts:
         after |= {"superseded_by": None, "invalid_at": None}
     words = fact.get("other_words", [])

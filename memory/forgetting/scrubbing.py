@@ -17,7 +17,7 @@ LABELS = frozenset(
     (
         *("id", "ids", "key", "target", "channel", "sender", "entity", "entities", "speaker"),
         *("source_entity", "name", "to", "who", "by", "tags", "model", "tool", "at", "origin"),
-        *("sources", "source_ids", "source_entries", "source_events"),
+        *("sources", "source_ids", "source_entries", "source_events", "origins"),
     )
 )
 """Keys whose value is a name or an id, in every record."""
@@ -222,6 +222,12 @@ class Scrubber:
     def label(self, text: str) -> str:
         """A name or an id as it stays."""
         return FORGOTTEN if text in self._ids or self.names.within(text) else text
+
+    def origins(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Whose words `record` rests on, if it says so, without the name."""
+        if "origins" not in record:
+            return {}
+        return {"origins": list(dict.fromkeys(map(self.label, record["origins"])))}
 
     def _is_written(self, text: str) -> bool:
         if not self._written:

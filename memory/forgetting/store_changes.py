@@ -246,7 +246,11 @@ def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | N
     if profile["id"] in erasure.profiles:
         return None
     names = erasure.names
-    observations = [one for one in profile["observations"] if not _is_theirs(one, erasure)]
+    observations: list[Any] = [
+        {**one, **erasure.scrubber.origins(one)}
+        for one in profile["observations"]
+        if not _is_theirs(one, erasure)
+    ]
     gone = {one["id"] for one in profile["observations"]} - {one["id"] for one in observations}
     gone |= erasure.gone
     attributes = {

@@ -185,18 +185,18 @@ def _event(message: AnyMessage) -> str | None:
 
 def _goals(goals: Goals, erasure: Erasure) -> Goals:
     """Structure, ids and progress stay. A goal made for an erased event loses its text, and so do
-    all goals below it.
+    all goals below it. Who made a goal, and whose words it rests on, goes with the person.
     """
-    scrub = erasure.scrubber.value
-    return {
-        id_: {
+    scrubber, after = erasure.scrubber, dict[str, Any]()
+    for id_, goal in goals.items():
+        below = _is_below(id_, goals, erasure.goals)
+        after[id_] = {
             **goal,
-            "description": FORGOTTEN
-            if _is_below(id_, goals, erasure.goals)
-            else scrub(goal["description"]),
+            **({"by": scrubber.label(goal["by"])} if goal.get("by") else {}),
+            **scrubber.origins(goal),
+            "description": FORGOTTEN if below else scrubber.value(goal["description"]),
         }
-        for id_, goal in goals.items()
-    }
+    return after
 
 
 def _is_below(id_: str, goals: Goals, erased: frozenset[str]) -> bool:

@@ -212,7 +212,7 @@ async def test_a_preview_counts_and_changes_nothing(agent: AsyncAgent) -> None:
     assert told["dry_run"] is True
     assert told["names"] == ["Zora"]
     counts = {key: told["counts"][key] for key in ("events", "journal", "facts", "inbox", "goals")}
-    assert counts == {"events": 6, "journal": 5, "facts": 3, "inbox": 3, "goals": 1}
+    assert counts == {"events": 6, "journal": 5, "facts": 3, "inbox": 3, "goals": 2}
     assert any("parrot Quibbles" in one for one in told["examples"])
     done = await forget(agent.context, "zora")
     assert done["counts"] == told["counts"]

@@ -21,7 +21,7 @@ from memory.events import inbox
 from memory.journal import entries as journal
 from memory.operations.apply import apply_operations
 from memory.records.operations import add_entry
-from memory.records.records import Scope
+from memory.records.records import LOCAL_USER, Scope
 from memory.runtime import KEY
 from tests.support.agents import entries, opened, said
 from tests.support.clock import Clock
@@ -248,7 +248,7 @@ async def test_archives_are_recalled_by_people_and_by_the_agent(
     )
     [hit] = await agent.recall("Who sold the harp?")
     assert (hit["id"], hit["sources"]) == (archive["id"], ["e1"])
-    await agent.ainvoke(said("Who sold the harp?"))
+    await agent.ainvoke(said("Who sold the harp?", LOCAL_USER))
     assert "Ada sold the harp." in model.calls[0].text
 
 

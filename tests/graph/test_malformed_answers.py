@@ -28,6 +28,7 @@ EACH = 25
 """Events of one agent: five hundred in the slow run, fifty in the fast one."""
 SETTINGS = Settings(
     dangerous_requires_confirm=False,
+    foreign_words="refuse",  # asked about, a call would hold its event back
     sub_agents_enabled=True,
     max_failed_ticks=1,
     max_consecutive_errors=100_000,

@@ -92,8 +92,7 @@ async def test_an_entry_of_the_journal_is_shown_but_not_corrected(visitor: Visit
 
 async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
     id_ = await fact_about(visitor, "Paris")
-    agents = visitor.host.opened
-    async with agents.agent("default").context.lock:
+    async with visitor.host.opened.home.agent_lock(visitor.agent.scope.thread):
         await visitor.get("/memory")
         await visitor.get("/today")
         answer = await visitor.post(f"/forget/{id_}", 409)

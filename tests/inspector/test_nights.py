@@ -114,7 +114,7 @@ async def test_the_progress_comes_as_server_sent_events(visitor: Visitor) -> Non
 
 
 async def test_a_busy_agent_says_so_in_the_work_s_page(visitor: Visitor) -> None:
-    async with visitor.host.opened.agent("default").context.lock:
+    async with visitor.host.opened.home.agent_lock(visitor.agent.scope.thread):
         await visitor.post("/preview")
         await visitor.wait()
     assert "The agent is busy" in text_of(await visitor.get("/progress"))

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ async def visiting(data: Path, clock: Clock, *, sign_in: bool = True) -> AsyncIt
     async with open_agents(
         data, model=OfflineChatModel(), embedder="offline", clock=clock
     ) as agents:
-        host = OneAgent("default", agents)
+        host = OneAgent("default", replace(agents, lock_timeout=0.1))
         app = local_inspector(host, token=TOKEN, port=PORT)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:

@@ -253,12 +253,12 @@ class FactGiven(BaseModel):
         default_factory=list,
         description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
     )
-    speaker: str | None = Field(None, description="The person who said it.")
+    speaker: str | None = Field(None, description="Who said it.")
     entities: list[str] = Field(
-        default_factory=list, description="The people, places and things it is about."
+        default_factory=list, description="Whom and what it is about."
     )
     other_words: list[str] = Field(
-        default_factory=list, description="Other names and words for it."
+        default_factory=list, description="Its other names."
     )
 
 
@@ -471,7 +471,7 @@ async def recall_memories(
     runtime: Runtime,
     limit: Annotated[int, Field(description="At most this many, 1 to 100.")] = 10,
     include_superseded: Annotated[
-        bool, Field(description="Also what is no longer held to be true.")
+        bool, Field(description="Also what no longer holds.")
     ] = False,
     reasoning: Reasoning = None,
 ) -> Answer:

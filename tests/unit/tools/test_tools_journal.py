@@ -219,6 +219,7 @@ async def test_recall_passes_the_query_on_and_gives_back_what_was_found(
 ) -> None:
     asked: dict[str, Any] = {}
     hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "sources": [], "at": "2025"}
+    hit["speaker"] = None
 
     async def recall(query: str, **arguments: Any) -> list[RecallHit]:
         asked.update(arguments, query=query)
