@@ -254,12 +254,8 @@ class FactGiven(BaseModel):
         description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
     )
     speaker: str | None = Field(None, description="Who said it.")
-    entities: list[str] = Field(
-        default_factory=list, description="Whom and what it is about."
-    )
-    other_words: list[str] = Field(
-        default_factory=list, description="Its other names."
-    )
+    entities: list[str] = Field(default_factory=list, description="Whom and what it is about.")
+    other_words: list[str] = Field(default_factory=list, description="Its other names.")
 
 
 @tool
@@ -470,9 +466,7 @@ async def recall_memories(
     query: Annotated[str, Field(description="What to look for, in plain words.")],
     runtime: Runtime,
     limit: Annotated[int, Field(description="At most this many, 1 to 100.")] = 10,
-    include_superseded: Annotated[
-        bool, Field(description="Also what no longer holds.")
-    ] = False,
+    include_superseded: Annotated[bool, Field(description="Also what no longer holds.")] = False,
     reasoning: Reasoning = None,
 ) -> Answer:
     """Recall long-term memories near a query, best first, each with its sources."""
