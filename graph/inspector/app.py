@@ -62,6 +62,8 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
         async def endpoint(request: Request) -> Response:
             agent = str(request.path_params["agent"])
             context = await host.context(request, agent)
+            if request.method == "POST":
+                host.jobs.refuse_while_busy(context.scope)
             names = tuple(await host.agents(request))
             return await handler(Visit(request, host, agent, context, names))
 
@@ -134,4 +136,5 @@ def _problem(request: Request, status: int, why: str) -> str:
         busy=status == 409,
         static=f"{root}/static",
         home=link(root, [agent, "today"], {}) if agent else f"{root}/",
+        progress=link(root, [agent, "progress"], {}) if agent else None,
     )

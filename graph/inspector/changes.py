@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graph.inspector.rendering import counted, plain
@@ -21,6 +21,8 @@ class Change(NamedTuple):
     """Ids of the memories before and after, where they can be looked up."""
     stays: bool = False
     """Whether both stand side by side, and neither takes the other's place."""
+    over: bool = False
+    """Whether what was before no longer holds, or is gone: it alone is crossed out."""
 
 
 class Group(NamedTuple):
@@ -53,6 +55,10 @@ class Reading(NamedTuple):
     names: Labels
     ids: Mapping[str, str]
     """Fact ids by operation id, of the facts that are there."""
+    ended: Collection[str] = ()
+    """Operation ids of the facts that no longer hold, whatever ended them."""
+    applied: bool = True
+    """Whether the night is in force: a preview, or one that was taken back, ends nothing."""
 
     def of(self, *kinds: str) -> Iterator[Any]:
         """The operations of these kinds. Any, because the kind determines the keys of `after`."""
@@ -72,7 +78,8 @@ class Reading(NamedTuple):
     def pair(self, before: str, after: str, note: str, *, stays: bool = False) -> Change:
         """Two facts, one in the place of the other unless both stay."""
         ids = (self.ids.get(before), self.ids.get(after))
-        return Change(self.fact(after), self.fact(before), note, ids, stays)
+        over = not stays and before in self.ended
+        return Change(self.fact(after), self.fact(before), note, ids, stays, over)
 
 
 def differences(reading: Reading) -> list[Group]:
@@ -84,6 +91,7 @@ def differences(reading: Reading) -> list[Group]:
         _people(reading),
         _concluded(reading),
         _joined(reading),
+        _linked(reading),
         _forgotten(reading),
         _weighed(reading),
         _settled(reading),
@@ -166,28 +174,36 @@ def _concluded(reading: Reading) -> Group:
 def _joined(reading: Reading) -> Group:
     merged = _merged(reading)
     changes = [
-        reading.pair(before, after, why or "both say the same")
+        # What the first one said still holds: the second one says it too.
+        reading.pair(before, after, why or "both say the same")._replace(over=False)
         for before, after, why in _replacements(reading)
         if frozenset((before, after)) in merged
     ]
-    changes += [
+    title = f"Joined {counted(len(changes), 'pair')} that say the same"
+    return Group("joined", title, changes)
+
+
+def _linked(reading: Reading) -> Group:
+    changes = [
         reading.pair(one["target"], one["after"]["other"], one["reason"], stays=True)
         for one in reading.links("relates")
     ]
-    seen = []
+    pairs = len(changes)
     for one in reading.of("change_fact"):
         if context := (one["after"] or {}).get("context"):
             ids = (None, reading.ids.get(one["target"]))
-            seen.append(Change(reading.fact(one["target"]), None, f"seen as: {context}", ids, True))
-    return Group("joined", f"Joined {counted(len(changes), 'pair')} of facts", [*changes, *seen])
+            text = reading.fact(one["target"])
+            changes.append(Change(text, None, f"seen as: {context}", ids, stays=True))
+    return Group("linked", f"Linked {counted(pairs, 'pair')} of facts", changes)
 
 
 def _forgotten(reading: Reading) -> Group:
     changes = [
-        Change(None, one["before"]["content"], one["reason"]) for one in reading.of("prune_entry")
+        Change(None, one["before"]["content"], one["reason"], over=reading.applied)
+        for one in reading.of("prune_entry")
     ]
     changes += [
-        Change(None, reading.fact(one["target"]), one["reason"])
+        Change(None, reading.fact(one["target"]), one["reason"], over=reading.applied)
         for one in reading.of("remove_fact")
     ]
     loose = len(list(reading.of("unlink")))

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.errors import BusyError, CircadianError, InputError
+from memory.errors import BusyError, CircadianError
 
 Owner = tuple[str, str]
 Tell = Callable[[str], None]
@@ -85,11 +85,18 @@ class BackgroundJobs:
         """The job that goes on, or the last one that ended."""
         return self._jobs.get(owner)
 
-    def start(self, owner: Owner, title: str, work: Work) -> BackgroundJob:
-        """Start a job. Raises InputError while another one goes on."""
+    def refuse_while_busy(self, owner: Owner) -> None:
+        """Raise BusyError while a job goes on: it holds the agent, so a change would wait for it.
+
+        A person is told so at once, and does not look at a page that does not come.
+        """
         going = self._jobs.get(owner)
         if going is not None and not going.ended:
-            raise InputError(f"{going.title} is still going on; wait for its end")
+            raise BusyError(f"{going.title} is still going on: wait for its end")
+
+    def start(self, owner: Owner, title: str, work: Work) -> BackgroundJob:
+        """Start a job. Raises BusyError while another one goes on."""
+        self.refuse_while_busy(owner)
         job = BackgroundJob(title)
         job.task = asyncio.create_task(job.run(work))
         self._jobs[owner] = job

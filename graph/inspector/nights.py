@@ -99,12 +99,14 @@ async def _night(visit: Visit, template: str, **values: Any) -> Response:
     names = await labels_for(context, operations)
     facts = await context.semantic.by_op(context.scope, list(names.facts))
     ids = {op: fact["id"] for op, fact in facts.items()}
+    ended = {op for op, fact in facts.items() if fact["invalid_at"] is not None}
+    applied = status_of(record) == "complete"
     return visit.show(
         template,
         record=record,
         state=status_of(record),
         report=report,
-        groups=differences(Reading(operations, names, ids)),
+        groups=differences(Reading(operations, names, ids, ended, applied)),
         endings=_endings(report),
         steps=STEP_NAMES,
         calls=sum(step["llm_calls"] for step in report["steps"]),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from graph.inspector.changes import Reading, differences
+from graph.inspector.jobs import Tell
 from graph.use_cases.nights import Labels, list_nights
 from memory.records.operations import (
     link_facts,
@@ -129,13 +131,45 @@ def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
     operations = [
         supersede_fact(fact, "b", "2026-03-02T09:00:00+00:00", [], "newer"),
         link_facts("c", "d", "relates", "2026-03-02T09:00:00+00:00", "both say so"),
+        supersede_fact(fact | {"op": "c"}, "d", "2026-03-02T09:00:00+00:00", [], ""),
+        link_facts("c", "d", "duplicates", "2026-03-02T09:00:00+00:00", "the same"),
         prune_entry(entry, "old"),
     ]
-    groups = {group.key: group for group in differences(Reading(operations, names, {"b": "B"}))}
-    assert set(groups) == {"changed", "joined", "forgotten"}
-    changed, joined = groups["changed"].changes[0], groups["joined"].changes[0]
+    reading = Reading(operations, names, {"b": "B"}, ended={"a", "c"})
+    groups = {group.key: group for group in differences(reading)}
+    assert list(groups) == ["changed", "joined", "linked", "forgotten"]
+    changed, linked = groups["changed"].changes[0], groups["linked"].changes[0]
     assert (changed.before, changed.after, changed.note) == ("fact a", "fact b", "newer")
     assert changed.ids == (None, "B")
-    assert (groups["changed"].replaced, groups["joined"].replaced) == (True, False)
-    assert joined.stays
-    assert groups["forgotten"].changes[0].before == "small talk"
+    assert (groups["changed"].replaced, groups["linked"].replaced) == (True, False)
+    assert groups["linked"].title == "Linked 1 pair of facts"
+    assert linked.stays
+    forgotten = groups["forgotten"].changes[0]
+    assert forgotten.before == "small talk"
+    # Crossed out is what no longer holds: not a twin, and nothing in a night that is not applied.
+    assert (changed.over, linked.over, forgotten.over) == (True, False, True)
+    assert not groups["joined"].changes[0].over
+    preview = differences(Reading(operations, names, {}, ended=(), applied=False))
+    assert not any(change.over for group in preview for change in group.changes)
+
+
+async def test_while_a_job_holds_the_agent_a_change_is_told_so_at_once(visitor: Visitor) -> None:
+    fact = (await visitor.agent.resources.semantic.all(visitor.agent.scope))[0]["id"]
+    told, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work(tell: Tell) -> tuple[str, ...]:
+        async with visitor.agent.context.lock:
+            told.set()
+            await go_on.wait()
+        return ("today",)
+
+    visitor.host.jobs.start(visitor.agent.scope, "A long night", work)
+    await told.wait()
+    for path in (f"/forget/{fact}", f"/correct/{fact}", "/preview", "/questions/ask_x/approve"):
+        answer = await asyncio.wait_for(visitor.post(path, 409, text="Other."), 20)
+        assert "A long night is still going on" in text_of(answer.text)
+        assert "/default/progress" in answer.text
+    assert "A long night is going on" in text_of(await visitor.get(f"/memory/{fact}"))
+    go_on.set()
+    await visitor.wait()
+    await visitor.post(f"/forget/{fact}")
