@@ -14,6 +14,7 @@ from graph.documents.activity import (
     questions,
     tick_detail,
     tick_page,
+    ticks_that_showed,
 )
 from graph.documents.profiles import (
     EntityType,
@@ -84,4 +85,5 @@ __all__ = [
     "recalled_memory",
     "tick_detail",
     "tick_page",
+    "ticks_that_showed",
 ]

@@ -124,13 +124,13 @@ async def night_page(
 
 
 async def tick_page(context: AgentContext, paging: Paging = Paging()) -> Listed[TickReport]:  # noqa: B008
-    """A page of the ticks that checkpoints still tell of, newest first."""
+    """A page of the ticks whose reports are kept, newest first."""
     found = await _ticks(context)
     return paging.of([found[number] for number in sorted(found, reverse=True)])
 
 
 async def tick_detail(context: AgentContext, number: int) -> TickDetail:
-    """One tick. Raises NotFoundError if no checkpoint tells of it any more."""
+    """One tick. Raises NotFoundError if its report is no longer kept."""
     report = (await _ticks(context)).get(number)
     if report is None:
         raise NotFoundError(f"there is no tick {number}, or it is no longer kept")
@@ -138,8 +138,16 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
     return TickDetail(report=report, log=[entry for entry in log if entry["tick"] == number])
 
 
+async def ticks_that_showed(context: AgentContext, id_: str) -> list[TickReport]:
+    """The ticks on messages in which the agent was shown this memory, newest first."""
+    kept = await inbox.reports(context.store, context.scope)
+    return [report for report in reversed(kept) if id_ in report.get("shown", [])]
+
+
 async def _ticks(context: AgentContext) -> dict[int, TickReport]:
-    found: dict[int, TickReport] = {}
+    """By number: the newest ones on events, and all that checkpoints still tell of."""
+    kept = await inbox.reports(context.store, context.scope)
+    found = {report["tick"]: report for report in kept}
     async for snapshot in context.graph.aget_state_history(context.config()):
         report: Report = snapshot.values.get("report") or empty_report()
         for made in report["ticks"]:

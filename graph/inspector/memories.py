@@ -20,14 +20,16 @@ from graph.documents import (
     memory_detail,
     memory_page,
     person_names,
+    ticks_that_showed,
 )
+from graph.inspector.jobs import Tell
 from graph.inspector.neighbourhood import draw, surroundings
-from graph.inspector.rendering import plain
+from graph.inspector.rendering import counted, plain
 from graph.inspector.visits import Visit
-from graph.use_cases import correct, forget_fact, recall
+from graph.use_cases import AgentContext, Forgotten, correct, forget_entry, forget_fact, recall
 from memory import journal
 from memory.errors import InputError, NotFoundError
-from memory.records import Fact, RecallHit
+from memory.records import Fact, JournalEntry, RecallHit, TickReport
 from memory.text import name_key
 
 ON_A_PAGE = 30
@@ -58,8 +60,6 @@ PARTS = {
 
 LEAST_SHARE = 0.005
 """A smaller part of a score is not drawn."""
-
-FORGOTTEN = "Forgotten. It cannot be taken back; what was said of it stays in the journal."
 
 
 class Wanted(NamedTuple):
@@ -138,7 +138,6 @@ async def memory_list(visit: Visit) -> Response:
         total=total,
         pages=pages,
         kinds=KINDS,
-        done=FORGOTTEN if visit.asked("done") == "forgotten" else None,
         address=lambda page: visit.url("memory", **wanted.query_string(page=page)),
     )
 
@@ -202,6 +201,21 @@ async def find_lines(visit: Visit, ids: Sequence[str]) -> list[Shown]:
     return [found[id_] for id_ in ids if id_ in found]
 
 
+async def heard_by(visit: Visit, reports: Sequence[TickReport]) -> dict[int, JournalEntry]:
+    """The message that set each tick off, as the journal has it, by the tick's number."""
+    written = {
+        one["tick"]: [id_ for id_ in one["written"] if id_.startswith("event_")] for one in reports
+    }
+    wanted = [id_ for ids in written.values() for id_ in ids]
+    entries = await journal.read_many(visit.context.store, visit.context.scope, wanted)
+    return {
+        one["tick"]: entries[id_]
+        for one in reports
+        for id_ in written[one["tick"]]
+        if id_ in entries and one["event_id"] in entries[id_]["sources"]
+    }
+
+
 def _of_hit(hit: RecallHit) -> Shown:
     return Shown(
         id=hit["id"],
@@ -260,6 +274,7 @@ async def one_memory(visit: Visit) -> Response:
         drawing=draw(around, visit.url),
         hops=hops,
         nights=_nights(found),
+        readers=await _readers(visit, found.id),
         done=visit.asked("done"),
         before=found.replaced[-1]["text"] if found.replaced else "",
     )
@@ -301,6 +316,13 @@ def _nights(found: MemoryDetail) -> dict[str, list[str]]:
     return nights
 
 
+async def _readers(visit: Visit, id_: str) -> list[tuple[TickReport, JournalEntry | None]]:
+    """The ticks that showed the memory, newest first, each with the message it answered."""
+    reports = await ticks_that_showed(visit.context, id_)
+    heard = await heard_by(visit, reports)
+    return [(report, heard.get(report["tick"])) for report in reports]
+
+
 # Correcting
 
 
@@ -327,8 +349,8 @@ async def _fact(visit: Visit) -> Fact:
     found = await visit.context.semantic.get(visit.context.scope, visit.named("id"))
     if found is None:
         raise NotFoundError(
-            "there is no such fact. Facts are corrected and forgotten one by one; entries of the "
-            "journal tell what was said"
+            "there is no such fact. Facts are corrected; entries of the journal tell what was "
+            "said, and can only be forgotten"
         )
     return found
 
@@ -337,13 +359,24 @@ async def _fact(visit: Visit) -> Fact:
 
 
 async def forget_form(visit: Visit) -> Response:
-    """What would be forgotten with the fact."""
-    found = await memory_detail(visit.context, (await _fact(visit))["id"])
-    return visit.show("forget.html", fact=found.fact, links=len(found.links))
+    """What would be forgotten with a fact, an entry or an insight."""
+    found = await memory_detail(visit.context, visit.named("id"))
+    would = await _forget(visit.context, found, dry_run=True)
+    return visit.show("forget.html", found=found, text=_text(found), would=would)
 
 
 async def do_forget(visit: Visit) -> Response:
-    """Forget the fact."""
-    fact = await _fact(visit)
-    await forget_fact(visit.context, fact["id"])
-    return visit.go("memory", done="forgotten")
+    """Forget it, with what it says elsewhere and what came of it."""
+    found = await memory_detail(visit.context, visit.named("id"))
+
+    async def work(tell: Tell) -> tuple[str, ...]:
+        done = await _forget(visit.context, found, on_step=tell)
+        tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
+        return ("memory",)
+
+    visit.host.jobs.start(visit.owner, "Forgetting a memory", work)
+    return visit.go("progress")
+
+
+async def _forget(context: AgentContext, found: MemoryDetail, **how: Any) -> Forgotten:
+    return await (forget_fact if found.fact else forget_entry)(context, found.id, **how)

@@ -8,12 +8,10 @@ from typing import get_args
 from starlette.responses import Response
 
 from graph.documents import LogFilter, Paging, log_page, tick_detail, tick_page
-from graph.inspector.memories import day_bounds, find_lines
+from graph.inspector.memories import day_bounds, find_lines, heard_by
 from graph.inspector.visits import Visit
-from memory import journal
 from memory.audit import Outcome, What
 from memory.errors import NotFoundError
-from memory.records import JournalEntry, TickReport
 
 ON_A_PAGE, LOG_LINES = 25, 50
 
@@ -42,18 +40,11 @@ async def one_tick(visit: Visit) -> Response:
         "tick.html",
         tick=report,
         log=found.log,
-        heard=await _heard(visit, report),
+        heard=(await heard_by(visit, [report])).get(report["tick"]),
         written=await find_lines(visit, report["written"]),
+        shown=await find_lines(visit, report.get("shown", [])),
         largest=max(report["components"].values(), default=1),
     )
-
-
-async def _heard(visit: Visit, report: TickReport) -> JournalEntry | None:
-    """The message that set the tick off, as the journal has it."""
-    wanted = [id_ for id_ in report["written"] if id_.startswith("event_")]
-    entries = await journal.read_many(visit.context.store, visit.context.scope, wanted)
-    about = (one for one in entries.values() if report["event_id"] in one["sources"])
-    return next(about, None)
 
 
 async def show_log(visit: Visit) -> Response:

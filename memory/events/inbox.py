@@ -142,6 +142,14 @@ async def report_on(store: BaseStore, scope: Scope, event_id: str) -> TickReport
     return report if report is not None and report["event_id"] == event_id else None
 
 
+async def reports(store: BaseStore, scope: Scope) -> list[TickReport]:
+    """The reports of the newest ticks on events, oldest first."""
+    found = [
+        cast(TickReport, item.value) for item in await list_items(store, scope.namespace(TICKS))
+    ]
+    return sorted(found, key=lambda report: report["tick"])
+
+
 def _place(tick: int) -> str:
     return f"{tick % TICKS_KEPT:03d}"
 

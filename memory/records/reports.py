@@ -33,6 +33,8 @@ class TickReport(TypedDict):
     reply: str
     written: list[str]
     """Ids of journal entries and facts."""
+    shown: NotRequired[list[str]]
+    """Ids of the memories it was shown: recalled, on its pages, then what its tools recalled."""
     classification: Classification | None
     """Why the event was acted on; None in an autonomous tick."""
     assessment: Assessment

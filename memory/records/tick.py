@@ -238,6 +238,8 @@ class AssembledContext(TypedDict):
     """Those besides owners whose words it holds."""
     recalled: NotRequired[dict[str, str]]
     """The texts of the facts recalled for it, by id; those that the answer uses are credited."""
+    shown: NotRequired[list[str]]
+    """Ids of the memories that it shows: what was recalled, best first, then what its pages say."""
 
 
 class Loop(TypedDict):

@@ -102,9 +102,16 @@ async def assemble_context(
         "tokens": _sizes(made, [same, {**changing, **recent}]),
         "origins": _origins(state, remembered, held, owners),
         "recalled": {hit["id"]: hit["text"] for hit in made.memories if hit["kind"] == "fact"},
+        "shown": _shown_ids(made.memories, held),
     }
     message = _message(state, settings, at, by_owner=by_owner)
     return {"context": assembled, "messages": [message], **({"owned": True} if by_owner else {})}
+
+
+def _shown_ids(recalled: Sequence[RecallHit], held: Sequence[ShownPage]) -> list[str]:
+    """Ids of the memories that the prompt shows, for whoever asks later why it said that."""
+    on_pages = (id_ for page in held for line in page.lines for id_ in line.ids)
+    return list(dict.fromkeys([*(hit["id"] for hit in recalled), *on_pages]))
 
 
 def _origins(

@@ -138,6 +138,7 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
         "tokens": loop["tokens"],
         "reply": loop["reply"] or _said(state),
         "written": [*written, *loop["written"]],
+        "shown": _shown(state),
         "classification": state["classification"],
         "assessment": assessment,
         "context": use,
@@ -225,14 +226,25 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
 
 def _recalled_by_tools(own: Sequence[AnyMessage]) -> dict[str, str]:
     """The texts of the facts that the tick's recalls brought up, by id."""
+    return {hit["id"]: hit["text"] for hit in _tool_hits(own) if hit["kind"] == "fact"}
+
+
+def _shown(state: State) -> list[str]:
+    """Ids of the memories in the prompt, and of those that the tick's own recalls brought up."""
+    context, own = state["context"], of_tick(state["messages"], state["tick"])
+    assert context is not None
+    recalled = (hit["id"] for hit in _tool_hits(own))
+    return list(dict.fromkeys([*context.get("shown", []), *recalled]))
+
+
+def _tool_hits(own: Sequence[AnyMessage]) -> list[dict[str, Any]]:
     answers = [one for one in own if isinstance(one, ToolMessage)]
-    found = [
+    return [
         hit
         for one in answers
         if one.name == recall_memories.name and one.status != "error" and one.content != MASK
         for hit in json.loads(str(one.text))["memories"]
     ]
-    return {hit["id"]: hit["text"] for hit in found if hit["kind"] == "fact"}
 
 
 def _written(own: Sequence[AnyMessage]) -> str:

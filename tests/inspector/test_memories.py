@@ -75,19 +75,42 @@ async def test_forgetting_says_first_what_goes_and_that_it_is_for_good(visitor: 
     preview = text_of(await visitor.get(f"/forget/{id_}"))
     assert "What would be forgotten" in preview
     assert "cannot be taken back" in preview
+    assert "journal entry My dog Rex is afraid of thunder." in preview
     assert await fact_about(visitor, "thunder") == id_
-    page = await visitor.after(await visitor.post(f"/forget/{id_}"))
-    assert "Forgotten." in text_of(page)
+    await visitor.post(f"/forget/{id_}")
+    await visitor.wait()
+    assert "this is for good" in text_of(await visitor.get("/progress"))
     await visitor.get(f"/memory/{id_}", 404)
+    assert "afraid of thunder" not in text_of(await visitor.get("/memory"))
 
 
-async def test_an_entry_of_the_journal_is_shown_but_not_corrected(visitor: Visitor) -> None:
-    page = await visitor.get("/memory", kind="entry")
+async def test_an_entry_of_the_journal_is_not_corrected_but_can_be_forgotten(
+    visitor: Visitor,
+) -> None:
+    page = await visitor.get("/memory", kind="entry", person="Ben", day="2026-03-02")
     entry = next(one for one in page.split('"') if one.startswith("/default/memory/event_"))
     path = entry.removeprefix("/default/memory/")
     await visitor.get(f"/memory/{path}")
     await visitor.get(f"/correct/{path}", 404)
+    preview = text_of(await visitor.get(f"/forget/{path}"))
+    assert "fact" in preview
+    assert "dog Rex" in preview
+    await visitor.post(f"/forget/{path}")
+    await visitor.wait()
+    await visitor.get(f"/memory/{path}", 404)
     await visitor.get(f"/forget/{path}", 404)
+
+
+async def test_a_memory_tells_who_was_shown_it(visitor: Visitor) -> None:
+    shown = text_of(await visitor.get(f"/memory/{await fact_about(visitor, 'thunder')}"))
+    assert "Who was shown it Tick 3 Ben" in shown
+    assert "What is my dog Rex afraid of?" in shown
+    goal = text_of(await visitor.get("/memory", kind="entry", q="dentist"))
+    assert "dentist" in goal
+    newest = await visitor.get("/memory", kind="entry", day="2026-03-04")
+    entry = next(one for one in newest.split('"') if one.startswith("/default/memory/event_"))
+    unseen = text_of(await visitor.get(entry.removeprefix("/default")))
+    assert "Nobody, as far as ticks are kept." in unseen
 
 
 async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
@@ -95,7 +118,7 @@ async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
     async with visitor.host.opened.home.agent_lock(visitor.agent.scope.thread):
         await visitor.get("/memory")
         await visitor.get("/today")
-        answer = await visitor.post(f"/forget/{id_}", 409)
+        answer = await visitor.post(f"/correct/{id_}", 409, text="I live in Oslo.")
     assert "in use by" in text_of(answer.text)
     assert await fact_about(visitor, "Paris") == id_
 

@@ -12,11 +12,21 @@ async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
     for words in (
         "What set it off",
         "What is my dog Rex afraid of?",
+        "What it was shown of its memory",
+        "Rex is afraid of thunder",
         "How it was judged",
         "What the prompt was made of",
         "conversation history",
     ):
         assert words in shown
+
+
+async def test_ticks_stay_when_their_checkpoints_are_gone(visitor: Visitor) -> None:
+    context = visitor.agent.context
+    assert context.graph.checkpointer
+    await context.graph.checkpointer.adelete_thread(context.scope.thread)  # type: ignore[union-attr]
+    assert "thunder" in text_of(await visitor.get("/ticks/3"))
+    assert "of its own accord" not in text_of(await visitor.get("/ticks"))
 
 
 async def test_a_tick_that_is_not_kept_is_said(visitor: Visitor) -> None:
