@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 from memory.installation import DataFolder, Installation, database_address, open_installation
 from memory.models import model_name
 from memory.runtime import process_now, process_resources
-from memory.settings import Deployment, Settings
+from memory.settings import configured
 from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, open_file
 from tools.extensions import extra
 
@@ -81,11 +81,12 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
     Raises:
         BusyError: an agent is running elsewhere, or another server has the folder.
     """
-    deployment = Deployment()
+    found = await asyncio.to_thread(configured)
+    deployment, kept = found.deployment, found.settings.checkpoints_kept
     home = await asyncio.to_thread(open_installation, deployment)
     async with (
         home.server_lock(timeout=deployment.lock_timeout),
-        open_saver(home, keep=Settings().checkpoints_kept) as saver,
+        open_saver(home, keep=kept) as saver,
     ):
         process = await asyncio.to_thread(process_now)
         process.saver = saver
@@ -99,7 +100,7 @@ async def store() -> AsyncIterator[BaseStore]:
     Raises:
         InputError: unknown model name, missing key, or an extension that cannot be loaded.
     """
-    deployment = Deployment()
+    deployment = (await asyncio.to_thread(configured)).deployment
     home = await asyncio.to_thread(open_installation, deployment)
     async with (
         process_resources(lambda: extra(deployment, data=deployment.data)) as resources,

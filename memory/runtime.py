@@ -26,7 +26,7 @@ from memory.facts import SemanticMemory
 from memory.models import Breakers, breakers_of
 from memory.prompt import Extensions, PromptComponent
 from memory.records import LOCAL_USER, Report, Scope
-from memory.settings import Deployment, Settings
+from memory.settings import Settings, configured
 
 if TYPE_CHECKING:
     from memory.installation import Installation
@@ -158,10 +158,18 @@ def present(store: BaseStore | None) -> BaseStore:
 
 
 def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
-    """The run's settings. LangGraph passes None if the caller gave no context."""
-    if isinstance(context, Settings):
-        return context
-    return Settings.model_validate(context or {})
+    """The run's settings. LangGraph passes None if the caller gave no context.
+
+    On a server, what a context leaves out is as the operator has it.
+    """
+    settings = context if isinstance(context, Settings) else None
+    if settings is None:
+        settings = Settings.model_validate(context or {})
+    if not _process.cache_info().currsize:  # no server
+        return settings
+    usual = _process().given
+    left = usual.keys() - settings.model_fields_set
+    return settings.model_copy(update={name: usual[name] for name in left}) if left else settings
 
 
 def _load(name: str) -> BaseChatModel:
@@ -180,6 +188,8 @@ class Process:
     """The server's, while it is open."""
     saver: BaseCheckpointSaver[str] | None = None
     """The server's, while it is open."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The operator's settings, as far as they are no defaults."""
 
     @property
     def served_store(self) -> BaseStore:
@@ -192,7 +202,8 @@ def _process() -> Process:
     from memory.installation import open_installation
     from memory.models import choose_model
 
-    deployment = Deployment()
+    found = configured()
+    deployment = found.deployment
     home = open_installation(deployment)
     return Process(
         home,
@@ -202,4 +213,5 @@ def _process() -> Process:
             breakers=breakers_of(deployment),
             served=True,
         ),
+        given=found.given,
     )

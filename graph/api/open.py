@@ -29,7 +29,7 @@ from memory.prompt import PromptComponent
 from memory.recall import repair
 from memory.records import LOCAL_USER, Scope, thread_id
 from memory.runtime import Resources, utc_now
-from memory.settings import Deployment, Settings
+from memory.settings import Configuration, Deployment, Settings, configured, environment_only
 from tools.extensions import extra
 
 log = logging.getLogger("circadian")
@@ -46,6 +46,8 @@ class Agents:
     settings: Settings
     lock_timeout: float
     """Seconds to wait for an agent that another process holds."""
+    usual: str = "default"
+    """The name of an agent that is not named."""
     _queues: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     """Thread -> where the callers of this process wait for their turn."""
 
@@ -71,7 +73,7 @@ async def open_agents(
     data: str | Path | None = None,
     model: str | BaseChatModel | None = None,
     embedder: str | Embeddings | None = None,
-    settings: Settings | None = None,
+    settings: Settings | Configuration | None = None,
     tools: Sequence[BaseTool] = (),
     *,
     components: Sequence[PromptComponent] = (),
@@ -84,8 +86,9 @@ async def open_agents(
     `async with open_agents() as agents: await agents.agent("default", user="ada").ainvoke(...)`.
     Raises as `open_agent`.
     """
-    deployment, kept = _deployment(folder, mcp=mcp), settings or Settings()
     path = Path(data) if data is not None else None
+    found = await asyncio.to_thread(_configuration, path, settings)
+    deployment, kept = _with_arguments(found.deployment, folder, mcp=mcp), found.settings
     chat_model = _chat_model(model, deployment)
     added = await extra(
         deployment, data=path or deployment.data, tools=tuple(tools), components=tuple(components)
@@ -110,7 +113,9 @@ async def open_agents(
                 synced=True,
             )
             graph = builder.compile(checkpointer=saver, store=store, name="agent")
-            yield Agents(home, graph, store, resources, kept, deployment.lock_timeout)
+            yield Agents(
+                home, graph, store, resources, kept, deployment.lock_timeout, deployment.agent
+            )
     finally:
         home.close()
 
@@ -125,7 +130,9 @@ class open_agent:
         model: a name (`offline`, `openai:...`) or any LangChain chat model.
         embedder: a name or any LangChain embeddings; fixed once the data folder or database is
             made.
-        settings: how the agent behaves.
+        settings: how the agent behaves. A `Configuration` (`memory.settings.configured`) says where
+            and with what, too. Default: the settings file, and the CIRCADIAN_ variables before it;
+            `Settings` are taken as they are, and no file is read.
         tools: LangChain tools in addition to the built-in ones and those of CIRCADIAN_EXTENSIONS
             and CIRCADIAN_MCP; declare them with `tools.registry.registered`.
         components: prompt components in addition to the built-in ones and those of
@@ -148,7 +155,7 @@ class open_agent:
         agent: str | None = None,
         model: str | BaseChatModel | None = None,
         embedder: str | Embeddings | None = None,
-        settings: Settings | None = None,
+        settings: Settings | Configuration | None = None,
         tools: Sequence[BaseTool] = (),
         *,
         components: Sequence[PromptComponent] = (),
@@ -156,7 +163,7 @@ class open_agent:
         mcp: bool = True,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._agent = agent or Deployment().agent
+        self._agent = agent
         self._agents = open_agents(
             data,
             model,
@@ -173,7 +180,7 @@ class open_agent:
 
     async def __aenter__(self) -> AsyncAgent:
         agents = await self._stack.enter_async_context(self._agents)
-        agent = agents.agent(self._agent)
+        agent = agents.agent(self._agent or agents.usual)
         # For entries that a crash left unindexed.
         await repair(agent.store, agent.resources.semantic, agent.scope)
         return agent
@@ -196,7 +203,13 @@ def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> Ba
     return checked_model(given)
 
 
-def _deployment(folder: str | Path | None, *, mcp: bool) -> Deployment:
-    """The environment's variables, overridden by the caller's arguments."""
+def _configuration(data: Path | None, given: Settings | Configuration | None) -> Configuration:
+    """What is in force: as given, or found beside the data. Blocking."""
+    if isinstance(given, Configuration):
+        return given
+    return configured(data) if given is None else Configuration(given, environment_only())
+
+
+def _with_arguments(deployment: Deployment, folder: str | Path | None, *, mcp: bool) -> Deployment:
     given: dict[str, Path | None] = {} if folder is None else {"folder": Path(folder)}
-    return Deployment().model_copy(update=given if mcp else {**given, "mcp": None})
+    return deployment.model_copy(update=given if mcp else {**given, "mcp": None})

@@ -21,7 +21,7 @@ from memory.installation import Installation, database_url, is_made, open_instal
 from memory.models import OFFLINE, is_offline
 from memory.records import LOCAL_USER, Report, thread_id
 from memory.runtime import utc_now
-from memory.settings import Deployment, Settings
+from memory.settings import Settings
 from memory.storage import count_items
 
 NO_LANGUAGE_MODEL = (
@@ -112,20 +112,21 @@ def opening(
     mcp: bool = True,
 ) -> open_agent:
     """The agent that `options` name, ready to be opened; that makes a missing data folder."""
+    held = options.configuration
     return open_agent(
         options.data,
         options.agent,
         options.model,
         options.embedder,
         clock=clock,
-        settings=settings,
+        settings=held if settings is None else replace(held, settings=settings),
         mcp=mcp,
     )
 
 
 async def must_be_made(options: Options) -> None:
     """Raise FolderError where nothing is kept yet."""
-    deployment = Deployment()
+    deployment = options.deployment
     if await asyncio.to_thread(is_made, deployment, options.data):
         return
     if database_url(deployment, options.data) is not None:
@@ -142,7 +143,7 @@ async def meant(session: Session) -> None:
         InputError: it is not meant; or nobody can be asked, because of `--json`.
     """
     options, screen, agent = session
-    if options.agent == Deployment().agent or await _is_known(agent):
+    if not options.is_named or await _is_known(agent):
         return
     others = [line["name"] for line in await list_agents(agent.context) if line["name"]]
     close = get_close_matches(options.agent, others, 1, NEARLY)
@@ -171,7 +172,7 @@ async def _is_known(agent: AsyncAgent) -> bool:
 
 def home_as_recorded(options: Options) -> Installation:
     """The data folder or database, open, with the embedder recorded there. Blocking."""
-    undecided = Deployment().model_copy(update={"embedder": None, "offline": False})
+    undecided = options.deployment.model_copy(update={"embedder": None, "offline": False})
     return open_installation(undecided, data=options.data)
 
 

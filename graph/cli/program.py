@@ -8,20 +8,27 @@ from __future__ import annotations
 import asyncio
 import inspect
 import shlex
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from pydantic import ValidationError
 from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from graph.cli.exits import interrupted
 from memory.errors import InputError
-from memory.settings import Deployment
+from memory.settings import (
+    Configuration,
+    Deployment,
+    Settings,
+    SettingSource,
+    configured,
+    environment_only,
+    known_name,
+)
 
 Body = Callable[..., Coroutine[Any, Any, int]] | Callable[..., int]
 """A command: takes Options and its own arguments, returns the exit status."""
@@ -45,31 +52,60 @@ class Options:
     lock_timeout: float
     """Seconds to wait for another process's run."""
     json: bool
+    configuration: Configuration
+    """Every setting in force, these included."""
+    config: Path | None = None
+    """`--config` as given."""
+    over: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that options give, by name."""
 
     @classmethod
     def of(
-        cls, deployment: Deployment, *, data: Path | None = None, json: bool = False, **given: Any
+        cls,
+        configuration: Configuration,
+        *,
+        data: Path | None = None,
+        config: Path | None = None,
+        json: bool = False,
+        over: Mapping[str, Any] | None = None,
     ) -> Options:
-        """The options as given, with the environment's values for the others."""
+        """The options as given, with the configuration's values for the others."""
+        deployment = configuration.deployment
         return cls(
             data=data,
             folder=(data or deployment.data).expanduser(),
-            agent=given.get("agent") or deployment.agent,
-            model=given.get("model") or deployment.model,
-            embedder=given.get("embedder") or deployment.embedder,
+            agent=deployment.agent,
+            model=deployment.model,
+            embedder=deployment.embedder,
             offline=deployment.offline,
             lock_timeout=deployment.lock_timeout,
             json=json,
+            configuration=configuration,
+            config=config,
+            over=over or {},
         )
+
+    @property
+    def deployment(self) -> Deployment:
+        """Where and with what the agent runs."""
+        return self.configuration.deployment
+
+    @property
+    def is_named(self) -> bool:
+        """Whether an option or the command names the agent, and not the configuration."""
+        return self.agent != self.deployment.agent or self._optional("agent")
 
     def command_line(self, *words: str, with_model: bool = False) -> str:
         """The command `circadian WORDS` on this agent, to be copied into a shell."""
-        usual = Deployment()
         more = ["--data", str(self.data)] if self.data is not None else []
-        more += ["--agent", self.agent] if self.agent != usual.agent else []
-        if with_model and self.model and self.model != usual.model:
+        more += ["--config", str(self.config)] if self.config is not None else []
+        more += ["--agent", self.agent] if self.is_named else []
+        if with_model and self.model and self._optional("model"):
             more += ["--model", self.model]
         return shlex.join(["circadian", *words, *more])
+
+    def _optional(self, name: str) -> bool:
+        return self.configuration.origin(name).source is SettingSource.OPTION
 
 
 def _option(kind: Any, metavar: str, help: str) -> Any:
@@ -81,18 +117,27 @@ COMMON = {
     "agent": _option(str, "NAME", "The agent's name [CIRCADIAN_AGENT, else default]."),
     "model": _option(str, "NAME", "offline, openai:<model>, <provider>:<model>."),
     "embedder": _option(str, "NAME", "As --model; later only reindex changes it."),
+    "config": _option(
+        Path, "FILE", "The settings file [CIRCADIAN_CONFIG, else circadian.toml in the folder]."
+    ),
+    "set": _option(list[str], "NAME=VALUE", "A setting for this command; may be given again."),
 }
 
 WITH_VALUE = {f"--{name}" for name in COMMON}
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 
 
-def command(name: str | None = None, *, json: bool = True) -> Callable[[Body], Body]:
-    """Declare a command: its own parameters and docstring, and the shared options."""
+def command(
+    name: str | None = None, *, json: bool = True, reads_file: bool = True
+) -> Callable[[Body], Body]:
+    """Declare a command: its own parameters and docstring, and the shared options.
+
+    `reads_file`: False for a command that also works where the settings file is wrong.
+    """
 
     def declare(body: Body) -> Body:
         def run(**given: Any) -> None:
-            raise typer.Exit(_carry_out(body, given))
+            raise typer.Exit(_carry_out(body, given, reads_file=reads_file))
 
         own = list(inspect.signature(body, eval_str=True).parameters.values())[1:]
         shared = [_keyword(key, kind, None) for key, kind in COMMON.items()]
@@ -115,26 +160,50 @@ def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, place, default=default, annotation=kind)
 
 
-def _carry_out(body: Body, given: dict[str, Any]) -> int:
+def _carry_out(body: Body, given: dict[str, Any], *, reads_file: bool) -> int:
     try:
         from graph.cli.logs import set_up
 
-        deployment = _deployment()
-        set_up(deployment)
         shared = {key: given.pop(key) for key in (*COMMON, "json") if key in given}
-        result = body(Options.of(deployment, **shared), **given)
+        options = _options(shared, reads_file=reads_file)
+        set_up(options.deployment)
+        result = body(options, **given)
         return result if isinstance(result, int) else asyncio.run(result)
     except KeyboardInterrupt:  # Typer would end it without a word
         return interrupted()
 
 
-def _deployment() -> Deployment:
-    try:
-        return Deployment()
-    except ValidationError as error:
-        first = error.errors()[0]
-        variable = "CIRCADIAN_" + "_".join(str(part) for part in first["loc"]).upper()
-        raise InputError(f"{variable}: {first['msg']}") from None
+def _options(shared: dict[str, Any], *, reads_file: bool) -> Options:
+    data, config = shared["data"], shared["config"]
+    over = {**_said(shared["set"] or []), **{name: shared[name] for name in NAMED}}
+    if reads_file:
+        found = configured(data, file=config, options=over)
+    else:
+        found = Configuration(Settings(), environment_only())
+    json = shared.get("json", False)
+    return Options.of(found, data=data, config=config, json=json, over=over)
+
+
+def configuration_of(options: Options) -> Configuration:
+    """The settings in force, for a command that does not read the file at once. Blocking."""
+    return configured(options.data, file=options.config, options=options.over)
+
+
+NAMED = ("agent", "model", "embedder")
+"""Settings with an option of their own; `--data` is the place that they are read from."""
+
+
+def _said(words: Sequence[str]) -> dict[str, str]:
+    """`--set NAME=VALUE`, by name."""
+    said = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign:
+            raise InputError(f"--set {word!r:.80}: NAME=VALUE is meant, as in time_zone=Asia/Tokyo")
+        if name == "data":
+            raise InputError("--set data: --data DIR names the data folder")
+        said[known_name(name.strip(), "--set")] = value
+    return said
 
 
 class CommandEntry(NamedTuple):
@@ -174,6 +243,7 @@ COMMANDS = {
     "inspect": CommandEntry("status", "Show memory in the browser."),
     "log": CommandEntry("status", "Show what was done, by whom and why."),
     "prompt": CommandEntry("status", "Show the user's prompt, the agent's own and its versions."),
+    "config": CommandEntry("config", "Show the settings, or change them in the settings file."),
     "doctor": CommandEntry("doctor", "Check the installation, the data folder and the model."),
     "schedule": CommandEntry("server", "Let an agent tick and sleep on a server by itself."),
     "token": CommandEntry("server", "Make a signed token for a user of a server."),
@@ -211,6 +281,7 @@ Options of every command, before or after its name:
   --data DIR       The data folder.
   --agent NAME     The agent's name; `circadian agents` lists them.
   --model NAME     The model; --embedder NAME for embeddings.
+  --config FILE    The settings file; --set NAME=VALUE for one setting.
   --json           Print one JSON document."""
 
 program = typer.Typer(

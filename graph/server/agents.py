@@ -21,8 +21,7 @@ from graph.server.settings import AGENT, GRAPH, HELD, INTERNAL_HOST
 from graph.use_cases import AgentContext
 from memory.errors import BusyError
 from memory.records import Scope, thread_id
-from memory.runtime import process_now
-from memory.settings import Settings
+from memory.runtime import process_now, settings_of
 from memory.storage import PAGE
 
 LONGEST_NAME = 200
@@ -68,7 +67,7 @@ class ServedAgent:
         resources = replace(process.resources, user=user)
         graph = compiled(process.saver, process.served_store)
         self.context = AgentContext(
-            graph, process.served_store, resources, Settings(), self.scope, Hold(self)
+            graph, process.served_store, resources, settings_of(None), self.scope, Hold(self)
         )
 
     async def thread(self) -> str:

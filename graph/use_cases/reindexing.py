@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from memory.errors import FolderError
 from memory.facts import SemanticMemory
 from memory.installation import Installation, open_installation
-from memory.settings import Deployment
+from memory.settings import Deployment, configured
 
 BATCH = 128
 """Texts per embedder call and per write."""
@@ -62,20 +62,23 @@ async def reindex(
     data: Path | None = None,
     embedder: str | Embeddings | None = None,
     *,
+    deployment: Deployment | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Reindexing:
     """Record another embedder if one is given, and embed every memory that has no vector of it.
 
     For all agents of the data folder or database; none of them runs meanwhile. After an
     interruption, the next call continues. CIRCADIAN_EMBEDDER and CIRCADIAN_OFFLINE are ignored.
-    `progress` is called with the numbers of memories done and to do.
+    `deployment`: where; by default as it is configured. `progress` is called with the numbers of
+    memories done and to do.
 
     Raises:
         BusyError: another process runs an agent, or a server does.
         InputError: the embedder is unknown or lacks its key; nothing was changed.
         ModelError: the embedder failed; what is done stays done.
     """
-    deployment = Deployment()
+    if deployment is None:
+        deployment = (await asyncio.to_thread(configured, data)).deployment
     undecided = deployment.model_copy(update={"embedder": None, "offline": False})
     as_recorded = partial(open_installation, undecided, data=data)
     changed = partial(

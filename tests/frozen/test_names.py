@@ -14,8 +14,8 @@ from tests.support.commandline import circadian
 
 COMMANDS = """
     demo chat send replay run tick sleep wake stop clear-stop approve refuse retry recall correct
-    forget export import reindex nights night undo agents status inspect log prompt doctor schedule
-    token
+    forget export import reindex nights night undo agents status inspect log prompt config doctor
+    schedule token
 """
 
 

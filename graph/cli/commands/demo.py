@@ -33,7 +33,6 @@ from graph.use_cases import Status, status
 from memory.errors import CircadianError, FolderError, InputError
 from memory.models import choose_model, is_offline
 from memory.records import Event, RecallHit
-from memory.settings import Deployment
 
 ROOT = Path(__file__).resolve().parents[3]
 STORY = ROOT / "examples" / "story"
@@ -57,7 +56,7 @@ async def demo(options: Options) -> int:
     parts = _parts()
     fresh = _fresh_folder(options.data)
     options = replace(options, data=fresh, folder=fresh)
-    files = await asyncio.to_thread(_working_folder, fresh)
+    files = await asyncio.to_thread(_working_folder, options, fresh)
     if is_offline(choose_model(options.model, offline=options.offline)):
         screen.note(NO_LANGUAGE_MODEL)
     processes: list[int] = []
@@ -112,8 +111,8 @@ def _fresh_folder(given: Path | None) -> Path:
     return given
 
 
-def _working_folder(data: Path) -> Path:
-    if named := Deployment().folder:
+def _working_folder(options: Options, data: Path) -> Path:
+    if named := options.deployment.folder:
         return named
     files = data.with_name(f"{data.name}-files")
     files.mkdir(parents=True, exist_ok=True)
@@ -130,6 +129,7 @@ async def _play(options: Options, part: Path, files: Path) -> int:
         "--agent": options.agent,
         "--model": options.model,
         "--embedder": options.embedder,
+        "--config": str(options.config.absolute()) if options.config else None,
     }
     given = [word for name, value in shared.items() if value for word in (name, value)]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -88,7 +88,7 @@ async def doctor(
     call: Annotated[bool, Option("--call", help="Also call model and embedder once.")] = False,
 ) -> int:
     """Check the installation, the data folder and the model."""
-    deployment = Deployment()
+    deployment = options.deployment
     checks = [
         _check("python", platform.python_version(), ok=sys.version_info >= OLDEST),
         *(_check(name, version(name)) for name in LIBRARIES),

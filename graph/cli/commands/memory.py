@@ -321,7 +321,9 @@ async def _embed(options: Options, screen: Screen, far: _Extent) -> Reindexing:
             far.done, far.total = done, total
             progress("embedding", done, total)
 
-        return await reindexing.reindex(options.data, options.embedder, progress=tell)
+        return await reindexing.reindex(
+            options.data, options.embedder, deployment=options.deployment, progress=tell
+        )
 
 
 def _lines(done: Reindexing) -> list[str]:

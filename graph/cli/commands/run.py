@@ -100,6 +100,7 @@ async def run(
     from there. --json prints a line for each thing that happens.
     """
     settings = settings_given(
+        options.configuration.settings,
         tick_rate=tick_rate,
         tick_rate_sleep=tick_rate_sleep,
         sleep_start_hour=sleep_at,
@@ -116,15 +117,15 @@ async def run(
             return await _until_told(Scheduler(agent.context, watcher), watcher)
 
 
-def settings_given(**given: Any) -> Settings:
-    """The settings that the options ask for; an hour switches the schedule on."""
+def settings_given(usual: Settings, **given: Any) -> Settings:
+    """`usual` with what the options ask for; an hour switches the schedule on."""
     said = {key: value for key, value in given.items() if value is not None}
     if "sleep_duration_hours" in said and "sleep_start_hour" not in said:
         raise InputError("--sleep-hours says how long; give --sleep-at HOUR too")
     if "sleep_start_hour" in said:
         said["sleep_schedule_enabled"] = True
     try:
-        return Settings.model_validate(said)
+        return Settings.model_validate({**dict(usual), **said})
     except ValidationError as error:
         first = error.errors()[0]
         problem = first["msg"].removeprefix("Value error, ")

@@ -216,7 +216,9 @@ async def serve_inspector(options: Options, port: int = 0) -> None:
     except ImportError as error:
         raise InputError("the inspector needs: pip install 'circadian-agent[inspect]'") from error
     screen = Screen(json=options.json)
-    async with open_agents(options.data, options.model, options.embedder) as agents:
+    async with open_agents(
+        options.data, options.model, options.embedder, options.configuration
+    ) as agents:
         agent = agents.agent(options.agent)
         await repair(agent.store, agent.resources.semantic, agent.scope)
         if is_offline(agents.resources.chat_model):

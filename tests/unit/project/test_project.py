@@ -38,6 +38,7 @@ MODULES = {
     "rich": ("rich",),
     "tenacity": ("tenacity",),
     "text2num": ("text_to_num",),
+    "tomlkit": ("tomlkit",),
     "typer": ("typer",),
     "typing-extensions": ("typing_extensions",),
     "tzlocal": ("tzlocal",),

@@ -72,7 +72,9 @@ Audience = Literal["private", "public"]
 class Settings(BaseModel):
     """How the agent behaves. Names and defaults are the specification's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=arrange)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=arrange
+    )
 
     user_prompt: str = Field(
         "",
@@ -374,7 +376,7 @@ class Deployment(BaseSettings):
     """Where and with what the agent runs: the `CIRCADIAN_` variables."""
 
     model_config = SettingsConfigDict(
-        env_prefix="CIRCADIAN_", extra="ignore", env_ignore_empty=True
+        env_prefix="CIRCADIAN_", extra="ignore", env_ignore_empty=True, allow_inf_nan=False
     )
 
     data: Path = Field(Path(".circadian"), description="The data folder.")
@@ -407,4 +409,6 @@ class Deployment(BaseSettings):
     )
     log_level: str = Field("WARNING", description="Log level.")
     log_format: str = Field("text", description="`text` or `json`.")
-    lock_timeout: float = Field(30.0, description="Seconds to wait for another process's run.")
+    lock_timeout: float = Field(
+        30.0, ge=0, description="Seconds to wait for another process's run."
+    )

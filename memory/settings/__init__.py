@@ -1,0 +1,39 @@
+"""Settings: their names and defaults, and the one place that says where each value comes from."""
+
+from memory.settings.fields import GROUPS, KINDS, Audience, Deployment, Settings, Verdict
+from memory.settings.file import edited, read_file
+from memory.settings.sources import (
+    FILE_NAME,
+    OWN_REFUSED,
+    Configuration,
+    Origin,
+    SettingSource,
+    configured,
+    environment_only,
+    file_value,
+    known_name,
+    place_of_file,
+    shown_value,
+)
+
+__all__ = [
+    "FILE_NAME",
+    "GROUPS",
+    "KINDS",
+    "OWN_REFUSED",
+    "Audience",
+    "Configuration",
+    "Deployment",
+    "Origin",
+    "SettingSource",
+    "Settings",
+    "Verdict",
+    "configured",
+    "edited",
+    "environment_only",
+    "file_value",
+    "known_name",
+    "place_of_file",
+    "read_file",
+    "shown_value",
+]
