@@ -100,10 +100,15 @@ async def store() -> AsyncIterator[BaseStore]:
     Raises:
         InputError: unknown model name, missing key, or an extension that cannot be loaded.
     """
+    from graph.server import serving  # its packages are a server's alone
+
+    open_ = serving().open
     deployment = (await asyncio.to_thread(configured)).deployment
     home = await asyncio.to_thread(open_installation, deployment)
     async with (
-        process_resources(lambda: extra(deployment, data=deployment.data)) as resources,
+        process_resources(
+            lambda: extra(deployment, data=deployment.data, apart=not open_)
+        ) as resources,
         open_store(home, served=True) as opened,
     ):
         log.info(
@@ -112,7 +117,10 @@ async def store() -> AsyncIterator[BaseStore]:
             home.embedder,
             home.name,
         )
-        process_now().store = opened
+        process = process_now()
+        process.store = opened
+        if not open_:
+            process.users_may_set = serving().users_may_set
         yield opened
 
 

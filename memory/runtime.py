@@ -22,6 +22,7 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
+from memory.errors import InputError
 from memory.facts import SemanticMemory
 from memory.models import Breakers, breakers_of
 from memory.prompt import Extensions, PromptComponent
@@ -161,15 +162,36 @@ def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
     """The run's settings. LangGraph passes None if the caller gave no context.
 
     On a server, what a context leaves out is as the operator has it.
+
+    Raises:
+        InputError: on a server, the context has what only the operator may choose.
     """
     settings = context if isinstance(context, Settings) else None
     if settings is None:
         settings = Settings.model_validate(context or {})
     if not _process.cache_info().currsize:  # no server
         return settings
-    usual = _process().given
+    process = _process()
+    usual = process.given
+    _check_chosen(settings, usual, process.users_may_set)
     left = usual.keys() - settings.model_fields_set
     return settings.model_copy(update={name: usual[name] for name in left}) if left else settings
+
+
+def _check_chosen(settings: Settings, usual: Mapping[str, Any], may: frozenset[str] | None) -> None:
+    """Refuse what the border let through earlier, such as an assistant's settings of another day."""
+    if may is None:
+        return
+    others = [
+        name
+        for name in sorted(settings.model_fields_set - may)
+        if getattr(settings, name) != usual.get(name, Settings.model_fields[name].default)
+    ]
+    if others:
+        raise InputError(
+            f"the operator of this server decides on {', '.join(others)}: take that out of the "
+            "assistant, the schedule or the run"
+        )
 
 
 def _load(name: str) -> BaseChatModel:
@@ -190,6 +212,8 @@ class Process:
     """The server's, while it is open."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """The operator's settings, as far as they are no defaults."""
+    users_may_set: frozenset[str] | None = None
+    """Settings that a run's context may have. None: all."""
 
     @property
     def served_store(self) -> BaseStore:

@@ -30,6 +30,7 @@ async def extra(
     data: Path,
     tools: Sequence[BaseTool] = (),
     components: Sequence[PromptComponent] = (),
+    apart: bool = False,
 ) -> Extensions:
     """`tools` and `components`, with those of the deployment's extensions, folder and MCP file.
 
@@ -38,11 +39,12 @@ async def extra(
         data: the agent's data folder.
         tools: the user's own, given in Python.
         components: the same.
+        apart: each agent of each user has a working folder of its own below the deployment's.
 
     Raises:
         InputError: one cannot be loaded, or two share a name, key or id.
     """
-    local = await asyncio.to_thread(_local, deployment, data)
+    local = await asyncio.to_thread(_local, deployment, data, apart=apart)
     found = [*tools, *local.tools]
     if deployment.mcp is not None:
         taken = {*BUILT_IN, *checked_tools(found)}
@@ -53,10 +55,11 @@ async def extra(
     return Extensions(tuple(found), all_components)
 
 
-def _local(deployment: Deployment, data: Path) -> Extensions:
+def _local(deployment: Deployment, data: Path, *, apart: bool) -> Extensions:
     """Extensions and folder tools. Blocks."""
     named = load_extensions(deployment.extensions) if deployment.extensions else Extensions()
-    files = folder_tools(deployment.folder, data=data) if deployment.folder is not None else []
+    folder = deployment.folder
+    files = folder_tools(folder, data=data, apart=apart) if folder is not None else []
     return Extensions((*named.tools, *files), named.components)
 
 

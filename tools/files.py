@@ -12,13 +12,19 @@ import codecs
 import os
 import stat
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import quote
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from memory.errors import InputError
+from memory.records import Scope
+from memory.runtime import scope_of
 from tools.execution import error_text
 from tools.registry import ToolCategory, registered
 
@@ -28,34 +34,53 @@ LONGEST_READ = 40_000
 _READING = ("read_file", "list_directory", "file_search")
 _CHANGING = ("write_file", "copy_file", "move_file", "file_delete")
 
+_LONGEST_FOLDER = 200
+"""Bytes of a user's name as a folder's."""
+
 _FAILED = "Error: "
 """How the library begins the answer of a call that failed."""
 
 
-def folder_tools(root: Path, *, data: Path) -> list[BaseTool]:
+def folder_tools(root: Path, *, data: Path, apart: bool = False) -> list[BaseTool]:
     """Tools for the files under `root`: SAFE_CHAIN to read them, DANGEROUS to change them.
+
+    `apart`: each agent of each user has a folder of its own below `root` (`folder_of`), made when
+    it is first used.
 
     Raises:
         InputError: no such folder, or it and the data folder lie one in the other.
     """
-    guard = _Guard(_usable(root, data))
+    shared = _usable(root, data)
+    place = (lambda config: folder_of(shared, scope_of(config))) if apart else lambda _: shared
+    return [
+        registered(_guarded(tool, place), category)
+        for category, names in (
+            (ToolCategory.SAFE_CHAIN, _READING),
+            (ToolCategory.DANGEROUS, _CHANGING),
+        )
+        for tool in (_library(shared)[name] for name in names)
+    ]
+
+
+def folder_of(root: Path, scope: Scope) -> Path:
+    """The folder below `root` of one agent; without a thread, of all agents of its user."""
+    user = quote(scope.user, safe="").replace(".", "%2E")
+    if len(user) > _LONGEST_FOLDER:
+        # No quoted name has a plus.
+        user = f"+{sha256(scope.user.encode()).hexdigest()}"
+    return root / user / scope.thread
+
+
+@lru_cache(maxsize=256)
+def _library(root: Path) -> Mapping[str, BaseTool]:
+    """The library's tools for the files under `root`, by name."""
     with warnings.catch_warnings():
         # It warns at import that it is no longer developed.
         warnings.simplefilter("ignore", DeprecationWarning)
         from langchain_community.agent_toolkits import FileManagementToolkit
 
-        toolkit = FileManagementToolkit(
-            root_dir=str(guard.root), selected_tools=[*_READING, *_CHANGING]
-        )
-        library = {tool.name: tool for tool in toolkit.get_tools()}
-    return [
-        registered(_guarded(tool, guard), category)
-        for category, names in (
-            (ToolCategory.SAFE_CHAIN, _READING),
-            (ToolCategory.DANGEROUS, _CHANGING),
-        )
-        for tool in (library[name] for name in names)
-    ]
+        toolkit = FileManagementToolkit(root_dir=str(root), selected_tools=[*_READING, *_CHANGING])
+        return {tool.name: tool for tool in toolkit.get_tools()}
 
 
 def _usable(root: Path, data: Path) -> Path:
@@ -73,10 +98,12 @@ def _usable(root: Path, data: Path) -> Path:
     return root
 
 
-def _guarded(tool: BaseTool, guard: _Guard) -> BaseTool:
-    check: Callable[..., str | None] = getattr(guard, tool.name)
-
-    def act(**arguments: Any) -> str:
+def _guarded(tool: BaseTool, place: Callable[[RunnableConfig], Path]) -> BaseTool:
+    def act(config: RunnableConfig, **arguments: Any) -> str:
+        root = place(config)
+        root.mkdir(parents=True, exist_ok=True)
+        guard = _Guard(root)
+        check: Callable[..., str | None] = getattr(guard, tool.name)
         try:
             own = check(**arguments)
         except (OSError, ValueError, RuntimeError) as error:
@@ -85,7 +112,7 @@ def _guarded(tool: BaseTool, guard: _Guard) -> BaseTool:
         if own is not None:
             return own
         # No callbacks: the call is seen once, as this tool's.
-        said = str(tool.invoke(arguments, {"callbacks": []}))
+        said = str(_library(root)[tool.name].invoke(arguments, {"callbacks": []}))
         if tool.name in _CHANGING and said.startswith(_FAILED):
             _refuse(guard.shown(said.removeprefix(_FAILED)), "Look at the folder and try again.")
         return said

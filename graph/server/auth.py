@@ -25,7 +25,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
-from graph.server import tokens
+from graph.server import policy, tokens
 from graph.server.health import refresh_gauges
 from graph.server.settings import AGENT, HELD, INTERNAL_HOST, Serving, serving
 from graph.server.tokens import OPERATOR
@@ -118,6 +118,7 @@ async def create_run(ctx: Context, value: Any) -> Filter:
         raise _error(422, "an agent is a thread: PUT /circadian/agents/NAME gives it")
     if str(value["thread_id"]) in HELD:
         raise _error(409, "the agent's memory is being changed: try again")
+    _check_settings(value.get("kwargs") or {}, run=True)
     if serving().open:
         return None
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
@@ -141,14 +142,23 @@ async def change(ctx: Context, value: Any) -> Filter:
 
 
 @auth.on.assistants.create
-@_unless_open
 async def create_assistant(ctx: Context, value: Any) -> Filter:
     """An assistant, which is settings of the agent's graph, is its creator's."""
+    _check_settings(value)
+    if serving().open:
+        return None
     metadata = value.setdefault("metadata", {})
     if metadata.get("created_by") == "system":
         raise _error(403, "an assistant that a user makes is not the server's own")
     metadata[OWNER] = ctx.user.identity
     return owned(ctx.user.identity)
+
+
+@auth.on.assistants.update
+async def change_assistant(ctx: Context, value: Any) -> Filter:
+    """Settings that are not the user's to choose cannot be brought in later either."""
+    _check_settings(value)
+    return await change(ctx, value)
 
 
 @auth.on(resources="assistants", actions=["read", "search"])
@@ -163,6 +173,8 @@ async def crons(ctx: Context, value: Any) -> Filter:
     """Users may access only their own schedules, each of a thread that must be theirs too."""
     if ctx.action == "create" and value.get("thread_id") is None:
         raise _error(422, "a schedule is of an agent's thread: `circadian schedule` makes it")
+    if ctx.action in ("create", "update"):
+        _check_settings(value.get("payload") or {})
     if serving().open:
         return None
     if ctx.action in ("create", "update"):
@@ -297,6 +309,12 @@ def _limiter(address: str) -> MovingWindowRateLimiter:
     return MovingWindowRateLimiter(storage)
 
 
+def _check_settings(given: Mapping[str, Any], *, run: bool = False) -> None:
+    """Raise 403 or 422 if a run, an assistant or a schedule has settings that it may not have."""
+    if found := policy.refused(given, serving(), run=run):
+        raise _error(found.status, found.why)
+
+
 def _error(status: int, why: str) -> Exception:
     return Auth.exceptions.HTTPException(status_code=status, detail=why)
 
@@ -351,7 +369,11 @@ def _path(scope: asgi.Scope) -> str:
 
 async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
     root = scope.get("root_path", "")
-    if serving().open or root.split("/")[:2] == INTERNAL_ROOT.split("/") or _user(scope):
+    if root.split("/")[:2] == INTERNAL_ROOT.split("/"):
+        return None
+    if not _is_internal(scope) and (why := policy.why_foreign(scope, serving())):
+        return JSONResponse({"detail": why}, policy.FORBIDDEN)
+    if serving().open or _user(scope):
         return None
     path = _path(scope)
     if path in PUBLIC:
@@ -379,8 +401,7 @@ class Throttle:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Pass a request on, or answer it with 429."""
         user = _user(scope)
-        internal = (scope.get("client") or ("", 0))[0] == INTERNAL_HOST
-        if user is None or internal:
+        if user is None or _is_internal(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._app(scope, _counting(user, receive, send), send)
@@ -410,6 +431,11 @@ def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive
 
 def _too_many() -> str:
     return f"more than {serving().requests_per_minute} requests a minute"
+
+
+def _is_internal(scope: asgi.Scope) -> bool:
+    """Whether one of our own routes asks, in this process."""
+    return bool((scope.get("client") or ("", 0))[0] == INTERNAL_HOST)
 
 
 def _user(scope: asgi.Scope) -> str | None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
+from typing import Annotated
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from memory.errors import InputError
+from memory.settings import Settings
 
 AGENT = "agent"
 """The metadata key of the agent's name, on threads that were requested by name."""
@@ -24,12 +26,58 @@ LEAST_SECRET = 32
 """Bytes of a secret that signs tokens: the size of its hash (RFC 7518, section 3.2)."""
 
 
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""The names of an open server: a page elsewhere that had its own name lead here could use it."""
+
+STUDIO = "https://smith.langchain.com"
+"""The one page elsewhere that a browser may let talk to the server, as langgraph.json says too."""
+
+
 HELD: set[str] = set()
 """Threads whose agents are being changed: no run of theirs may begin."""
 
 INTERNAL_HOST = f"circadian-{token_hex(16)}"
 """The client's host of our own routes' requests. From the network it is an address, or whatever a
 header of a proxy says: nobody outside may know it."""
+
+
+USERS_OWN = frozenset(
+    {
+        "user_prompt",
+        "persona",
+        "names",
+        "assistants",
+        "permitted_senders",
+        "channels",
+        "channel_privacy",
+        "room_default",
+        "enabled",
+        "time_zone",
+        "sleep_schedule_enabled",
+        "sleep_start_hour",
+        "sleep_duration_hours",
+        "memory_enabled",
+        "recall_limit",
+        "recall_weight_recency",
+        "recall_weight_importance",
+        "recall_weight_trust",
+        "recall_weight_links",
+        "min_source_trust",
+        "stale_conversation_hours",
+    }
+)
+"""The settings that a server's users choose for their own agents. All others cost the operator, or
+protect somebody."""
+
+
+def _words(given: object) -> object:
+    """A list in a variable: words between commas."""
+    if not isinstance(given, str):
+        return given
+    return [word.strip() for word in given.split(",") if word.strip()]
+
+
+Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_words)]
 
 
 class Serving(BaseSettings):
@@ -60,6 +108,19 @@ class Serving(BaseSettings):
     memories_per_user: int | None = Field(
         None, ge=1, description="Most records kept of one user. None: no limit."
     )
+    allowed_hosts: Words = Field(
+        frozenset(),
+        description="Host names that requests may be sent to, between commas; default: any with "
+        "tokens, else those of the loopback address.",
+    )
+    user_settings: Words = Field(
+        frozenset(),
+        description="More settings that users may set for their agents, between commas.",
+    )
+    user_models: Words = Field(
+        frozenset(),
+        description="Models that users may name in `compact_model`, between commas.",
+    )
     stop_seconds: float = Field(
         25.0,
         ge=0,
@@ -67,6 +128,26 @@ class Serving(BaseSettings):
         description="How long a server that shuts down waits for steps in hand before it "
         "interrupts them. Set it below its supervisor's own limit.",
     )
+
+    @field_validator("user_settings")
+    @classmethod
+    def _known(cls, names: frozenset[str]) -> frozenset[str]:
+        if unknown := sorted(names - set(Settings.model_fields)):
+            raise ValueError(f"there is no setting {unknown[0]!r:.60}")
+        return names
+
+    @property
+    def hosts(self) -> frozenset[str] | None:
+        """The names under which it may be asked. None: any."""
+        return self.allowed_hosts or (LOOPBACK if self.open else None)
+
+    @property
+    def users_may_set(self) -> frozenset[str]:
+        """The settings that a run's context may have; on an open server all."""
+        if self.open:
+            return frozenset(Settings.model_fields)
+        models = {"compact_model"} if self.user_models else set()
+        return USERS_OWN | self.user_settings | models
 
     @property
     def open(self) -> bool:

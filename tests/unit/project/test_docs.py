@@ -11,6 +11,7 @@ import pytest
 from langgraph.graph.state import CompiledStateGraph
 
 from graph.awake import awake
+from graph.server.settings import USERS_OWN
 from graph.sleep import sleep
 from memory.events.rules import RULES
 from memory.prompt.components import COMPONENTS, PLACEHOLDERS
@@ -63,6 +64,12 @@ def test_the_table_of_contexts_is_the_codes() -> None:
         )
         for name, config in CONTEXTS.items()
     }
+
+
+def test_the_settings_of_users_are_the_codes() -> None:
+    told = (ROOT / "docs" / "deploy.md").read_text().split("Users set these settings")[1]
+    listed = told.split("\n\n")[1]
+    assert set(re.findall(r"`(\w+)`", listed)) == USERS_OWN
 
 
 def test_the_bounds_are_the_defaults() -> None:

@@ -10,14 +10,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace as FakeSemantic
+from typing import Any, cast
 
 import pytest
 from langchain_core.tools import BaseTool
 
 from memory.errors import InputError
+from memory.records import Scope
+from memory.runtime import KEY, Resources
 from tests.support.executing import executed, wanted
-from tools.files import LONGEST_READ, _Guard, folder_tools
+from tools.files import LONGEST_READ, _Guard, folder_of, folder_tools
 from tools.registry import ToolCategory, kind_of
 
 SECRET = "the secret outside"
@@ -309,3 +312,24 @@ async def test_files_are_touched_in_a_thread(root: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(_Guard, "read_file", where)
     tools = folder_tools(root, data=root.parent / "data")
     assert await use(tools, "read_file", file_path="todo.txt") == ("thread", True)
+
+
+async def test_each_agent_of_each_user_has_a_folder_of_its_own(root: Path) -> None:
+    tools = {one.name: one for one in folder_tools(root, data=root.parent / "data", apart=True)}
+
+    async def use_as(user: str, thread: str, name: str, **arguments: Any) -> str:
+        resources = Resources(cast(Any, None), cast(Any, FakeSemantic()), user=user)
+        config: Any = {"configurable": {KEY: resources, "thread_id": thread}}
+        return str(await tools[name].ainvoke(arguments, config))
+
+    await use_as("../ada", "one", "write_file", file_path="diary.txt", text=SECRET)
+    assert await use_as("../ada", "one", "read_file", file_path="diary.txt") == SECRET
+    for user, thread in (("ben", "one"), ("../ada", "two"), ("..", "one")):
+        assert "there is no file" in await use_as(user, thread, "read_file", file_path="diary.txt")
+        up = "../../..%2Fada/one/diary.txt"
+        assert "leads out" in await use_as(user, thread, "read_file", file_path=up)
+        assert "todo" not in await use_as(user, thread, "list_directory")
+    for user in ("ada" * 60, "\u00e4" * 200, "..", ".", "a/b"):
+        place = folder_of(root, Scope(user, "thread"))
+        assert place.relative_to(root).parts[1:] == ("thread",)
+        assert place.resolve() == place
