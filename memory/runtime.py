@@ -179,7 +179,7 @@ def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
 
 
 def _check_chosen(settings: Settings, usual: Mapping[str, Any], may: frozenset[str] | None) -> None:
-    """Refuse what the border let through earlier, such as an assistant's settings of another day."""
+    """Refuse what the border let through earlier, such as the settings of an older assistant."""
     if may is None:
         return
     others = [
