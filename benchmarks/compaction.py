@@ -98,7 +98,7 @@ async def measured() -> list[Row]:
             model = SummaryModel(fails=fails)
             opening = open_agent(Path(folder), model=model, embedder="offline", settings=settings)
             async with opening as agent:
-                await agent.aupdate_state({"messages": example()})
+                await agent.aupdate_state(None, {"messages": example()})
                 before = (await agent.aget_state()).values["messages"]
                 out = await agent.ainvoke({"request": "sleep"})
         result = out["report"]["night"]["compaction"]

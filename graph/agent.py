@@ -1,14 +1,23 @@
-"""The public module: the agent in the three ways it is used.
+"""The public module: the agent in the ways it is used.
 
 `graph` is for LangGraph Server and Studio, which bring their own persistence. `open_agent` is for
-Python: the same graph with persistence in a data folder or database. `builder` is for compiling the
-graph yourself.
+Python: the same graph with persistence in a data folder or database, `open_agents` opens many.
+`make_graph` gives the graph with a checkpointer and a store of your own. `builder` is the graph
+before it is compiled; what its runs depend on then comes from the environment.
 """
 
 from __future__ import annotations
 
-from graph.api import Agents, open_agent, open_agents
+from graph.api import Agents, BlockingAgents, make_graph, open_agent, open_agents
 from graph.builder import builder
 
 graph = builder.compile(name="agent")
-__all__ = ["Agents", "builder", "graph", "open_agent", "open_agents"]
+__all__ = [
+    "Agents",
+    "BlockingAgents",
+    "builder",
+    "graph",
+    "make_graph",
+    "open_agent",
+    "open_agents",
+]

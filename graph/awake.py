@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
+from graph.blocking import run_both_ways
 from memory.settings import Settings
 from memory.state import State
 from nodes.compaction import after_extraction, compact, extract_facts
@@ -50,6 +51,7 @@ delegating.add_conditional_edges("ask_delegate", after_answer)
 delegating.add_edge("use_delegate_tools", "ask_delegate")
 delegating.add_edge("report_result", END)
 
+run_both_ways(delegating)
 delegate = delegating.compile(name="delegate")
 
 builder = StateGraph(State, context_schema=Settings)
@@ -84,6 +86,7 @@ builder.add_edge("park", "hand_back")
 builder.add_edge("record", "hand_back")
 builder.add_edge("hand_back", END)
 
+run_both_ways(builder)
 awake = builder.compile(name="awake")
 
 
@@ -94,4 +97,10 @@ async def tick(state: State, config: RunnableConfig) -> dict[str, Any]:
     event is still in the inbox, and what it wrote has ids that come from the event.
     """
     ended: dict[str, Any] = await awake.ainvoke(state, config, durability="exit")
+    return ended
+
+
+def tick_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """`tick`, in a blocking call."""
+    ended: dict[str, Any] = awake.invoke(state, config, durability="exit")
     return ended

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from langgraph.graph import END, START, StateGraph
 
-from graph.awake import tick
+from graph.awake import tick, tick_blocking
+from graph.blocking import run_both_ways
 from graph.sleep import sleep
 from memory.settings import Settings
 from memory.state import AgentInput, AgentOutput, State
@@ -30,3 +31,5 @@ builder.add_conditional_edges("intake", next_turn)
 builder.add_edge("awake", "intake")
 builder.add_edge("sleep", "intake")
 builder.add_edge("refuse", END)
+
+run_both_ways(builder, awake=tick_blocking)

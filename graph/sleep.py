@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from langgraph.graph import END, START, StateGraph
 
+from graph.blocking import run_both_ways
 from memory.settings import Settings
 from memory.state import State
 from nodes.compaction import after_extraction, compact, extract_facts
@@ -65,4 +66,5 @@ builder.add_conditional_edges("weigh_night", next_in_night, ENDING[1:])
 builder.add_edge("record_night", "hand_back")
 builder.add_edge("hand_back", END)
 
+run_both_ways(builder)
 sleep = builder.compile(name="sleep")

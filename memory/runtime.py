@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+from pydantic import ValidationError
 
 from memory.errors import InputError
 from memory.facts import SemanticMemory
@@ -154,7 +156,9 @@ def store_of(runtime: Runtime[Settings] | ToolRuntime[Any, Any]) -> BaseStore:
 def present(store: BaseStore | None) -> BaseStore:
     """`store`. Raises RuntimeError if the graph was compiled without one."""
     if store is None:
-        raise RuntimeError("the graph was compiled without a store; open it with open_agent")
+        raise RuntimeError(
+            "the graph was compiled without a store: give compile a store, or use open_agent"
+        )
     return store
 
 
@@ -192,6 +196,29 @@ def _check_chosen(settings: Settings, usual: Mapping[str, Any], may: frozenset[s
             f"the operator of this server decides on {', '.join(others)}: take that out of the "
             "assistant, the schedule or the run"
         )
+
+
+def checked_settings(given: Settings | Mapping[str, Any] | None) -> Settings:
+    """What a caller gave as settings.
+
+    Raises:
+        InputError: there is no such setting, or a value does not fit it.
+    """
+    if isinstance(given, Settings):
+        return given
+    try:
+        return Settings.model_validate({} if given is None else given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+    if first["type"] != "extra_forbidden":
+        raise InputError(
+            f"settings: {name or 'give Settings or an object'}: {first['msg']}; got "
+            f"{first['input']!r:.80}"
+        )
+    close = get_close_matches(name, Settings.model_fields, n=1)
+    known = f"did you mean {close[0]}?" if close else "`circadian config --explain` lists all"
+    raise InputError(f"settings: there is no setting {name!r:.80}; {known}")
 
 
 def _load(name: str) -> BaseChatModel:

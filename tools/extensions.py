@@ -6,9 +6,9 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from langchain_core.tools import BaseTool
@@ -19,7 +19,7 @@ from memory.prompt import registered as checked_components
 from memory.settings import Deployment
 from tools.files import folder_tools
 from tools.mcp import mcp_tools
-from tools.registry import BUILT_IN, checked_tools
+from tools.registry import BUILT_IN, as_tools, checked_tools
 
 _VARIABLE = "CIRCADIAN_EXTENSIONS"
 
@@ -28,7 +28,7 @@ async def extra(
     deployment: Deployment,
     *,
     data: Path,
-    tools: Sequence[BaseTool] = (),
+    tools: Sequence[BaseTool | Callable[..., Any]] = (),
     components: Sequence[PromptComponent] = (),
     apart: bool = False,
 ) -> Extensions:
@@ -45,7 +45,7 @@ async def extra(
         InputError: one cannot be loaded, or two share a name, key or id.
     """
     local = await asyncio.to_thread(_local, deployment, data, apart=apart)
-    found = [*tools, *local.tools]
+    found = [*as_tools(tools), *local.tools]
     if deployment.mcp is not None:
         taken = {*BUILT_IN, *checked_tools(found)}
         found += await mcp_tools(deployment.mcp, taken=taken)
@@ -72,9 +72,10 @@ def load_extensions(name: str) -> Extensions:
         InputError: there is no such module, its import fails, or a list has a wrong element.
     """
     module = _imported(name)
+    kinds = (BaseTool, FunctionType)
     found = Extensions(
-        tools=_listed(module, "tools", BaseTool, "a LangChain tool: wrap it, registered(it, ...)"),
-        components=_listed(module, "components", PromptComponent, "made with component(...)"),
+        tools=tuple(as_tools(_listed(module, "tools", kinds, "a function or a LangChain tool"))),
+        components=_listed(module, "components", (PromptComponent,), "made with component(...)"),
     )
     if found == Extensions():
         raise InputError(f"{_VARIABLE}: the module {name} holds neither tools nor components")
@@ -99,7 +100,7 @@ def _imported(name: str) -> ModuleType:
         raise InputError(f"{_VARIABLE}: the module {name} fails: {told}") from error
 
 
-def _listed(module: ModuleType, name: str, kind: type, form: str) -> tuple[Any, ...]:
+def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -> tuple[Any, ...]:
     """The module's list `name`, validated; empty if there is none."""
     where = f"{_VARIABLE}: {module.__name__}.{name}"
     given = getattr(module, name, ())
@@ -107,6 +108,6 @@ def _listed(module: ModuleType, name: str, kind: type, form: str) -> tuple[Any, 
         raise InputError(f"{where} must be a list, and is a {type(given).__name__}")
     found = tuple(given)
     for at, one in enumerate(found):
-        if not isinstance(one, kind):
+        if not isinstance(one, kinds):
             raise InputError(f"{where}[{at}] is a {type(one).__name__}; it must be {form}")
     return found

@@ -118,6 +118,18 @@ def registered(
     return copy
 
 
+def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
+    """The tools that a user gave; a plain function becomes a DANGEROUS one, so a person is asked.
+
+    Raises:
+        InputError: one is no tool and no function.
+    """
+    return [
+        one if isinstance(one, BaseTool) else registered(one, ToolCategory.DANGEROUS)
+        for one in given
+    ]
+
+
 def kind_of(tool: BaseTool) -> ToolKind:
     """The kind in the tool's metadata; SAFE_CHAIN if there is none.
 

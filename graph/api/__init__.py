@@ -2,12 +2,14 @@
 
 from graph.api.async_agent import AsyncAgent
 from graph.api.blocking import Agent
-from graph.api.open import Agents, open_agent, open_agents
+from graph.api.open import Agents, BlockingAgents, make_graph, open_agent, open_agents
 
 __all__ = [
     "Agent",
     "Agents",
     "AsyncAgent",
+    "BlockingAgents",
+    "make_graph",
     "open_agent",
     "open_agents",
 ]

@@ -29,6 +29,7 @@ from graph.use_cases import (
     stream,
 )
 from graph.use_cases import nights as _nights
+from memory.errors import InputError
 from memory.records import Scope
 from memory.runtime import Resources
 from memory.settings import Settings
@@ -104,20 +105,31 @@ class AsyncAgent:
 
     async def aupdate_state(
         self,
-        values: Mapping[str, Any],
+        /,
+        config: RunnableConfig | None,
+        values: Mapping[str, Any] | None,
         as_node: str | None = None,
-        config: RunnableConfig | None = None,
+        task_id: str | None = None,
     ) -> RunnableConfig:
-        """Edit the state by hand. A bad edit is one clear error at the next run.
+        """Edit the state by hand; arguments as LangGraph's. None is this agent's own config.
+
+        A bad edit is one clear error at the next run.
 
         Raises:
             BusyError: another process holds the agent.
+            InputError: `config` is none, or that of another agent.
         """
+        if unknown := set(config or {}) - RunnableConfig.__annotations__.keys():
+            raise InputError(
+                f"update_state(config, values, as_node): a config has no {min(unknown)!r:.80}; put "
+                "None, or the config of a snapshot, in front of the values"
+            )
         async with self.context.lock:
             bound = self.config(config)
             if as_node is None and not (await self.graph.aget_state(bound)).values:
                 as_node = "intake"
-            return await self.graph.aupdate_state(bound, dict(values), as_node=as_node)
+            edit = None if values is None else dict(values)
+            return await self.graph.aupdate_state(bound, edit, as_node=as_node, task_id=task_id)
 
     rollback_prompt = _method(rollback)
 

@@ -1,28 +1,19 @@
-"""The blocking agent: `AsyncAgent` for callers without an event loop, or inside a running one.
-
-A background thread runs an event loop of its own; each call is handed to it and waited for.
-"""
+"""The blocking agent: `AsyncAgent` for callers without an event loop, or inside a running one."""
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import queue
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 
 from graph.api.async_agent import AsyncAgent
+from graph.blocking import BackgroundLoop
 from graph.use_cases import Input
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_DONE = object()
 
 
 def _blocking(
@@ -50,57 +41,28 @@ def _collecting(
 
 
 class Agent:
-    """One agent of one data folder or database, for blocking use. Made by `open_agent`."""
+    """One agent of one data folder or database, for blocking use.
 
-    def __init__(self, opening: AbstractAsyncContextManager[AsyncAgent]) -> None:
-        self._opening = opening
-        self._loop = asyncio.new_event_loop()
-        self._executor = ThreadPoolExecutor(thread_name_prefix="circadian")
-        """Our own, so that its threads end together with the agent."""
-        self._loop.set_default_executor(self._executor)
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="circadian", daemon=True
-        )
-        self._agent: AsyncAgent | None = None
-        self._running: set[asyncio.Task[Any]] = set()
+    Made by `open_agent` and `open_agents`.
+    """
+
+    def __init__(self, loop: BackgroundLoop, handle: AsyncAgent) -> None:
+        self._loop, self._handle = loop, handle
 
     @property
     def handle(self) -> AsyncAgent:
         """The asynchronous agent behind this one. Raises RuntimeError once it is closed."""
-        if self._agent is None:
+        if not self._loop.is_open:
             raise RuntimeError("the agent is closed")
-        return self._agent
-
-    def open(self) -> Self:
-        """Start the thread and open the agent in it; it is closed at exit at the latest."""
-        self._thread.start()
-        try:
-            self._agent = self.call(self._opening.__aenter__())
-        except BaseException:
-            self._stop()
-            raise
-        atexit.register(self.close)
-        return self
+        return self._handle
 
     def close(self) -> None:
-        """Close the agent and end the thread. Idempotent."""
-        if self._agent is None:
-            return
-        self._agent = None
-        atexit.unregister(self.close)
-        try:
-            self.call(self._drain())
-        finally:
-            self._stop()
+        """Close the agent, and all others that were opened with it. Idempotent."""
+        self._loop.close()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` in the agent's event loop and wait for it; Ctrl-C cancels it."""
-        future = asyncio.run_coroutine_threadsafe(self._tracked(work), self._loop)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
+        return self._loop.call(work)
 
     def stream(
         self, input: Input = None, config: RunnableConfig | None = None, **options: Any
@@ -109,15 +71,7 @@ class Agent:
 
         The next run resumes one left early.
         """
-        parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        source = self.handle.astream(input, config, **options)
-        future = asyncio.run_coroutine_threadsafe(self._tracked(_pour(source, parts)), self._loop)
-        try:
-            while (part := parts.get()) is not _DONE:
-                yield part
-            future.result()
-        finally:
-            future.cancel()
+        yield from self._loop.stream(self.handle.astream(input, config, **options))
 
     invoke = _blocking(AsyncAgent.ainvoke)
     post = _blocking(AsyncAgent.post)
@@ -144,41 +98,6 @@ class Agent:
     apply_night = _blocking(AsyncAgent.apply_night)
     discard_night = _blocking(AsyncAgent.discard_night)
     undo_night = _blocking(AsyncAgent.undo_night)
-
-    async def _tracked(self, work: Coroutine[Any, Any, T]) -> T:
-        task = cast(asyncio.Task[Any], asyncio.current_task())
-        self._running.add(task)
-        try:
-            return await work
-        finally:
-            self._running.discard(task)
-
-    async def _drain(self) -> None:
-        """Cancel the calls that still run and wait for them, then close the agent.
-
-        Tasks of pools and locks are left alone: closing the agent ends them.
-        """
-        calls = self._running - {asyncio.current_task()}
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
-        await self._opening.__aexit__(None, None, None)
-        await self._loop.shutdown_asyncgens()
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._executor.shutdown()
-        self._loop.close()
-
-
-async def _pour(source: AsyncGenerator[T], parts: queue.SimpleQueue[Any]) -> None:
-    try:
-        async with aclosing(source):
-            async for part in source:
-                parts.put(part)
-    finally:
-        parts.put(_DONE)
 
 
 async def _all(source: AsyncIterator[T]) -> list[T]:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
+from langgraph.store.sqlite import SqliteStore
 
 from graph.api.async_agent import AsyncAgent
 from graph.api.blocking import Agent
+from graph.blocking import BackgroundLoop, shared_loop
 from graph.builder import builder
 from graph.persistence import open_saver, open_store
 from graph.use_cases import AgentContext
@@ -28,8 +31,9 @@ from memory.models import breakers_of, checked_model, choose_model, model_name
 from memory.prompt import PromptComponent
 from memory.recall import repair
 from memory.records import LOCAL_USER, Scope, thread_id
-from memory.runtime import Resources, utc_now
+from memory.runtime import KEY, Resources, checked_settings, utc_now
 from memory.settings import Configuration, Deployment, Settings, configured, environment_only
+from memory.storage import ThreadedStore
 from tools.extensions import extra
 
 log = logging.getLogger("circadian")
@@ -48,7 +52,9 @@ class Agents:
     """Seconds to wait for an agent that another process holds."""
     usual: str = "default"
     """The name of an agent that is not named."""
-    _queues: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    _queues: weakref.WeakValueDictionary[str, asyncio.Lock] = field(
+        default_factory=weakref.WeakValueDictionary
+    )
     """Thread -> where the callers of this process wait for their turn."""
 
     def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
@@ -68,56 +74,101 @@ class Agents:
         )
 
 
-@asynccontextmanager
-async def open_agents(
-    data: str | Path | None = None,
-    model: str | BaseChatModel | None = None,
-    embedder: str | Embeddings | None = None,
-    settings: Settings | Configuration | None = None,
-    tools: Sequence[BaseTool] = (),
-    *,
-    components: Sequence[PromptComponent] = (),
-    folder: str | Path | None = None,
-    mcp: bool = True,
-    clock: Callable[[], datetime] = utc_now,
-) -> AsyncIterator[Agents]:
+class BlockingAgents:
+    """The agents of one data folder or database, for blocking use. Made by `open_agents`."""
+
+    def __init__(self, loop: BackgroundLoop, agents: Agents) -> None:
+        self._loop, self.handle = loop, agents
+
+    def agent(self, name: str, *, user: str = LOCAL_USER) -> Agent:
+        """As `Agents.agent`; it is closed together with all others."""
+        return Agent(self._loop, self.handle.agent(name, user=user))
+
+    def close(self) -> None:
+        """Close all agents. Idempotent."""
+        self._loop.close()
+
+
+class open_agents:
     """Open a data folder or a database for many agents of many users; arguments as `open_agent`.
 
-    `async with open_agents() as agents: await agents.agent("default", user="ada").ainvoke(...)`.
-    Raises as `open_agent`.
+    `async with open_agents() as agents: await agents.agent("default", user="ada").ainvoke(...)`,
+    or without `async` and `await`: then `agent(...)` gives blocking agents. Raises as `open_agent`.
     """
-    path = Path(data) if data is not None else None
-    found = await asyncio.to_thread(_configuration, path, settings)
-    deployment, kept = _with_arguments(found.deployment, folder, mcp=mcp), found.settings
-    chat_model = _chat_model(model, deployment)
-    added = await extra(
-        deployment, data=path or deployment.data, tools=tuple(tools), components=tuple(components)
-    )
-    home = await asyncio.to_thread(
-        open_installation,
-        deployment,
-        data=path,
-        embedder=embedder if isinstance(embedder, str) else None,
-        embeddings=embedder if isinstance(embedder, Embeddings) else None,
-    )
-    log.info("model %s, embedder %s, data %s", model_name(chat_model), home.embedder, home.name)
-    try:
-        async with open_saver(home, keep=kept.checkpoints_kept) as saver, open_store(home) as store:
-            resources = Resources(
-                chat_model=chat_model,
-                semantic=home.semantic(),
-                clock=clock,
-                tools=added.tools,
-                components=added.components,
-                breakers=breakers_of(deployment),
-                synced=True,
-            )
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        model: str | BaseChatModel | None = None,
+        embedder: str | Embeddings | None = None,
+        settings: Settings | Mapping[str, Any] | Configuration | None = None,
+        tools: Sequence[BaseTool | Callable[..., Any]] = (),
+        *,
+        components: Sequence[PromptComponent] = (),
+        folder: str | Path | None = None,
+        mcp: bool = True,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._data = Path(data) if data is not None else None
+        self._folder, self._mcp = folder, mcp
+        self._model, self._embedder, self._settings = model, embedder, settings
+        self._tools, self._components, self._clock = tuple(tools), tuple(components), clock
+        self._stack = AsyncExitStack()
+        self._loop: BackgroundLoop | None = None
+
+    async def __aenter__(self) -> Agents:
+        found = await asyncio.to_thread(_configuration, self._data, self._settings)
+        kept, deployment = found.settings, found.deployment
+        async with AsyncExitStack() as stack:
+            home, resources = await self.prepare(deployment)
+            stack.callback(home.close)
+            saver = await stack.enter_async_context(open_saver(home, keep=kept.checkpoints_kept))
+            store = await stack.enter_async_context(open_store(home))
             graph = builder.compile(checkpointer=saver, store=store, name="agent")
-            yield Agents(
-                home, graph, store, resources, kept, deployment.lock_timeout, deployment.agent
-            )
-    finally:
-        home.close()
+            self._stack = stack.pop_all()
+        resources = replace(resources, synced=True)
+        wait, usual = deployment.lock_timeout, deployment.agent
+        return Agents(home, graph, store, resources, kept, wait, usual)
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    def __enter__(self) -> BlockingAgents:
+        self._loop = BackgroundLoop()
+        return BlockingAgents(self._loop, self._loop.open(self))
+
+    def __exit__(self, *error: object) -> None:
+        if self._loop is not None:
+            self._loop.close()
+
+    async def prepare(self, deployment: Deployment) -> tuple[Installation, Resources]:
+        """What runs depend on, and the installation with its memory: to be closed."""
+        deployment = _with_arguments(deployment, self._folder, mcp=self._mcp)
+        embedder = self._embedder
+        chat_model = _chat_model(self._model, deployment)
+        added = await extra(
+            deployment,
+            data=self._data or deployment.data,
+            tools=self._tools,
+            components=self._components,
+        )
+        home = await asyncio.to_thread(
+            open_installation,
+            deployment,
+            data=self._data,
+            embedder=embedder if isinstance(embedder, str) else None,
+            embeddings=embedder if isinstance(embedder, Embeddings) else None,
+        )
+        log.info("model %s, embedder %s, data %s", model_name(chat_model), home.embedder, home.name)
+        resources = Resources(
+            chat_model=chat_model,
+            semantic=home.semantic(),
+            clock=self._clock,
+            tools=added.tools,
+            components=added.components,
+            breakers=breakers_of(deployment),
+        )
+        return home, resources
 
 
 class open_agent:
@@ -130,11 +181,13 @@ class open_agent:
         model: a name (`offline`, `openai:...`) or any LangChain chat model.
         embedder: a name or any LangChain embeddings; fixed once the data folder or database is
             made.
-        settings: how the agent behaves. A `Configuration` (`memory.settings.configured`) says where
-            and with what, too. Default: the settings file, and the CIRCADIAN_ variables before it;
-            `Settings` are taken as they are, and no file is read.
-        tools: LangChain tools in addition to the built-in ones and those of CIRCADIAN_EXTENSIONS
-            and CIRCADIAN_MCP; declare them with `tools.registry.registered`.
+        settings: how the agent behaves: `Settings`, or a dict of some of its fields. They are taken
+            as they are, and no file is read. A `Configuration` (`memory.settings.configured`) says
+            where and with what, too. Default: the settings file, and the CIRCADIAN_ variables
+            before it.
+        tools: tools in addition to the built-in ones and those of CIRCADIAN_EXTENSIONS and
+            CIRCADIAN_MCP. A plain function with a docstring and annotated arguments is one; a
+            person is asked before it runs. `tools.registry.registered` declares another category.
         components: prompt components in addition to the built-in ones and those of
             CIRCADIAN_EXTENSIONS; make them with `memory.prompt.components.component`.
         folder: a working folder, whose files the agent reads, and changes after a person approved;
@@ -145,8 +198,8 @@ class open_agent:
     Raises:
         FolderError: the data folder, or the database, cannot be used as asked.
         DatabaseDown: the database cannot be reached.
-        InputError: an unknown model name, a missing key, a model that cannot call tools, or an
-            extension that cannot be loaded.
+        InputError: an unknown model name, a missing key, a model that cannot call tools, an unknown
+            setting, or a tool or an extension that cannot be loaded.
     """
 
     def __init__(
@@ -155,7 +208,7 @@ class open_agent:
         agent: str | None = None,
         model: str | BaseChatModel | None = None,
         embedder: str | Embeddings | None = None,
-        settings: Settings | Configuration | None = None,
+        settings: Settings | None = None,
         tools: Sequence[BaseTool] = (),
         *,
         components: Sequence[PromptComponent] = (),
@@ -175,26 +228,68 @@ class open_agent:
             mcp=mcp,
             clock=clock,
         )
-        self._stack = AsyncExitStack()
-        self._blocking: Agent | None = None
+        self._loop: BackgroundLoop | None = None
 
     async def __aenter__(self) -> AsyncAgent:
-        agents = await self._stack.enter_async_context(self._agents)
+        agents = await self._agents.__aenter__()
         agent = agents.agent(self._agent or agents.usual)
-        # For entries that a crash left unindexed.
-        await repair(agent.store, agent.resources.semantic, agent.scope)
+        try:
+            # For entries that a crash left unindexed.
+            await repair(agent.store, agent.resources.semantic, agent.scope)
+        except BaseException:
+            await self._agents.__aexit__()
+            raise
         return agent
 
     async def __aexit__(self, *error: object) -> None:
-        await self._stack.aclose()
+        await self._agents.__aexit__(*error)
 
     def __enter__(self) -> Agent:
-        self._blocking = Agent(self)
-        return self._blocking.open()
+        self._loop = BackgroundLoop()
+        return Agent(self._loop, self._loop.open(self))
 
     def __exit__(self, *error: object) -> None:
-        if self._blocking is not None:
-            self._blocking.close()
+        if self._loop is not None:
+            self._loop.close()
+
+
+def make_graph(
+    data: str | Path | None = None,
+    model: str | BaseChatModel | None = None,
+    embedder: str | Embeddings | None = None,
+    tools: Sequence[BaseTool | Callable[..., Any]] = (),
+    *,
+    checkpointer: BaseCheckpointSaver[Any],
+    store: BaseStore,
+    components: Sequence[PromptComponent] = (),
+    folder: str | Path | None = None,
+    mcp: bool = True,
+    clock: Callable[[], datetime] = utc_now,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The compiled graph with a checkpointer and a store of your own, for blocking calls or not.
+
+    Each thread is an agent. Facts are in `data`, everything else is in the store. A thread's
+    settings are the context of a run: `graph.invoke(input, config, context={"persona": "..."})`.
+    Unlike the handles of `open_agent` it takes no lock: runs of a thread must follow each other.
+    Other arguments as `open_agent`, and it raises as that does. Blocks.
+    """
+    opening = open_agents(
+        data,
+        model,
+        embedder,
+        tools=tools,
+        components=components,
+        folder=folder,
+        mcp=mcp,
+        clock=clock,
+    )
+    deployment = configured(Path(data) if data is not None else None).deployment
+    home, resources = shared_loop().call(opening.prepare(deployment))
+    reachable = ThreadedStore(store) if type(store) is SqliteStore else store
+    graph = builder.compile(checkpointer=checkpointer, store=reachable, name="agent")
+    bound = graph.with_config(configurable={KEY: resources})
+    weakref.finalize(bound, home.close)
+    return bound
 
 
 def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> BaseChatModel:
@@ -203,11 +298,15 @@ def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> Ba
     return checked_model(given)
 
 
-def _configuration(data: Path | None, given: Settings | Configuration | None) -> Configuration:
+def _configuration(
+    data: Path | None, given: Settings | Mapping[str, Any] | Configuration | None
+) -> Configuration:
     """What is in force: as given, or found beside the data. Blocking."""
     if isinstance(given, Configuration):
         return given
-    return configured(data) if given is None else Configuration(given, environment_only())
+    if given is None:
+        return configured(data)
+    return Configuration(checked_settings(given), environment_only())
 
 
 def _with_arguments(deployment: Deployment, folder: str | Path | None, *, mcp: bool) -> Deployment:

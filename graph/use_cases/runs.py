@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command, GraphOutput, StateSnapshot
 
 from graph.use_cases.context import AgentContext
 from graph.use_cases.status import naming
@@ -31,7 +31,7 @@ from memory.records import (
     empty_report,
     is_reflection,
 )
-from memory.runtime import KEY, RESUMED, UNDONE
+from memory.runtime import KEY, RESUMED, UNDONE, checked_settings
 from memory.state import at_rest
 from memory.storage import count_items
 
@@ -55,26 +55,26 @@ async def run(
     *,
     raise_on_failure: bool = True,
     **options: Any,
-) -> dict[str, Any]:
+) -> dict[str, Any] | Any:
     """Run until nothing is pending; return `messages`, `mode`, `report` and `reply`.
 
     New input is in the inbox before anything else happens. Work that an earlier run left
     unfinished is done first; the report covers it. `reply` answers this input, also where another
     run took it; None where nothing does. The last of `messages` is that answer, or what was said
-    and is not answered. `options` go to LangGraph.
+    and is not answered. `options` go to LangGraph; `version="v2"` gives its `GraphOutput`.
 
     Args:
         raise_on_failure: False returns the report of a run in which a tick or a night failed.
 
     Raises:
-        InputError: the input is malformed; nothing was taken.
+        InputError: the input, or the settings in `context`, are malformed; nothing was taken.
         BusyError: another process holds the agent; the input waits in the inbox.
         ModelError: a tick failed; its event waits in the inbox, and the error has the `report`.
         CircadianError: the run reached its recursion limit; the next run resumes it.
     """
+    passed = _passed(context, options)
     with accepting():
         accepted = await accept(context, input)
-    passed = _passed(context, options)
     try:
         async with prepare(context, config, passed) as bound:
             output = await _done_meanwhile(context, accepted)
@@ -87,10 +87,10 @@ async def run(
     except BusyError:
         if (output := await _done_meanwhile(context, accepted)) is None:
             raise
-    output = await _with_reply(context, accepted, output)
+    given, report = await _replying(context, accepted, output, passed)
     if raise_on_failure:
-        check_failures(output.get("report"), accepted.asked)
-    return output
+        check_failures(report, accepted.asked)
+    return given
 
 
 async def stream(
@@ -107,10 +107,11 @@ async def stream(
     At the top level `messages` gives the words of the reply to this input alone, and `values` keeps
     the messages that wait. A failure is raised at the end, after everything was yielded.
     """
+    options = _passed(context, options)
     with accepting():
         accepted = await accept(context, input)
     shown = CallerStream(options, accepted.asked)
-    passed = _passed(context, shown.options)
+    passed = shown.options
     # Closed here and not by the garbage collector: no step may outlive the lock.
     try:
         async with prepare(context, config, passed) as bound:
@@ -177,6 +178,23 @@ async def _done_meanwhile(context: AgentContext, accepted: PostedInput) -> dict[
     if await inbox.waiting(context.store, context.scope, now.values["handled"]):
         return None
     return {**now.values, "report": empty_report()}
+
+
+async def _replying(
+    context: AgentContext, accepted: PostedInput, output: Any, passed: Mapping[str, Any]
+) -> tuple[Any, Report | None]:
+    """The output with the reply, in LangGraph's form, and the report.
+
+    With a `stream_mode` or `output_keys` of the caller's it is what they asked for.
+    """
+    wrapped = isinstance(output, GraphOutput)
+    value = output.value if wrapped else output
+    if not isinstance(value, Mapping) or not {"messages", "report"} <= value.keys():
+        return output, (await context.snapshot()).values.get("report")
+    value = await _with_reply(context, accepted, value)
+    if passed.get("version") == "v2":
+        return GraphOutput(value, output.interrupts if wrapped else ()), value["report"]
+    return value, value["report"]
 
 
 async def _with_reply(
@@ -360,7 +378,8 @@ def _parts(
 
 
 def _passed(context: AgentContext, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {"context": context.settings, "durability": "sync", **options}
+    settings = checked_settings(options.get("context") or context.settings)
+    return {"durability": "sync", **options, "context": settings}
 
 
 async def _recursion_limit(context: AgentContext) -> int:
@@ -475,18 +494,19 @@ class CallerStream:
     def of(self, part: Any) -> Iterator[Any]:
         """The part as the caller gets it; nothing if it is not for them."""
         namespace, mode, data = self._read(part)
+        more = part if self._version == "v2" else {}
         if mode == "values" and not namespace:
             data = _with_typed(data, self._asked)
         if not self._words:
-            yield self._shaped(namespace, mode, data)
+            yield self._shaped(namespace, mode, data, more)
             return
         if mode == "updates" and not namespace:
             self._follow(data)
         if mode == "messages":
             if self._mine and _is_reply(namespace, *data):
-                yield self._shaped((), mode, data)
+                yield self._shaped((), mode, data, more)
         elif not namespace and mode in self._modes:
-            yield self._shaped((), mode, data)
+            yield self._shaped((), mode, data, more)
 
     def late(self, output: Mapping[str, Any]) -> Iterator[Any]:
         """The parts of a run that another caller's run made needless."""
@@ -495,11 +515,11 @@ class CallerStream:
         ticks: Sequence[TickReport] = output["report"]["ticks"]
         for mode in self._modes:
             if mode == "messages":
-                for tick in ticks:
+                for tick in (one for one in ticks if one["reply"]):
                     said = AIMessageChunk(content=tick["reply"], id=f"reply_{tick['tick']}")
-                    yield self._shaped((), mode, (said, {"langgraph_node": "act"}))
+                    yield self._shaped((), mode, (said, {"langgraph_node": "act"}), {})
             elif mode == "values":
-                yield self._shaped((), mode, dict(output))
+                yield self._shaped((), mode, dict(output), {})
 
     def _follow(self, update: Any) -> None:
         """Note on which event the tick is that begins."""
@@ -523,9 +543,12 @@ class CallerStream:
         mode, data = (self._modes[0], *rest) if self._single else rest
         return namespace, mode, data
 
-    def _shaped(self, namespace: tuple[str, ...], mode: str, data: Any) -> Any:
+    def _shaped(
+        self, namespace: tuple[str, ...], mode: str, data: Any, more: Mapping[str, Any]
+    ) -> Any:
+        """`more`: what LangGraph says beside, such as the interrupts."""
         if self._version == "v2":
-            return {"type": mode, "ns": namespace, "data": data}
+            return {**more, "type": mode, "ns": namespace, "data": data}
         shaped = (data,) if self._single else (mode, data)
         if self._nested:
             return (namespace, *shaped)

@@ -3,6 +3,7 @@
 from memory.storage.access import (
     PAGE,
     Shelf,
+    ThreadedStore,
     count_items,
     count_items_named,
     least_named,
@@ -17,6 +18,7 @@ from memory.storage.access import (
 __all__ = [
     "PAGE",
     "Shelf",
+    "ThreadedStore",
     "count_items",
     "count_items_named",
     "least_named",

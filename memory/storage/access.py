@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 from urllib.parse import unquote
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
 
 from memory.records import Scope
 
@@ -47,6 +48,21 @@ class InsertingStore(Protocol):
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
         ...
+
+
+class ThreadedStore(BaseStore):
+    """A store that knows blocking calls alone, such as SqliteStore: a batch runs in a thread."""
+
+    def __init__(self, store: BaseStore) -> None:
+        self._store = store
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """As the store's."""
+        return self._store.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same, in a thread."""
+        return await asyncio.to_thread(self._store.batch, ops)
 
 
 async def list_items(

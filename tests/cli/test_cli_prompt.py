@@ -41,7 +41,7 @@ def data(tmp_path: Path, clock: Clock) -> Path:
     async def make() -> None:
         async with opened(tmp_path / "data", OfflineChatModel(), clock) as agent:
             await agent.ainvoke(said("Hello"))
-            await agent.aupdate_state({"assistant_prompt": written(clock, *TEXTS)})
+            await agent.aupdate_state(None, {"assistant_prompt": written(clock, *TEXTS)})
 
     asyncio.run(make())
     return tmp_path / "data"
@@ -130,7 +130,7 @@ async def test_the_users_prompt_is_shown_and_never_changed(tmp_path: Path, clock
     settings = Settings(user_prompt="Speak French.")
     async with opened(tmp_path, scripted("Hello."), clock, settings=settings) as agent:
         await agent.ainvoke(said("Hello"))
-        await agent.aupdate_state({"assistant_prompt": written(clock, "one", "two")})
+        await agent.aupdate_state(None, {"assistant_prompt": written(clock, "one", "two")})
         assert (await rollback(agent.context, 1))["text"] == "one"
         assert (await prompt_of(agent.context))["version"] == 3
         assert (await agent.aget_state()).tasks == ()
@@ -148,6 +148,6 @@ async def test_an_agent_that_never_ran_has_version_0_alone(tmp_path: Path, clock
 async def test_a_state_that_breaks_a_rule_is_left_alone(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, scripted("Hello."), clock) as agent:
         await agent.ainvoke(said("Hello"))
-        await agent.aupdate_state({"assistant_prompt": {"version": "one"}})
+        await agent.aupdate_state(None, {"assistant_prompt": {"version": "one"}})
         with pytest.raises(StateError, match="assistant_prompt"):
             await rollback(agent.context, 0)

@@ -115,7 +115,7 @@ def test_what_next_tells_what_becomes_of_a_failed_tick() -> None:
 async def _failed_before(data: Path, clock: Clock, errors: int) -> None:
     async with opened(data, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("Hello"))
-        await agent.aupdate_state({"consecutive_errors": errors})
+        await agent.aupdate_state(None, {"consecutive_errors": errors})
 
 
 def test_a_failure_that_sets_the_stop_says_so_and_how_to_clear_it(

@@ -302,7 +302,7 @@ def test_an_agent_that_cannot_be_read_is_a_problem(
     async def edit() -> None:
         async with opened(data, OfflineChatModel(), clock) as agent:
             await agent.ainvoke(said("Hi"))
-            await agent.aupdate_state({"goals": {"goal_1_0": {"id": "goal_1_0"}}})
+            await agent.aupdate_state(None, {"goals": {"goal_1_0": {"id": "goal_1_0"}}})
 
     asyncio.run(edit())
     done = circadian(capsys, "doctor", "--data", data, "--json")

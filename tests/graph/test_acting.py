@@ -261,7 +261,7 @@ async def test_what_an_edit_by_hand_leads_to_is_in_the_log(tmp_path: Path, clock
     async with opened(tmp_path, scripted(tree, "Noted."), clock) as agent:
         await agent.ainvoke(said("Please tidy up"))
         child = {"goal_1_1": {"status": "completed", "progress": 100}}
-        await agent.aupdate_state({"goals": child})
+        await agent.aupdate_state(None, {"goals": child})
         await agent.ainvoke({"request": "wake"})
         log = await audit.read(agent.store, agent.scope)
     assert ("goal_completed", "goal_1_0") in [(one["what"], one["target"]) for one in log]

@@ -307,10 +307,10 @@ async def test_a_bad_edit_by_hand_is_one_clear_error_and_can_be_mended(
     model = scripted(call("add_goal", description="Write"), "Added.", "Hello.")
     async with opened(data, model, clock) as agent:
         await agent.ainvoke(said("Add a goal"))
-        await agent.aupdate_state({"goals": {"goal_1_0": edit}})
+        await agent.aupdate_state(None, {"goals": {"goal_1_0": edit}})
         with pytest.raises(StateError, match=says):
             await agent.ainvoke(said("Hello", id="kept"))
-        await agent.aupdate_state({"goals": {"goal_1_0": mend}})
+        await agent.aupdate_state(None, {"goals": {"goal_1_0": mend}})
         out = await agent.ainvoke(None)
     assert [one["event_id"] for one in out["report"]["ticks"]] == ["kept"]
 
@@ -327,7 +327,7 @@ async def test_a_goal_completed_by_hand_is_a_completed_task(data: Path, clock: C
     async with opened(data, model, clock) as agent:
         await agent.ainvoke(said("Add a goal"))
         done = {"progress": 100, "status": "completed"}
-        await agent.aupdate_state({"goals": {f"goal_1_{n}": done for n in (1, 2, 3)}})
+        await agent.aupdate_state(None, {"goals": {f"goal_1_{n}": done for n in (1, 2, 3)}})
         await agent.ainvoke(said("Hello"))
         state = (await agent.aget_state()).values
     assert state["goals"]["goal_1_0"]["status"] == "completed"
@@ -345,7 +345,9 @@ async def test_an_edit_of_a_subtask_is_rolled_up(data: Path, clock: Clock) -> No
     )
     async with opened(data, model, clock) as agent:
         await agent.ainvoke(said("Add a goal"))
-        await agent.aupdate_state({"goals": {"goal_1_1": {"progress": 100, "status": "completed"}}})
+        await agent.aupdate_state(
+            None, {"goals": {"goal_1_1": {"progress": 100, "status": "completed"}}}
+        )
         await agent.ainvoke(said("Hello"))
         goals = (await agent.aget_state()).values["goals"]
     assert goals["goal_1_0"]["progress"] == 25

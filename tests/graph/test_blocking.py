@@ -50,7 +50,7 @@ def use(data: Path) -> None:
     with opened(data, model) as agent:
         out = agent.invoke(said("Add a goal", id="e1"))
         assert out["report"]["ticks"][0]["reply"] == "Added."
-        agent.update_state({"goals": {"goal_1_0": {"progress": 50}}})
+        agent.update_state(None, {"goals": {"goal_1_0": {"progress": 50}}})
         assert agent.get_state().values["goals"]["goal_1_0"]["progress"] == 50
         assert agent.post({"id": "e2", "text": "Hello", "sender": "Ada"}).accepted == ["e2"]
         parts = list(agent.stream(said("How are you?", id="e3"), stream_mode="values"))
@@ -124,10 +124,10 @@ async def test_errors_reach_the_caller_and_the_agent_stays_usable(data: Path) ->
         with pytest.raises(InputError, match="unknown input: mesages"):
             list(agent.stream({"mesages": []}))
         agent.invoke({"request": "wake"})
-        agent.update_state({"tick": "one"})
+        agent.update_state(None, {"tick": "one"})
         with pytest.raises(StateError, match="tick"):
             list(agent.stream(said("Hi", id="e1")))
-        agent.update_state({"tick": 0})
+        agent.update_state(None, {"tick": 0})
         assert agent.invoke(None)["report"]["ticks"][0]["event_id"] == "e1"
 
 

@@ -133,11 +133,11 @@ async def test_arguments_that_differ_from_those_shown_are_an_error(
         question = await asked(agent)
         [parked] = (await agent.aget_state()).values["parked"]
         shown = {**parked["question"], "args": {"target": "the garden"}}
-        await agent.aupdate_state({"parked": [{**parked, "question": shown}]})
+        await agent.aupdate_state(None, {"parked": [{**parked, "question": shown}]})
         with pytest.raises(StateError, match=r"wrong parked\.0\.question: .*Mend it"):
             await agent.approve(question)
         assert launches.done == []
-        await agent.aupdate_state({"parked": [parked]})
+        await agent.aupdate_state(None, {"parked": [parked]})
         await agent.ainvoke({}, raise_on_failure=False)  # what the run that failed left to do
         await agent.ainvoke({})
     assert launches.done == ["the moon"]

@@ -121,7 +121,7 @@ async def test_an_edit_with_the_same_id_replaces_the_message(agent: AsyncAgent) 
     out = await agent.ainvoke({"messages": [HumanMessage("Hi", id="m1")]})
     asked, answered = out["messages"]
     edited = asked.model_copy(update={"content": "Hello"})
-    await agent.aupdate_state({"messages": [edited, AIMessage("1", id=answered.id)]})
+    await agent.aupdate_state(None, {"messages": [edited, AIMessage("1", id=answered.id)]})
     assert texts((await agent.aget_state()).values) == ["Hello", "1"]
 
 
@@ -162,7 +162,7 @@ async def test_an_edit_that_cannot_be_merged_names_the_key_and_changes_nothing(
     await agent.ainvoke(said("Hi"))
     before = (await agent.aget_state()).values
     with pytest.raises(StateError, match=f"^{key} must be an object"):
-        await agent.aupdate_state(edit)
+        await agent.aupdate_state(None, edit)
     assert (await agent.aget_state()).values == before
 
 
@@ -182,12 +182,12 @@ async def test_a_bad_edit_is_an_error_that_names_the_key_until_it_is_repaired(
 ) -> None:
     await agent.ainvoke(said("Hi"))
     good = (await agent.aget_state()).values["session_memory"]
-    await agent.aupdate_state(edit)
+    await agent.aupdate_state(None, edit)
     with pytest.raises(StateError, match=f"wrong {key}"):
         await status(agent.context)
     with pytest.raises(StateError, match=f"wrong {key}"):
         await agent.ainvoke(said("Are you there?"))
-    await agent.aupdate_state(mended or {"session_memory": good})
+    await agent.aupdate_state(None, mended or {"session_memory": good})
     out = await agent.ainvoke(said("And now?"))
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Two.", "Three."]
 
@@ -195,7 +195,7 @@ async def test_a_bad_edit_is_an_error_that_names_the_key_until_it_is_repaired(
 async def test_an_event_edited_into_the_state_does_not_block_a_run(
     agent: AsyncAgent,
 ) -> None:
-    await agent.aupdate_state({"event": {**HEY, "channel": None, "addressed": True}})
+    await agent.aupdate_state(None, {"event": {**HEY, "channel": None, "addressed": True}})
     out = await agent.ainvoke(said("Hi"))
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["One."]
 

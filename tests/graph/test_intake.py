@@ -133,7 +133,7 @@ async def test_an_answer_edited_by_hand_stays_in_the_history(
 ) -> None:
     out = await serve(agent, "a", messages=[HumanMessage("Hi")])
     mended = AIMessage("One, mended.", id=out["messages"][-1].id)
-    await agent.aupdate_state({"messages": [mended]})
+    await agent.aupdate_state(None, {"messages": [mended]})
     out = await serve(agent, "b", messages=[HumanMessage("And?")])
     assert [str(message.text) for message in out["messages"]] == [
         "Hi",

@@ -107,7 +107,7 @@ async def test_a_resumed_night_after_its_hours_gives_the_hours_as_reason(
         asleep = fallen_asleep(
             cast(State, (await agent.aget_state()).values), clock(), "schedule", "its hour"
         )
-        await agent.aupdate_state(asleep)
+        await agent.aupdate_state(None, asleep)
         ids = [entry["id"] for entry in await entries(agent)]
         open_night = night.new_night(clock(), ids, [])
         await write_batch(agent.store, night.begin_puts(agent.scope, open_night))

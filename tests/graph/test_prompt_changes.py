@@ -176,7 +176,7 @@ async def test_a_person_who_went_back_meanwhile_has_not_approved_what_was_shown_
                 {"version": 2, "text": "two", "at": "", "reason": "", "by": ""},
             ],
         }
-        await agent.aupdate_state({"assistant_prompt": first})
+        await agent.aupdate_state(None, {"assistant_prompt": first})
         await agent.ainvoke(ASK)
         (question,) = await questions(agent)
         assert "-two" in question["difference"]

@@ -230,11 +230,11 @@ async def test_an_invalid_state_is_reported_and_does_not_end_the_scheduler(
     model = scripted("Hello.", "Again.")
     async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
         await agent.ainvoke(said("Hi"))
-        await agent.aupdate_state({"tick": -5})
+        await agent.aupdate_state(None, {"tick": -5})
         async with going(agent) as (_, notes, _task):
             await until(lambda: len(notes.errors) > 1)
             assert "tick: must not be below 0" in notes.errors[0]
-            await agent.aupdate_state({"tick": 1})
+            await agent.aupdate_state(None, {"tick": 1})
             await agent.post({"id": "e2", "text": "Hi", "sender": "Ada"})
             await until(lambda: bool(notes.rested))
     assert len(model.calls) == 2

@@ -114,7 +114,7 @@ async def test_a_posted_event_waits_until_the_state_contains_its_tick(
         await agent.post({"id": "e1", "text": "Hello", "sender": "Ana"})
         assert (await status(agent.context))["inbox"] == {"waiting": 1, "set_aside": []}
         mark = {"id": "e1", "tick": 1, "at": clock().isoformat()}
-        await agent.aupdate_state({"handled": [mark]})
+        await agent.aupdate_state(None, {"handled": [mark]})
         assert (await status(agent.context))["inbox"]["waiting"] == 0
 
 
@@ -124,7 +124,7 @@ def test_a_bad_edit_is_one_clear_line(
     async def edit() -> None:
         async with opened(tmp_path / "data", OfflineChatModel(), clock) as agent:
             await agent.ainvoke(said("Hi"))
-            await agent.aupdate_state({"goals": {"goal_1_0": {"id": "goal_1_0"}}})
+            await agent.aupdate_state(None, {"goals": {"goal_1_0": {"id": "goal_1_0"}}})
 
     asyncio.run(edit())
     done = circadian(capsys, "status", "--data", tmp_path / "data")
@@ -139,11 +139,11 @@ async def test_a_report_without_newer_fields_is_shown_and_replaced(
     old: Any = {"ticks": [{"tick": 1, "event_id": "e1"}], "notes": [], "night": None}
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("Hi"))
-        await agent.aupdate_state({"report": old})
+        await agent.aupdate_state(None, {"report": old})
         assert (await status(agent.context))["tick"] == 1
         assert (await prompt_of(agent.context))["version"] == 0
         assert (await agent.rollback_prompt(0))["version"] == 0
-        await agent.aupdate_state({"report": old})
+        await agent.aupdate_state(None, {"report": old})
         output = await agent.ainvoke(said("Hello"))
     assert [one["tick"] for one in output["report"]["ticks"]] == [2]
 
@@ -174,7 +174,7 @@ async def test_problems_of_the_prompt_are_listed(tmp_path: Path, clock: Clock) -
     async with opened(tmp_path, OfflineChatModel(), clock, settings=settings) as agent:
         facts = ["The gate is locked at night, and the key lies under the blue pot."] * 3
         memory = {**fresh_state()["session_memory"], "key_facts": facts}
-        await agent.aupdate_state({"session_memory": memory})
+        await agent.aupdate_state(None, {"session_memory": memory})
         now = await status(agent.context)
     assert [one for one in now["prompt"]["components"] if one["at_budget"]] == [
         {
@@ -206,7 +206,9 @@ async def test_approvals_are_shown_as_they_were_asked(tmp_path: Path, clock: Clo
 
 async def test_the_version_of_the_assistants_prompt_is_shown(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        await agent.aupdate_state({"assistant_prompt": {"version": 3, "text": "x", "versions": []}})
+        await agent.aupdate_state(
+            None, {"assistant_prompt": {"version": 3, "text": "x", "versions": []}}
+        )
         now = await status(agent.context)
     assert now["assistant_prompt"] == {"version": 3}
     assert now["prompt"]["components"][0]["key"] == "system_prompt"

@@ -78,7 +78,7 @@ async def test_what_is_open_writes_nothing_once_it_is_newer_and_goes_on_when_upd
         place.count(1)
         writing: list[Callable[[], Any]] = [
             lambda: agent.ainvoke(said("My aunt lives in Porto", id="waits")),
-            lambda: agent.aupdate_state({"mode": "sleep"}),
+            lambda: agent.aupdate_state(None, {"mode": "sleep"}),
             lambda: agent.forget("Lila"),
         ]
         for write in writing:
@@ -134,7 +134,7 @@ async def test_a_newer_thread_is_left_as_it_is(place: Place) -> None:
     async with place.open() as agents:
         agent = agents.agent("default")
         await agent.ainvoke(said("My sister lives in Lisbon"))
-        await agent.aupdate_state({"schema_version": 99})
+        await agent.aupdate_state(None, {"schema_version": 99})
         for _ in range(2):
             with pytest.raises(StateError, match=NEWER):
                 await agent.ainvoke(said("My aunt lives in Porto", id="e2"))

@@ -47,7 +47,7 @@ def goal(description: str = LARGE, **changes: Any) -> dict[str, Goal]:
 
 async def ticked(agent: AsyncAgent, goals: dict[str, Goal]) -> dict[str, Any]:
     """The report of an autonomous tick on these goals."""
-    await agent.aupdate_state({"goals": goals, "goal_index": 1})
+    await agent.aupdate_state(None, {"goals": goals, "goal_index": 1})
     out = await agent.ainvoke({"request": "tick"})
     assert out["report"]["failures"] == []
     (tick,) = out["report"]["ticks"]
@@ -182,7 +182,7 @@ async def test_an_event_is_never_planned_however_large_the_goals_are(
 ) -> None:
     model = scripted("I will see to it.")
     async with opened(data, model, clock) as agent:
-        await agent.aupdate_state({"goals": goal(), "goal_index": 1})
+        await agent.aupdate_state(None, {"goals": goal(), "goal_index": 1})
         out = await agent.ainvoke(said(LARGE))
     (tick,) = out["report"]["ticks"]
     assert tick["assessment"]["complexity"] == 5

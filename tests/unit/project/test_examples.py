@@ -19,7 +19,13 @@ PRINTED = {
         "answered: Good morning, Ada.",
     ],
     "own_models.py": ["The bakery opens at seven."],
+    "own_persistence.py": [
+        "blocking: From this conversation, local: I am allergic to walnuts.",
+        "checkpoints: True",
+        "asynchronous: tick 1",
+    ],
     "own_tools.py": ["asks: Run water(bed=3, litres=10)", "says: Bed 3 is watered."],
+    "streaming.py": ["The| |bakery| |opens| |at| |seven.|"],
     "web_handler.py": [
         "ada 200 From this conversation, ada: I am allergic to walnuts.",
         "ben 200 From this conversation, ben: I am allergic to peaches.",

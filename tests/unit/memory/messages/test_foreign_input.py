@@ -237,7 +237,7 @@ async def test_an_edit_by_hand_replaces_the_message(agent: AsyncAgent) -> None:
 
 async def test_a_message_whose_answer_was_removed_by_hand_stays(agent: AsyncAgent) -> None:
     out = await serve(agent, HumanMessage("First.", id="e1"))
-    await agent.aupdate_state({"messages": [RemoveMessage(id=str(out["messages"][1].id))]})
+    await agent.aupdate_state(None, {"messages": [RemoveMessage(id=str(out["messages"][1].id))]})
     out = await serve(agent, HumanMessage("Second.", id="e2"))
     assert [one.text for one in out["messages"]] == ["First.", "Second.", "An answer."]
     assert (handled(out), out["report"]["skipped"]) == (["e2"], [])

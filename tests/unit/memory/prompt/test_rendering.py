@@ -310,7 +310,7 @@ async def test_ambient_text_never_fills_the_context(
     settings = Settings(max_context_tokens=limit)
     async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
         await agent.ainvoke({"events": ambient})
-        await agent.aupdate_state({"projects": projects(LONG * 20, 40, LONG)})
+        await agent.aupdate_state(None, {"projects": projects(LONG * 20, 40, LONG)})
         out = await agent.ainvoke(said("Are you there?"))
         kept = (await agent.aget_state()).values["context_buffer"]
     assert out["report"]["ticks"][0]["reply"] == "I am here."

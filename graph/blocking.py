@@ -1,0 +1,157 @@
+"""Asynchronous work for blocking callers: an event loop in a thread of its own.
+
+The blocking agent has one for itself. The nodes of a graph share one in a process, so that
+`graph.invoke` works as `graph.ainvoke` does, also with a checkpointer that knows only one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import queue
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, aclosing
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+from langgraph.graph import StateGraph
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_DONE = object()
+
+
+class BackgroundLoop:
+    """An event loop in a background thread; each call is handed to it and waited for."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._executor = ThreadPoolExecutor(thread_name_prefix="circadian")
+        """Our own, so that its threads end together with the loop."""
+        self._loop.set_default_executor(self._executor)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="circadian", daemon=True
+        )
+        self._opened: AbstractAsyncContextManager[Any] | None = None
+        self._running: set[asyncio.Task[Any]] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what was opened in it is open still."""
+        return self._opened is not None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def open(self, opening: AbstractAsyncContextManager[T]) -> T:
+        """Start the thread and enter `opening` in it; it is left at exit at the latest."""
+        self.start()
+        try:
+            entered = self.call(opening.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
+        self._opened = opening
+        atexit.register(self.close)
+        return entered
+
+    def close(self) -> None:
+        """Leave what was opened, and end the thread. Idempotent."""
+        if self._opened is None:
+            return
+        opened, self._opened = self._opened, None
+        atexit.unregister(self.close)
+        try:
+            self.call(self._drain(opened))
+        finally:
+            self._stop()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` in the loop and wait for it; Ctrl-C cancels it."""
+        future = asyncio.run_coroutine_threadsafe(self._tracked(work), self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def stream(self, source: AsyncGenerator[T]) -> Iterator[T]:
+        """Yield what `source` gives, as it comes; one that is left early is closed."""
+        parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        future = asyncio.run_coroutine_threadsafe(self._tracked(_pour(source, parts)), self._loop)
+        try:
+            while (part := parts.get()) is not _DONE:
+                yield part
+            future.result()
+        finally:
+            future.cancel()
+
+    async def _tracked(self, work: Coroutine[Any, Any, T]) -> T:
+        task = cast(asyncio.Task[Any], asyncio.current_task())
+        self._running.add(task)
+        try:
+            return await work
+        finally:
+            self._running.discard(task)
+
+    async def _drain(self, opened: AbstractAsyncContextManager[Any]) -> None:
+        """Cancel the calls that still run and wait for them, then leave what was opened.
+
+        Tasks of pools and locks are left alone: leaving it ends them.
+        """
+        calls = self._running - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        await opened.__aexit__(None, None, None)
+        await self._loop.shutdown_asyncgens()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._executor.shutdown()
+        self._loop.close()
+
+
+async def _pour(source: AsyncGenerator[T], parts: queue.SimpleQueue[Any]) -> None:
+    try:
+        async with aclosing(source):
+            async for part in source:
+                parts.put(part)
+    finally:
+        parts.put(_DONE)
+
+
+@lru_cache(maxsize=1)
+def shared_loop() -> BackgroundLoop:
+    """The loop of this process in which nodes run that are called without one."""
+    loop = BackgroundLoop()
+    loop.start()
+    return loop
+
+
+def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[..., Any]) -> None:
+    """Let the nodes and routers of `builder` run in blocking calls, too.
+
+    They are asynchronous: a blocking call runs each in the shared loop. `blocking` names nodes that
+    have a blocking function of their own, such as one that calls another graph.
+    """
+    for name, spec in builder.nodes.items():
+        # A compiled graph runs both ways by itself.
+        if getattr(runnable := cast(Any, spec.runnable), "afunc", None) is not None:
+            runnable.func = blocking.get(name) or _in_shared_loop(runnable.afunc)
+    for branches in builder.branches.values():
+        for branch in branches.values():
+            path = cast(Any, branch.path)
+            path.func = _in_shared_loop(path.afunc)
+
+
+def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return shared_loop().call(function(*args, **kwargs))
+
+    return call
