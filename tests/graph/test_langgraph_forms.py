@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command, GraphOutput, interrupt
 
-from graph.agent import builder, make_graph, open_agent, open_agents
+from graph.agent import make_graph, open_agent, open_agents
 from graph.api.blocking import Agent
 from memory.errors import InputError
 from memory.models.offline.model import OfflineChatModel
@@ -252,11 +252,3 @@ def test_settings_of_a_graph_are_its_context(tmp_path: Path) -> None:
     context: Any = {"persona": "A gardener."}
     graph_of(tmp_path, model).invoke({"messages": "Hi"}, ADA, context=context)
     assert "A gardener." in model.calls[0].text
-
-
-def test_a_graph_without_a_store_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path))
-    with pytest.raises(RuntimeError, match="give compile a store, or use open_agent"):
-        builder.compile(checkpointer=InMemorySaver()).invoke({"request": "wake"}, ADA)
