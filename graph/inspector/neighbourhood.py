@@ -18,6 +18,9 @@ RINGS = {0: 0.0, 1: 0.52, 2: 1.0}
 """Distance from the middle, as a share of the largest circle."""
 
 RADIUS = (250.0, 180.0)
+MARGIN = 44
+"""Around the outermost ones, for their labels."""
+
 LABEL = 24
 """Characters of a label."""
 
@@ -141,7 +144,9 @@ class Drawing(NamedTuple):
     """The neighbourhood as circles and lines."""
 
     width: int
-    height: int
+    top: float
+    """Where the drawn part begins: few memories do not need the whole height."""
+    height: float
     dots: list[DrawnMemory]
     lines: list[DrawnLink]
 
@@ -152,15 +157,18 @@ def draw(around: Around, url: Callable[..., str]) -> Drawing:
     for hop, share in RINGS.items():
         ring = [one for one in around.memories if one.hop == hop]
         ring.sort(key=lambda one: _towards(one, around, places))
-        turn = 0.3 * hop
+        turn = 0.3 * (hop - 1) - math.pi / 2
         for place, one in enumerate(ring):
             angle = turn + 2 * math.pi * place / max(1, len(ring))
             x = WIDTH / 2 + share * RADIUS[0] * math.cos(angle)
             y = HEIGHT / 2 + share * RADIUS[1] * math.sin(angle)
             places[one.id] = (round(x, 1), round(y, 1))
+    heights = [y for _, y in places.values()]
+    top = min(heights) - MARGIN
     return Drawing(
         WIDTH,
-        HEIGHT,
+        top,
+        max(heights) + MARGIN - top,
         [_dot(one, places[one.id], url) for one in around.memories],
         [DrawnLink(*places[tie.first], *places[tie.second], tie.relation) for tie in around.ties],
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from graph.api import Agents
 from graph.cli.commands import demo
 from graph.cli.commands.demo import ROOT, STORY
 from graph.cli.commands.replay import steps
@@ -127,3 +129,31 @@ def test_a_failed_part_ends_the_demo(
     done = circadian(capsys, "demo", "--data", tmp_path / "data")
     assert done.status == 1
     assert "1.jsonl was not played to its end" in done.err
+
+
+def test_the_demo_ends_in_the_inspector_on_its_memory(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, list[str], int]] = []
+
+    async def serve(name: str, agents: Agents, port: int, started: Callable[[str], None]) -> None:
+        facts = await agents.resources.semantic.all(agents.agent(name).scope)
+        seen.append((name, [tool.name for tool in agents.resources.tools], len(facts)))
+        started("http://127.0.0.1:1/?token=t")
+
+    monkeypatch.setattr("graph.inspector.serve", serve)
+    done = circadian(capfd, "demo", "--inspect", "--data", tmp_path / "data")
+    assert done.status == 0
+    assert "http://127.0.0.1:1/?token=t" in done.out
+    [(name, tools, facts)] = seen
+    assert (name, facts > 5) == ("default", True)
+    assert "write_file" in tools, "what it asks can be approved there"
+
+
+def test_the_inspector_and_a_document_are_not_asked_for_at_once(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    done = circadian(capfd, "demo", "--inspect", "--json", "--data", tmp_path / "data")
+    assert done.status == 2
+    assert "leave one out" in done.err
+    assert not (tmp_path / "data").exists()

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -25,6 +25,7 @@ from rich.text import Text
 
 from graph.cli.access import NO_LANGUAGE_MODEL, reading
 from graph.cli.commands.replay import steps
+from graph.cli.commands.status import serve_inspector
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.views import Screen, date, day, goals_view, one_line, projects_view
@@ -50,8 +51,15 @@ class Ending:
 
 
 @command()
-async def demo(options: Options) -> int:
+async def demo(
+    options: Options,
+    inspect: Annotated[
+        bool, typer.Option("--inspect", help="Then show its memory in the browser.")
+    ] = False,
+) -> int:
     """Play the built-in story: three days, two nights, a restart."""
+    if inspect and options.json:
+        raise InputError("--inspect ends in the browser, --json in a document: leave one out")
     screen = Screen(json=options.json)
     parts = _parts()
     fresh = _fresh_folder(options.data)
@@ -85,6 +93,8 @@ async def demo(options: Options) -> int:
         screen.line("One call waits for your approval. To let the agent write the file:")
         approve = f"{_circadian()} approve --data {options.folder}"
         screen.line(f"  CIRCADIAN_FOLDER={files} {approve}")
+    if inspect:
+        await serve_inspector(options, files=files)
     return 0
 
 

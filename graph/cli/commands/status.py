@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated
 
 from rich.console import Group, RenderableType
@@ -209,16 +210,17 @@ async def inspect(
     return 0
 
 
-async def serve_inspector(options: Options, port: int = 0) -> None:
-    """Serve the inspector until it is interrupted."""
+async def serve_inspector(options: Options, port: int = 0, *, files: Path | None = None) -> None:
+    """Serve the inspector until it is interrupted. `files`: the agent's working folder."""
     try:
         from graph.inspector import serve
     except ImportError as error:
         raise InputError("the inspector needs: pip install 'circadian-agent[inspect]'") from error
     screen = Screen(json=options.json)
-    async with open_agents(
-        options.data, options.model, options.embedder, options.configuration
-    ) as agents:
+    opening = open_agents(
+        options.data, options.model, options.embedder, options.configuration, folder=files
+    )
+    async with opening as agents:
         agent = agents.agent(options.agent)
         await repair(agent.store, agent.resources.semantic, agent.scope)
         if is_offline(agents.resources.chat_model):
