@@ -36,8 +36,9 @@ bench: $(INSTALLED) ## the budgets, measured; a table and JSON
 studio: export CIRCADIAN_DATA ?= .circadian
 studio: export LANGGRAPH_CLI_NO_ANALYTICS := 1
 studio: export LANGGRAPH_NO_VERSION_CHECK := 1
+# A kill -9 loses what `langgraph dev` was told in its last 10 s: docs/deploy.md, "What a kill loses".
 studio: $(INSTALLED) ## the graph on a local server, for LangGraph Studio
-	$(BIN)/langgraph dev --no-browser
+	$(BIN)/langgraph dev --no-browser --n-jobs-per-worker 10
 
 clean: ## remove the environment and the caches; never a data folder
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

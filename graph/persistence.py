@@ -121,6 +121,7 @@ async def store() -> AsyncIterator[BaseStore]:
         process.store = opened
         if not open_:
             process.users_may_set = serving().users_may_set
+            process.folders = deployment.folder
         yield opened
 
 

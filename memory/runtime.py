@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -241,6 +242,8 @@ class Process:
     """The operator's settings, as far as they are no defaults."""
     users_may_set: frozenset[str] | None = None
     """Settings that a run's context may have. None: all."""
+    folders: Path | None = None
+    """Where each agent of each user has a working folder of its own."""
 
     @property
     def served_store(self) -> BaseStore:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import lru_cache
+from shutil import rmtree
 from types import TracebackType
 from typing import Annotated, Any
 
@@ -18,11 +20,12 @@ from starlette.exceptions import HTTPException
 
 from graph.builder import builder
 from graph.server.settings import AGENT, GRAPH, HELD, INTERNAL_HOST
-from graph.use_cases import AgentContext
+from graph.use_cases import AgentContext, forget_agent
 from memory.errors import BusyError
 from memory.records import Scope, thread_id
 from memory.runtime import process_now, settings_of
-from memory.storage import PAGE
+from memory.storage import PAGE, count_items
+from tools.files import folder_of
 
 LONGEST_NAME = 200
 """Characters of an agent's name."""
@@ -60,15 +63,10 @@ class ServedAgent:
     """One agent of the caller."""
 
     def __init__(self, request: Request, name: str) -> None:
-        process, user = process_now(), user_of(request)
-        assert process.saver is not None
+        user = user_of(request)
         self.name, self.client = name, client_of(request)
         self.scope = Scope(user, thread_id(user, name))
-        resources = replace(process.resources, user=user)
-        graph = compiled(process.saver, process.served_store)
-        self.context = AgentContext(
-            graph, process.served_store, resources, settings_of(None), self.scope, Hold(self)
-        )
+        self.context = context_of(self.scope, Hold(self.scope.thread, repr(name), self.client))
 
     async def thread(self) -> str:
         """The agent's thread, made if the server knows none."""
@@ -91,18 +89,9 @@ class ServedAgent:
         )
         return str(run["run_id"])
 
-    async def is_running(self) -> bool:
-        """Whether a run is under way, or waits."""
-        for status in ("pending", "running"):
-            try:
-                if await self.client.runs.list(self.scope.thread, status=status, limit=1):
-                    return True
-            except ThreadNotFound:
-                return False
-        return False
-
     async def erase_thread(self) -> None:
-        """Delete the agent's schedules and its thread as the server knows them."""
+        """Delete the agent's schedules, files and thread as the server knows them."""
+        await erase_files(self.scope)
         thread = self.scope.thread
         for cron in await self.client.crons.search(thread_id=thread, limit=PAGE):
             await self.client.crons.delete(cron["cron_id"])
@@ -131,19 +120,20 @@ class Hold:
     that of a run and a change that begin at once at least one sees the other.
     """
 
-    def __init__(self, agent: ServedAgent) -> None:
-        self._agent = agent
+    def __init__(self, thread: str, shown: str, client: LangGraphClient) -> None:
+        self._thread, self._shown, self._client = thread, shown, client
 
     async def __aenter__(self) -> Hold:
-        thread = self._agent.scope.thread
-        if thread in HELD:
-            raise BusyError(f"the agent {self._agent.name!r} is being changed: try again")
-        HELD.add(thread)
+        if self._thread in HELD:
+            raise BusyError(f"the agent {self._shown} is being changed: try again")
+        HELD.add(self._thread)
         try:
-            if await self._agent.is_running():
-                raise BusyError(f"the agent {self._agent.name!r} is running: try again after it")
+            if await is_running(self._client, self._thread):
+                raise BusyError(
+                    f"the agent {self._shown} is running: try again after it, or cancel the run"
+                )
         except BaseException:
-            HELD.discard(thread)
+            HELD.discard(self._thread)
             raise
         return self
 
@@ -153,7 +143,53 @@ class Hold:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        HELD.discard(self._agent.scope.thread)
+        HELD.discard(self._thread)
+
+
+async def is_running(client: LangGraphClient, thread: str) -> bool:
+    """Whether a run of the thread is under way, or waits."""
+    for status in ("pending", "running"):
+        try:
+            if await client.runs.list(thread, status=status, limit=1):
+                return True
+        except ThreadNotFound:
+            return False
+    return False
+
+
+def context_of(scope: Scope, hold: Hold) -> AgentContext:
+    """What the use cases work with, for one agent of this server."""
+    process = process_now()
+    assert process.saver is not None
+    return AgentContext(
+        compiled(process.saver, process.served_store),
+        process.served_store,
+        replace(process.resources, user=scope.user),
+        settings_of(None),
+        scope,
+        hold,
+    )
+
+
+async def erase_agent(scope: Scope, client: LangGraphClient) -> None:
+    """Erase what an agent knows and its files, if there is anything.
+
+    Raises:
+        BusyError: a run of it is under way.
+    """
+    process = process_now()
+    context = context_of(scope, Hold(scope.thread, scope.thread, client))
+    facts = await process.resources.semantic.count(scope)
+    if facts or await count_items(process.served_store, scope.namespace()):
+        await forget_agent(context)
+    await erase_files(scope)
+
+
+async def erase_files(scope: Scope) -> None:
+    """Delete an agent's working folder; without a thread those of all agents of the user."""
+    root = process_now().folders
+    if root is not None:
+        await asyncio.to_thread(rmtree, folder_of(root, scope), ignore_errors=True)
 
 
 @lru_cache(maxsize=1)

@@ -32,10 +32,10 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from graph.server import actions, health, reading, tokens
-from graph.server.agents import Agent, AgentName, client_of, user_of
+from graph.server.agents import Agent, AgentName, client_of, erase_files, user_of
 from graph.server.auth import Guard, Throttle, check_limits, own_namespace, why_full
 from graph.server.problems import RESPONSES, of_http, of_product, of_request, operation_id
-from graph.server.settings import AGENT, serving
+from graph.server.settings import AGENT, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
 from memory.errors import CircadianError
@@ -87,6 +87,14 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
 
     `client` sends its requests as this user. Idempotent: after an interruption, call it again.
     """
+    ERASED.add(user)
+    try:
+        return await _erased(user, client, process)
+    finally:
+        ERASED.discard(user)
+
+
+async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
     store = process.served_store
     counted = {
         "schedules": await _schedules(client),
@@ -98,6 +106,7 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
         process.resources.semantic, user_filters(Scope(user, ""))
     )
     counted["records"] = await _records(store, user)
+    await erase_files(Scope(user, ""))
     await forgetting.clean(store, forgetting.STORE_TABLES)
     await forgetting.clean(process.saver, forgetting.SAVER_TABLES)
     return counted

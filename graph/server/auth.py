@@ -26,15 +26,17 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
 from graph.server import policy, tokens
+from graph.server.agents import erase_agent
 from graph.server.health import refresh_gauges
-from graph.server.settings import AGENT, HELD, INTERNAL_HOST, Serving, serving
+from graph.server.settings import AGENT, ERASED, HELD, INTERNAL_HOST, Serving, serving
 from graph.server.tokens import OPERATOR
 from memory import telemetry
-from memory.errors import InputError, TokenError
+from memory.errors import BusyError, InputError, TokenError
+from memory.events import inbox
 from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope, thread_id
 from memory.runtime import process_now
-from memory.storage import count_items
+from memory.storage import count_items, namespaces_below
 
 auth = Auth()
 
@@ -124,10 +126,25 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    if full := await why_full(user, serving()):
+    if _brings_words(value.get("kwargs") or {}) and (full := await why_full(user, serving())):
         raise _error(507, full)
     metadata[OWNER] = user
     return owned(user)
+
+
+@auth.on.threads.delete
+async def delete_thread(ctx: Context, value: Any) -> Filter:
+    """A thread takes the agent's memory and files along: nothing else would find them again."""
+    user, client = ctx.user.identity, get_client()
+    ids = [] if user in ERASED else value.get("thread_ids") or [value["thread_id"]]
+    for thread in map(str, ids):
+        # Of another's thread the server says that there is none.
+        if serving().open or await _owner_of(UUID(thread)) == user:
+            try:
+                await erase_agent(Scope(user, thread), client)
+            except BusyError as error:
+                raise _error(409, str(error)) from error
+    return None if serving().open else owned(user)
 
 
 @auth.on(resources="threads", actions="update")
@@ -199,6 +216,13 @@ async def store(ctx: Context, value: Any) -> Filter:
     if ctx.action in ("put", "delete"):
         raise _forbidden("memory is changed through the agent; that")
     return None
+
+
+def _brings_words(run: Mapping[str, Any]) -> bool:
+    """Whether a run has something to remember, and no mere request such as `stop` or `sleep`."""
+    given, command = run.get("input"), run.get("command") or {}
+    said = isinstance(given, Mapping) and (given.get("messages") or given.get("events"))
+    return bool(said or command.get("update"))
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
@@ -286,14 +310,24 @@ async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
     most = serving.memories_per_user
     if most is None or (now := await _kept(user)) + more <= most:
         return None
-    return f"{now:,} of {most:,} memories are kept: forget, or ask for more"
+    return f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+
+
+COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
+"""The namespaces of an agent whose records count, beside its facts. Marks and logs do not."""
 
 
 async def _kept(user: str) -> int:
     process = process_now()
-    semantic, filters = process.resources.semantic, user_filters(Scope(user, ""))
-    rows = await semantic.run(lambda: semantic.open_table().count(filters))
-    return rows + await count_items(process.served_store, own_namespace(user))
+    semantic, filters = (
+        process.resources.semantic,
+        {**user_filters(Scope(user, "")), "kind": "fact"},
+    )
+    facts = await semantic.run(lambda: semantic.open_table().count(filters))
+    below = await namespaces_below(process.served_store, own_namespace(user))
+    kinds = {one[:3] for one in below if one[2:3] and one[2] in COUNTED}
+    counts = [await count_items(process.served_store, kind) for kind in sorted(kinds)]
+    return facts + sum(counts)
 
 
 @lru_cache(maxsize=1)

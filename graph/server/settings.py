@@ -36,6 +36,9 @@ STUDIO = "https://smith.langchain.com"
 HELD: set[str] = set()
 """Threads whose agents are being changed: no run of theirs may begin."""
 
+ERASED: set[str] = set()
+"""Users whose whole memory is being erased: their threads need not take theirs along."""
+
 INTERNAL_HOST = f"circadian-{token_hex(16)}"
 """The client's host of our own routes' requests. From the network it is an address, or whatever a
 header of a proxy says: nobody outside may know it."""
@@ -106,7 +109,9 @@ class Serving(BaseSettings):
         description="Where requests are counted; `redis://host:6379` for several replicas.",
     )
     memories_per_user: int | None = Field(
-        None, ge=1, description="Most records kept of one user. None: no limit."
+        None,
+        ge=1,
+        description="Most facts, journal entries and waiting events of one user. None: no limit.",
     )
     allowed_hosts: Words = Field(
         frozenset(),

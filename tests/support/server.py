@@ -57,6 +57,7 @@ class Server:
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+        command += ["--n-jobs-per-worker", "10"]  # as `make studio` does
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--host", "127.0.0.1", "--port", str(port)],

@@ -1,0 +1,151 @@
+"""What a user may keep, what a thread takes along when it goes, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from graph.server.settings import Serving
+from graph.server.tokens import token_for
+from tests.support import launching
+from tests.support.openai_server import OpenAIServer, text
+from tests.support.server import SECRET, Server
+
+MOST = 6
+SAID = "My parrot is called Quetzalcoatl"
+
+
+def client_of(server: Server, user: str) -> httpx.Client:
+    serving = Serving.model_validate({"token_secret": SECRET})
+    made = token_for(user, serving, now=datetime.now(UTC), days=1, operator=False)
+    return httpx.Client(
+        base_url=server.url, headers={"Authorization": f"Bearer {made}"}, timeout=60
+    )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "files").mkdir()
+    running = Server(
+        folder,
+        CIRCADIAN_TOKEN_SECRET=SECRET,
+        CIRCADIAN_MEMORIES_PER_USER=str(MOST),
+        CIRCADIAN_FOLDER=str(folder / "files"),
+    ).start()
+    yield running
+    running.kill()
+
+
+class User:
+    """A user with one agent."""
+
+    def __init__(self, client: httpx.Client, agent: str) -> None:
+        self.client, self.agent = client, agent
+        made = self.client.put(f"/circadian/agents/{agent}")
+        self.thread = str(made.json()["thread_id"])
+
+    def run(self, *said: str, **given: Any) -> httpx.Response:
+        if said:
+            given["messages"] = [{"role": "user", "content": one} for one in said]
+        body = {"assistant_id": "agent", "input": given}
+        return self.client.post(f"/threads/{self.thread}/runs/wait", json=body)
+
+    def journal(self) -> list[dict[str, Any]]:
+        path = f"/circadian/agents/{self.agent}/journal"
+        found: list[dict[str, Any]] = self.client.get(path).json()["items"]
+        return found
+
+
+Users = Callable[..., User]
+
+
+@pytest.fixture
+def user() -> Iterator[Users]:
+    """Makes users; closes their connections."""
+    with ExitStack() as opened:
+
+        def make(server: Server, name: str, agent: str = "default") -> User:
+            return User(opened.enter_context(client_of(server, name)), agent)
+
+        yield make
+
+
+def test_who_is_full_may_still_stop_sleep_forget_and_delete(server: Server, user: Users) -> None:
+    hoarder = user(server, "hoarder")
+    # Marks, runs and links do not count: half a dozen messages are half a dozen.
+    for number in range(MOST // 2):
+        assert hoarder.run(f"Shelf {number} holds jam.").status_code == 200
+    assert len(hoarder.journal()) <= MOST
+    while (answer := hoarder.run("One more.")).status_code == 200:
+        assert len(hoarder.journal()) <= MOST + 2
+    assert (answer.status_code, "memories are kept" in answer.text) == (507, True)
+    events = f"/circadian/agents/{hoarder.agent}/events"
+    assert hoarder.client.post(events, json={"text": "Hi"}).status_code == 507
+    for request in ("stop", "clear_stop", "sleep", "wake", "tick"):
+        assert hoarder.run(request=request).status_code == 200, request
+    entry = hoarder.journal()[-1]["id"]
+    gone = hoarder.client.post(f"/circadian/agents/{hoarder.agent}/forget", json={"entry": entry})
+    assert gone.status_code == 200, gone.text
+    assert hoarder.client.delete(f"/threads/{hoarder.thread}").status_code == 204
+    assert hoarder.client.put("/circadian/agents/default").status_code == 200
+    assert hoarder.run("A new beginning.").status_code == 200
+
+
+def test_a_thread_takes_the_agents_memory_and_files_along(server: Server, user: Users) -> None:
+    ada, ben = user(server, "ada"), user(server, "ben")
+    named, other = user(server, "ada", "named"), user(server, "ada", "other")
+    for one in (ada, named, other, ben):
+        assert one.run(SAID).status_code == 200
+    files = server.folder / "files" / "ada" / ada.thread
+    files.mkdir(parents=True)
+    (files / "diary.txt").write_text(SAID)
+    assert ben.client.delete(f"/threads/{ada.thread}").status_code == 404
+    assert ada.client.delete(f"/threads/{ben.thread}").status_code == 404
+    assert len(ada.journal()) >= 1
+    assert ada.client.delete(f"/threads/{ada.thread}").status_code == 204
+    assert not files.exists()
+    pruned = ada.client.post("/threads/prune", json={"thread_ids": [named.thread]})
+    assert pruned.status_code == 200, pruned.text
+    for gone in (ada, named):
+        spaces = gone.client.post("/store/namespaces", json={"prefix": ["ada", gone.thread]})
+        assert spaces.json()["namespaces"] == []
+        # Made anew by its name, it knows nothing.
+        assert gone.client.put(f"/circadian/agents/{gone.agent}").json()["thread_id"] == gone.thread
+        assert gone.journal() == []
+    for left in (other, ben):
+        assert any("Quetzalcoatl" in one["content"] for one in left.journal())
+
+
+def test_a_thread_whose_agent_works_is_not_deleted_under_it(
+    user: Users, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a second user's run wait for the first's: seen on the same server."""
+    launching.set_up(monkeypatch, tmp_path)
+    with OpenAIServer(text("Well, ...", delay=4.0), text("At once.")) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        slow = Server(tmp_path / "server", CIRCADIAN_TOKEN_SECRET=SECRET).start()
+        try:
+            ada, ben = user(slow, "ada"), user(slow, "ben")
+            body = {
+                "assistant_id": "agent",
+                "input": {"messages": [{"role": "user", "content": SAID}]},
+            }
+            runs = f"/threads/{ada.thread}/runs"
+            begun = ada.client.post(runs, json=body).json()["run_id"]
+            while not model.requests:
+                assert ada.client.get(f"{runs}/{begun}").json()["status"] in ("pending", "running")
+            assert ben.run("Are you there?").status_code == 200
+            assert ada.client.get(f"{runs}/{begun}").json()["status"] == "running"
+            refused = ada.client.delete(f"/threads/{ada.thread}")
+            assert (refused.status_code, "running" in refused.text) == (409, True)
+            assert ada.client.get(f"{runs}/{begun}/join").status_code == 200
+            assert ada.client.delete(f"/threads/{ada.thread}").status_code == 204
+        finally:
+            slow.kill()
