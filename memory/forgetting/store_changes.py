@@ -253,8 +253,8 @@ def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | N
     ]
     gone = {one["id"] for one in profile["observations"]} - {one["id"] for one in observations}
     gone |= erasure.gone
-    attributes = {
-        key: left
+    attributes: dict[str, Any] = {
+        key: {**left, **erasure.scrubber.origins(left)}
         for key, attribute in profile["attributes"].items()
         if not names.within(key) and (left := _attribute_after(attribute, gone, names)) is not None
     }

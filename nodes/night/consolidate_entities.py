@@ -15,8 +15,7 @@ from pydantic import BaseModel, Field
 
 from memory import entities
 from memory.entities import Subject
-from memory.events import owners_of
-from memory.guards import OWN, Said, from_elsewhere, share, violation, worded
+from memory.guards import OWN, Said, from_elsewhere, rests_on, share, violation, worded
 from memory.messages import Citations, Handles, as_data, prompt_lines
 from memory.models import total
 from memory.night import (
@@ -97,7 +96,7 @@ class EntityNews:
 
 
 def _as_observation(fact: Fact) -> Observation:
-    return {
+    made: Observation = {
         "id": fact["op"],
         "text": fact["text"],
         "at": fact["valid_from"],
@@ -106,6 +105,7 @@ def _as_observation(fact: Fact) -> Observation:
         "sources": [*fact["source_entries"], *fact["source_events"]],
         "consolidated": True,
     }
+    return {**made, "origins": fact["origins"]} if "origins" in fact else made
 
 
 class Consolidated(NamedTuple):
@@ -161,12 +161,12 @@ def consolidated(
             refused.append(f"{name}: there are {MOST_ATTRIBUTES} attributes already")
             continue
         refused += [f"{UNKNOWN}{each}" for each in one.evidence if each not in known]
-        attributes[name] = made[name] = _attribute(attributes.get(name), value, evidence, now)
+        on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
+        attributes[name] = made[name] = _attribute(attributes.get(name), value, on, now)
     settles = bool(made) or hearsay
     if not settles and (given or not facts):
         return Consolidated(None, refused, mendable)
-    settled = shown if settles else ()
-    operation = _change(profile, made, attributes, settled, facts, prune=prune)
+    operation = _change(profile, made, attributes, shown if settles else (), facts, prune=prune)
     return Consolidated(operation, refused, mendable)
 
 
@@ -284,16 +284,28 @@ def _digits(number: str) -> str:
     return "".join(filter(str.isdigit, number))
 
 
-def _attribute(old: Attribute | None, value: str, evidence: Sequence[str], now: str) -> Attribute:
-    if old is None:
-        return {"value": value, "evidence": list(evidence), "at": now, "replaced": []}
-    if old["value"] == value:
-        return {**old, "evidence": list(dict.fromkeys([*old["evidence"], *evidence]))}
-    if _adds_to(value, old):
-        evidence = list(dict.fromkeys([*old["evidence"], *evidence]))
-    was = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
-    replaced = [*old["replaced"], was][-MOST_REPLACED:]
-    return {"value": value, "evidence": list(evidence), "at": now, "replaced": replaced}
+def _attribute(
+    old: Attribute | None, value: str, on: Mapping[str, Sequence[str]], now: str
+) -> Attribute:
+    """`on`: the evidence, and on whose words beside owners' each piece rests."""
+    evidence, origins = list(on), [name for names in on.values() for name in names]
+    replaced = list[dict[str, Any]]()
+    if old is not None:
+        if old["value"] == value or _adds_to(value, old):
+            evidence = [*old["evidence"], *evidence]
+            origins = [*old.get("origins", ()), *origins]
+        replaced = old["replaced"]
+        if old["value"] != value:
+            was = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
+            replaced = [*replaced, was][-MOST_REPLACED:]
+    same = old is not None and old["value"] == value
+    made: Attribute = {
+        "value": value,
+        "evidence": list(dict.fromkeys(evidence)),
+        "at": old["at"] if old is not None and same else now,
+        "replaced": replaced,
+    }
+    return {**made, "origins": list(dict.fromkeys(origins))} if origins else made
 
 
 def _adds_to(value: str, old: Attribute) -> bool:
@@ -419,8 +431,7 @@ async def _nothing() -> Thought:
 
 async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
     """Ask for the attributes, and once more for those that cannot be used as they are."""
-    resources, settings = context.resources, context.settings
-    owners = owners_of(settings, user=resources.user, served=resources.served)
+    settings, owners = context.settings, context.owners
     numbering = Numbering(batch)
     prompt = attributes_prompt(batch, numbering)
     answer, usage = await context.ask(prompt, Attributes)

@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory import journal
-from memory.guards import Said, from_elsewhere, violation, worded
+from memory.guards import Said, from_elsewhere, rests_on, violation, worded
 from memory.journal import CONCLUDED, TRUST
 from memory.messages import Citations, Handles, as_data, prompt_lines
 from memory.night import (
@@ -117,21 +117,23 @@ def insights(
     now: datetime,
     trust: Mapping[str, float] | None = None,
     rules: str = "",
+    owners: Collection[str] = (),
 ) -> Reflected:
     """Journal entries for the insights that stand on memories shown, linked to these memories.
 
     An insight is trusted no more than the least trusted memory it stands on. It is the assistant's
-    conclusion, and so nobody's words, even if all its evidence is.
+    conclusion, and so nobody's words, even if all its evidence is. Its origins are everybody but
+    `owners` whose words were shown: a conclusion may rest on any of them.
 
     Args:
-        given: As the model gave them.
-        shown: The memories shown, by id.
+        shown: The memories shown, by id; `trust` in them likewise (0..1).
         night: The night's id.
-        now: The night's time.
-        trust: Of the memories shown, by id (0..1).
         rules: The prompt's instructions, which are no insight.
     """
     made = Reflected([], [])
+    others = dict.fromkeys(
+        name for hit in shown.values() for name in rests_on(hit["speaker"], hit, owners)
+    )
     for place, one in enumerate(given):
         text = " ".join(one.text.split())
         evidence = [each for each in dict.fromkeys(one.evidence) if each in shown]
@@ -143,6 +145,8 @@ def insights(
         entry = _entry(text, evidence, shown, one.importance, night, place, now)
         known = ((trust or {}).get(each, entry["source_trust"]) for each in evidence)
         entry["source_trust"] = min(entry["source_trust"], *known)
+        if others:
+            entry["origins"] = list(others)
         made.operations.append(add_entry(entry, f"insight from {len(evidence)} memories"))
         made.operations.extend(
             link_memories(entry["id"], each, now.isoformat(), "evidence of the insight")
@@ -302,6 +306,7 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
         now=now,
         trust=await _trust(context, list(shown), entries),
         rules=ANSWER,
+        owners=context.owners,
     )
     if made.operations:
         since = await last_reflection(context.store, context.scope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,10 +26,13 @@ TEA = attribute_given("Preference  Drink", " Prefers\ntea. ", ["o1", "o2"])
 
 
 def made_of(
-    *given: AttributeGiven, profile: EntityProfile | None = None, prune: bool = False
+    *given: AttributeGiven,
+    profile: EntityProfile | None = None,
+    prune: bool = False,
+    owners: Sequence[str] = ("Ben",),
 ) -> Consolidated:
     one = profile or ada(*FIVE)
-    return consolidated(one, ripe(one, 5), given, now=NOW, prune=prune)
+    return consolidated(one, ripe(one, 5), given, now=NOW, prune=prune, owners=owners)
 
 
 def applied(operation: Operation | None, profile: EntityProfile | None = None) -> EntityProfile:
@@ -53,6 +57,18 @@ def test_an_attribute_has_a_plain_name_one_line_and_its_evidence() -> None:
         "preference_drink": attribute("Prefers tea.", "o1", "o2", at=NOW)
     }
     assert [one["consolidated"] for one in profile["observations"]] == [True] * 5
+
+
+def test_an_attribute_rests_on_the_words_of_everybody_but_owners_in_its_evidence() -> None:
+    [stated] = applied(made_of(TEA, owners=("Ada",)).operation)["attributes"].values()
+    assert stated["origins"] == ["Ben"]
+    more = attribute_given("Preference drink", "Prefers tea.", ["o7"])
+    laundered = observation(7, "Ada prefers tea.", origins=["the tool read_page"])
+    before = ada(*FIVE[1:], laundered, attributes={"preference_drink": stated})
+    [again] = applied(made_of(more, profile=before, owners=("Ada", "Ben")).operation, before)[
+        "attributes"
+    ].values()
+    assert again["origins"] == ["Ben", "the tool read_page"]
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,17 @@ def test_an_insight_is_an_entry_with_evidence_and_events() -> None:
     assert (entry["consolidation"], entry["scoring_method"]) == ("exempt", "llm")
 
 
+def test_an_insight_rests_on_the_words_of_everybody_but_owners_that_were_shown() -> None:
+    told: RecallHit = {**hit("f3", "e4"), "speaker": "Olaf"}
+    laundered: RecallHit = {**hit("f4", "e5"), "speaker": None, "origins": ["the tool read_page"]}
+    shown = {**SHOWN, "f3": told, "f4": laundered}
+    given = [insight("Ada grows beans.", ["f1", "f2"], 8)]
+    [added, *_] = insights(given, shown, night="n", now=NOW, owners=("Ada",)).operations
+    assert added["after"]["origins"] == ["Olaf", "the tool read_page"]
+    [added, *_] = insights(given, SHOWN, night="n", now=NOW, owners=("Ada",)).operations
+    assert "origins" not in added["after"]
+
+
 def test_an_insight_is_linked_to_its_evidence() -> None:
     [added, *links] = reflected(insight("Ada grows beans.", ["f1", "f2"], 8)).operations
     assert [(one["kind"], one["target"], one["after"]["other"]) for one in links] == [
