@@ -163,12 +163,14 @@ def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
 def _carry_out(body: Body, given: dict[str, Any], *, reads_file: bool) -> int:
     try:
         from graph.cli.logs import set_up
+        from graph.cli.views import times_in
 
         shared = {key: given.pop(key) for key in (*COMMON, "json") if key in given}
         options = _options(shared, reads_file=reads_file)
         set_up(options.deployment)
-        result = body(options, **given)
-        return result if isinstance(result, int) else asyncio.run(result)
+        with times_in(options.configuration.settings.time_zone):
+            result = body(options, **given)
+            return result if isinstance(result, int) else asyncio.run(result)
     except KeyboardInterrupt:  # Typer would end it without a word
         return interrupted()
 

@@ -17,7 +17,8 @@ from memory.text import CRITICAL_AT, WARNING_AT, approximate_tokens, sentences
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _BUILDING = frozenset({"spawn", "create", "build", "destroy"})
 _GOALS = frozenset({"goal", "goals", "task", "tasks", "complete"})
-_SPEECH = re.compile(r"[^\W_]+ (?:says|pages|whispers|replies) (?:to )?(?:you )?")
+# From the beginning of a word only: from each letter of a long one it would take hours.
+_SPEECH = re.compile(r"(?<![^\W_])[^\W_]+ (?:says|pages|whispers|replies) (?:to )?(?:you )?")
 
 _SMALL_TALK = r"""
     (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?

@@ -390,7 +390,7 @@ class Deployment(BaseSettings):
     embedder: str | None = Field(
         None, description="`offline`, `openai:<model>`, `fastembed:<model>`, `huggingface:<model>`."
     )
-    agent: str = Field("default", description="The agent's name.")
+    agent: str = Field("default", min_length=1, description="The agent's name.")
     offline: bool = Field(
         False, description="Use the offline model and embedder whatever keys exist."
     )

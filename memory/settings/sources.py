@@ -154,7 +154,7 @@ def value_of(name: str, text: str) -> Any:
     left to the field's own type.
     """
     annotation, said = FIELDS[name].annotation, text.strip()
-    if said.lower() == "none" and NoneType in get_args(annotation):
+    if said.lower() in ("", "none") and NoneType in get_args(annotation):
         return None
     kind = get_origin(annotation)
     if kind not in (list, dict):

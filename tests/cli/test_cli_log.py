@@ -105,6 +105,19 @@ def test_an_invalid_since_is_bad_usage(capsys: Capture, data: Path) -> None:
 # Times
 
 
+def test_times_are_shown_and_read_in_the_setting_s_zone(capsys: Capture, data: Path) -> None:
+    keep(data, *calls(AT))
+    shown = circadian(capsys, "log", "--data", data, "--set", "time_zone=Asia/Tokyo").out
+    assert shown.splitlines()[0].startswith("Monday 2 Mar 2026 (JST)")
+    assert shown.splitlines()[1].startswith("18:00:00")
+    (data / "circadian.toml").write_text('time_zone = "Asia/Tokyo"\n')
+    assert circadian(capsys, "log", "--data", data).out == shown
+    for since, found in [("2026-03-02T18:00", 1), ("2026-03-02T18:01", 0)]:
+        late = circadian(capsys, "log", "--since", since, "--data", data, "--json").document
+        assert len(late) == found
+    assert "(UTC)" in circadian(capsys, "log", "--data", data, "--set", "time_zone=UTC").out
+
+
 @pytest.mark.parametrize(
     ("given", "meant"),
     [

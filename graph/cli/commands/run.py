@@ -35,6 +35,7 @@ from graph.cli.views import (
     night_view,
     one_line,
     still_waiting,
+    times_in,
     what_next,
 )
 from graph.use_cases import Labels, Scheduler, labels_for
@@ -108,6 +109,11 @@ async def run(
         time_zone=time_zone,
         fatigue_threshold=fatigue,
     )
+    with times_in(settings.time_zone):
+        return await _run(options, settings)
+
+
+async def _run(options: Options, settings: Settings) -> int:
     async with running(options, settings=settings) as (_, screen, agent):
         clock = agent.resources.clock
         names = partial(labels_for, agent.context)

@@ -21,7 +21,7 @@ from typer import Argument, Option
 from typing_extensions import TypedDict
 
 from graph.cli.program import Options, command
-from graph.cli.views import Screen, one_line
+from graph.cli.views import Screen, moment, one_line
 from graph.server import GRAPH, serving_variables
 from memory.errors import InputError, ServerError
 from memory.runtime import utc_now
@@ -97,7 +97,7 @@ def token(
     screen = Screen(json=options.json)
     screen.result({"user": user, "token": made, "until": until})
     screen.line(made)
-    screen.note(f"for {user}, until {until}")
+    screen.note(f"for {user}, until {moment(until)}")
     return 0
 
 
@@ -140,7 +140,7 @@ def _zone(name: str) -> ZoneInfo:
 def _view(found: list[Scheduled]) -> RenderableType:
     rows = Table.grid(padding=(0, 2))
     for cron in found:
-        following = f"next {cron['next_run'][:16]}" if cron["next_run"] else ""
+        following = f"next {moment(cron['next_run'])}" if cron["next_run"] else ""
         rows.add_row(
             Text(WORDS.get(cron["request"], cron["request"])),
             Text(f"{cron['schedule']} ({cron['time_zone']})", "cyan"),

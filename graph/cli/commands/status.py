@@ -28,6 +28,7 @@ from graph.cli.views import (
     moment,
     one_line,
     ruled_table,
+    shown_zone,
     status_view,
 )
 from graph.use_cases import (
@@ -155,9 +156,7 @@ async def log(
     options: Options,
     since: Annotated[
         str | None,
-        Option(
-            metavar="WHEN", help="Not before: a date or time (UTC), 30m, 2h, 3d, today, yesterday."
-        ),
+        Option(metavar="WHEN", help="Not before: a date or time, 30m, 2h, 3d, today, yesterday."),
     ] = None,
     most: Annotated[
         int | None,
@@ -165,7 +164,7 @@ async def log(
     ] = None,
 ) -> int:
     """Show what was done, by whom and why."""
-    start = parse_since(since, utc_now()) if since is not None else None
+    start = parse_since(since, utc_now().astimezone(shown_zone())) if since is not None else None
     limit = most or (SHOWN if start is None else _ALL)
     async with reading(options) as (_, screen, agent):
         found = await audit.read(agent.store, agent.scope, since=start, limit=limit + 1)
@@ -177,20 +176,23 @@ async def log(
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """The time (UTC) that `--since` names: ISO 8601, `30m`, `2h`, `3d`, today or yesterday."""
+    """The time (UTC) that `--since` names: ISO 8601, `30m`, `2h`, `3d`, today or yesterday.
+
+    Days and times without a zone are those of `now`.
+    """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     word = text.strip().lower()
     try:
         if word in ("today", "yesterday"):
-            return midnight - timedelta(days=word == "yesterday")
+            return (midnight - timedelta(days=word == "yesterday")).astimezone(UTC)
         if ago := _AGO.fullmatch(word):
-            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return now.astimezone(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         given = datetime.fromisoformat(text.strip())
-        return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
+        return (given if given.tzinfo else given.replace(tzinfo=now.tzinfo)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InputError(
             f"--since: {text!r:.80} is no time; give a date or a time (2026-03-02, "
-            "2026-03-02T09:00, UTC), 30m, 2h, 3d, today or yesterday"
+            "2026-03-02T09:00), 30m, 2h, 3d, today or yesterday"
         ) from None
 
 

@@ -10,6 +10,8 @@ from graph.cli.views.console import (
     one_line,
     ruled_table,
     short_id,
+    shown_zone,
+    times_in,
 )
 from graph.cli.views.listener import LOOKING_BACK, Listener, News, follow
 from graph.cli.views.night import STEP_NAMES, night_line, night_view, nights_view, taken_back
@@ -67,10 +69,12 @@ __all__ = [
     "ruled_table",
     "sent_line",
     "short_id",
+    "shown_zone",
     "status_view",
     "still_waiting",
     "stop_line",
     "taken_back",
+    "times_in",
     "tool_line",
     "what_next",
 ]

@@ -10,7 +10,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from contextvars import ContextVar
+from datetime import datetime, tzinfo
 from typing import Any
 
 from rich import box
@@ -21,7 +22,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from memory.text import local, machine_zone
+from memory.text import known_zone, local, machine_zone
 
 PLAIN_WIDTH = 100
 """Columns of output that is no terminal and so has no width of its own."""
@@ -198,6 +199,25 @@ def context_meter(context: Mapping[str, Any], width: int = BAR) -> Text:
     )
 
 
+_zone: ContextVar[str | None] = ContextVar("_zone", default=None)
+
+
+@contextmanager
+def times_in(name: str | None) -> Iterator[None]:
+    """Within this block people are shown times in the zone `name`; None: in the machine's."""
+    token = _zone.set(name)
+    try:
+        yield
+    finally:
+        _zone.reset(token)
+
+
+def shown_zone() -> tzinfo:
+    """The zone in which people are shown times."""
+    name = _zone.get()
+    return machine_zone() if name is None else known_zone(name)
+
+
 def day(at: str) -> str:
     """A date for people: `Saturday 2 May 2026`."""
     return f"{here(at):%A} {date(at)}"
@@ -215,8 +235,8 @@ def clock_time(at: str) -> str:
 
 
 def here(at: str) -> datetime:
-    """The time in the machine's zone, in which people are shown all times; storage has UTC."""
-    return local(at, machine_zone())
+    """The time in the zone in which people are shown all times; storage has UTC."""
+    return local(at, shown_zone())
 
 
 def zone_mark(at: str) -> str:

@@ -24,6 +24,7 @@ from graph.cli.views.console import (
     day_rule,
     moment,
     one_line,
+    shown_zone,
     visible,
 )
 from graph.cli.views.listener import LOOKING_BACK, Listener
@@ -31,7 +32,7 @@ from graph.cli.views.night import progress
 from memory.audit import CAUSES
 from memory.night import NightEvent
 from memory.records import FailureReport, ModeChange, Question, SentMessage, TickReport, ToolOutcome
-from memory.text import machine_zone, shortened
+from memory.text import shortened
 
 CLEAR = "`circadian clear-stop` clears the stop"
 
@@ -132,9 +133,9 @@ class Transcript:
     """Who said what and when, in columns, under a rule for each day."""
 
     def __init__(self, screen: Screen, zone: tzinfo | None = None) -> None:
-        """`zone`: in which times are shown; default the machine's."""
+        """`zone`: in which times are shown; default `shown_zone`."""
         self._screen = screen
-        self._zone = zone or machine_zone()
+        self._zone = zone or shown_zone()
         self._today: str | None = None
 
     def day(self, at: datetime) -> None:

@@ -139,6 +139,11 @@ def test_keywords_are_whole_words() -> None:
         assert event_class_of(text)[0] == "unknown"
 
 
+def test_a_word_of_any_length_takes_no_longer_than_its_letters() -> None:
+    # Searched from each of its letters, it would take until the time limit of the test.
+    assert event_class_of("x" * 400_000)[0] == "unknown"
+
+
 def test_the_first_class_in_the_order_of_the_rules_is_taken() -> None:
     assert event_class_of("What does it take to build a goal?")[0] == "building"
     assert event_class_of("What is the goal?")[0] == "goal_action"
