@@ -19,7 +19,7 @@ from memory import entities, journal, night
 from memory.errors import InputError, NotFoundError
 from memory.facts import Listing, Row, fact_of
 from memory.journal import links
-from memory.records import Fact, JournalEntry, Operation, RecallHit
+from memory.records import Earlier, Fact, JournalEntry, Operation, RecallHit
 from memory.text import terms
 
 T = TypeVar("T")
@@ -142,6 +142,8 @@ class RecalledMemory(TypedDict):
     sources: list[str]
     at: str
     speaker: str | None
+    earlier: NotRequired[list[Earlier]]
+    """What it superseded, the newest first."""
     superseded: NotRequired[bool]
     partly_superseded: NotRequired[bool]
     disputed: NotRequired[bool]
@@ -277,8 +279,9 @@ def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
         "speaker": hit["speaker"],
     }
     flags: Any = {flag: True for flag in FLAGS if hit.get(flag)}
+    beside: Any = {"earlier": hit["earlier"]} if "earlier" in hit else {}
     parts: Any = {"parts": hit.get("parts", {})} if explain else {}
-    return {**found, **flags, **parts}
+    return {**found, **beside, **flags, **parts}
 
 
 # One memory

@@ -29,6 +29,7 @@ from graph.inspector.visits import Visit
 from graph.use_cases import AgentContext, Forgotten, correct, forget_entry, forget_fact, recall
 from memory import journal
 from memory.errors import InputError, NotFoundError
+from memory.messages import prompt_lines
 from memory.records import Fact, JournalEntry, RecallHit, TickReport
 from memory.text import name_key
 
@@ -220,7 +221,7 @@ def _of_hit(hit: RecallHit) -> Shown:
     return Shown(
         id=hit["id"],
         kind="fact" if hit["kind"] == "fact" else _kind_of(hit["id"]),
-        text=hit["text"],
+        text=prompt_lines.with_earlier(hit),
         at=hit["at"],
         speaker=hit["speaker"],
         holds=not hit.get("superseded"),

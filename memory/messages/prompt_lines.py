@@ -146,6 +146,12 @@ def doubt_mark(memory: Mapping[str, Any]) -> str:
     return DOUBTFUL if memory.get("doubtful") else ""
 
 
+def with_earlier(hit: RecallHit) -> str:
+    """What a memory says, and what it superseded: `X (until 2026-03-09: Y)`."""
+    earlier = (f" (until {one['until'][:10]}: {one['text']})" for one in hit.get("earlier", ()))
+    return hit["text"] + "".join(earlier)
+
+
 def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = False) -> str:
     """A memory under a night's question, `[3] Tue 2026-11-17 09:00 speaker: text`, with its marks.
 
@@ -154,7 +160,7 @@ def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = Fals
     mark = PAST if hit.get("superseded") else doubt_mark(hit)
     who = one_line((not inferred and hit["speaker"]) or _NOBODY)
     marks = f"{INFERENCE if inferred else ''}{mark}"
-    return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {one_line(hit['text'])}"
+    return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {one_line(with_earlier(hit))}"
 
 
 def fact_line(fact: Fact, handle: str, zone: tzinfo) -> str:

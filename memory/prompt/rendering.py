@@ -151,7 +151,8 @@ def semantic_memories(
     """
     lines: list[str] = []
     for place, hit in enumerate(hits, 1):
-        text = with_nearness(hit["text"], now, zone, said=hit["at"]) if now else hit["text"]
+        text = prompt_lines.with_earlier(hit)
+        text = with_nearness(text, now, zone, said=hit["at"]) if now else text
         when = shown_time(hit["at"], zone)
         line = prompt_lines.memory_line(when, hit["speaker"], text, _doubt(hit))
         left = tokens - sum(line_tokens(each, calibration) for each in lines)

@@ -29,6 +29,12 @@ FAR_BELOW = 0.5
 """Share of its score that is left to an entry whose facts were all superseded, and that says more
 about the query than they did."""
 
+AMONG_BEST = 30
+"""The best N that no longer hold are told with what holds instead."""
+
+MOST_EARLIER = 3
+"""Of what one memory superseded, the newest N are told with it."""
+
 BELOW = 0.98
 """Score of an entry that is superseded in part, as a share of the score of what holds instead."""
 
@@ -78,6 +84,37 @@ def merged(
             left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), one)
     shown = _newer_first(_with_heirs([*left.values(), *stay], known), known, made)
     return _once(shown)
+
+
+def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool) -> list[Candidate]:
+    """What holds of `found` (best first), each with what it superseded; with `past` all.
+
+    What a memory superseded is told with it if that is among the best, or has words of the query
+    that its successor lacks: no rule knows every way to ask about the past, and whoever asks what
+    holds learns that it changed.
+    """
+    if past:
+        return list(found)
+    heirs = {id_: one.id for one in found if not one.superseded for id_ in one.ids}
+    shown = {one.id: one for one in found if not one.superseded}
+    for place, one in enumerate(found):
+        heir = shown.get(heirs.get(one.heir or "", "")) if one.superseded else None
+        # A duplicate's heir has its sources, and says the same.
+        if heir is None or {*one.sources} <= {*heir.sources}:
+            continue
+        only = _words_of(one.row) & {*wanted} - _words_of(heir.row)
+        if only or place < AMONG_BEST:
+            shown[heir.id] = replace(heir, earlier=_earlier(heir, one.row))
+    return list(shown.values())
+
+
+def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
+    """What `heir` superseded, with one more, each event once, the newest first."""
+    known = {event for one in heir.earlier for event in one.payload["source_events"]}
+    if known & {*gone.payload["source_events"]}:
+        return heir.earlier
+    both = sorted((*heir.earlier, gone), key=lambda one: one.payload["valid_from"], reverse=True)
+    return tuple(both[:MOST_EARLIER])
 
 
 def told_once(found: Sequence[Candidate]) -> list[Candidate]:
@@ -227,16 +264,19 @@ def _with_heirs(found: Sequence[Candidate], known: Mapping[str, Row]) -> list[Ca
     places = {id_: one for one in found if not one.superseded for id_ in one.ids}
     lifts: dict[str, float] = {}
     new: dict[str, Row] = {}
+    heirs: dict[str, str] = {}
     for gone in found:
         heir = _heir(gone, known) if gone.superseded else None
         if heir is None:
             continue
-        standing = places.get(heir.id)
-        if standing is None:
+        there = places.get(heir.id)
+        if there is None:
             new[heir.id] = heir
-        id_ = standing.id if standing else heir.id
+        id_ = there.id if there else heir.id
         lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * gone.score)
+        heirs[gone.id] = heir.id
     lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
+    lifted = [replace(one, heir=heirs.get(one.id, one.heir)) for one in lifted]
     lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]
     scores = {id_: one.score for one in lifted if not one.superseded for id_ in one.ids}
     return [_below(one, scores.get(one.heir or "")) for one in lifted]

@@ -80,6 +80,10 @@ FEW, MANY = 0.35, 0.6
 """Shares of entries that ask: up to the first a question seldom answers, from the second it may."""
 
 
+PAIR, GROUP = 2, 4
+"""Speakers up to whom a talk is one person's with another, and from whom it is a group's."""
+
+
 ENOUGH = 20
 """Entries that show what kind of talk a memory holds."""
 
@@ -122,6 +126,8 @@ class TalkTraits(NamedTuple):
     """0..1: whether turns are short."""
     telling: float
     """0..1: whether questions are rare."""
+    private: float = 1.0
+    """0..1: whether one person talks, or two: among many, "my" tells nothing of whose it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,8 @@ class Candidate:
     """What an entry inherits from the facts made from it."""
     heir: str | None = None
     """Id of the fact that superseded the facts made from an entry."""
+    earlier: tuple[Row, ...] = ()
+    """What it superseded and is told with it, the newest first."""
     disputes: frozenset[str] = frozenset()
     """Operation ids of the facts that contradict it."""
 
@@ -397,12 +405,16 @@ def _weighed(row: Row, now: datetime) -> dict[str, float]:
 
 def talk_of(rows: Iterable[Row]) -> TalkTraits:
     """What kind of talk these entries are."""
-    texts = [row.payload["data"] for row in rows if row.payload["kind"] != "fact"]
+    said = [row.payload for row in rows if row.payload["kind"] != "fact"]
+    texts = [one["data"] for one in said]
     if len(texts) < ENOUGH:
         return TalkTraits(1.0, 1.0)
     words = statistics.median(len(text) / LETTERS for text in texts)
     asking = sum(map(asks, texts)) / len(texts)
-    return TalkTraits(_falling(words, SHORT, LONG), _falling(asking, FEW, MANY))
+    people = len({one["speaker"] for one in said} - {None})
+    return TalkTraits(
+        _falling(words, SHORT, LONG), _falling(asking, FEW, MANY), _falling(people, PAIR, GROUP)
+    )
 
 
 def _falling(value: float, full: float, none: float) -> float:
@@ -423,6 +435,7 @@ def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]
         "meaning": meaning,
         "substance": talk.brevity * WEIGHTS["substance"],
         "question": talk.brevity * talk.telling * WEIGHTS["question"],
+        "self": talk.private * WEIGHTS["self"],
     }
     if not query.days:
         asked["date"] = 0.0
@@ -461,8 +474,14 @@ def certainty(candidate: Candidate, query: Query, known: Counted, cosine: float 
 
     `cosine`: by an embedder that knows meanings; else 0.
     """
+    return _certainty(candidate, query.terms, known, cosine)
+
+
+def _certainty(
+    candidate: Candidate, wanted: Collection[str], known: Counted, cosine: float
+) -> float:
     chance = float(known.rows)
-    for term in _own(candidate) & {*query.terms}:
+    for term in _own(candidate) & {*wanted}:
         chance *= known.having.get(term, 1) / (known.rows + 1)
     by_words = 1 / (1 + chance) if chance < known.rows else 0.0
     by_meaning = max(0.0, cosine - NEAR) / (1 - NEAR)
@@ -525,7 +544,11 @@ def calibrated(
     has = share(best, query, known)
     if sure <= 0 or (sure < WELL and has < LEAST_SHARE):
         return []
-    sure = max(sure, LEAST * has)
+    # Who is named leads to somebody, and proves nothing of what is asked about them.
+    names = {term for name in query.people for term in terms(name)}
+    asked = {*query.terms} - names or {*query.terms}
+    told = (_certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best)
+    sure = max(LEAST * has, *told)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
     scale = sure / (matched if matched > 0 else best[0].score)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from langgraph.store.base import BaseStore
 
@@ -25,7 +25,7 @@ from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.merging import merged, told_once
+from memory.recall.merging import merged, standing, told_once
 from memory.recall.ranking import (
     Candidate,
     best_sentences,
@@ -38,7 +38,7 @@ from memory.recall.ranking import (
     rank,
     weights_of,
 )
-from memory.records import Fact, RecallHit, Scope
+from memory.records import Earlier, Fact, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, cut_to, read_query
 
@@ -173,16 +173,30 @@ async def fit_for(
     """The hits without what an owner said in private, as far as `listeners` are not to know it."""
     if listeners.audience == "private" or not hits:
         return list(hits)
-    facts = await semantic.by_id(scope, [hit["id"] for hit in hits if hit["kind"] == "fact"])
+    said: list[RecallHit | Earlier] = [*hits]
+    said += [one for hit in hits for one in hit.get("earlier", ())]
+    facts = await semantic.by_id(scope, [one["id"] for one in said])
     told = [
         Told(
-            hit["speaker"],
-            facts[hit["id"]]["source_entries"] if hit["id"] in facts else [hit["id"]],
+            one["speaker"],
+            facts[one["id"]]["source_entries"] if one["id"] in facts else [one["id"]],
         )
-        for hit in hits
+        for one in said
     ]
     private = await journal.private_ones(store, scope, told, listeners=listeners, settings=settings)
-    return [hit for hit, hidden in zip(hits, private, strict=True) if not hidden]
+    kept = {one["id"] for one, hidden in zip(said, private, strict=True) if not hidden}
+    return [_without_earlier(hit, kept) for hit in hits if hit["id"] in kept]
+
+
+def _without_earlier(hit: RecallHit, kept: Collection[str]) -> RecallHit:
+    """The hit, without what it superseded unless all of that may be told."""
+    earlier = hit.get("earlier", ())
+    if all(one["id"] in kept for one in earlier):
+        return hit
+    others = {event for one in earlier for event in one["sources"]}
+    left = {key: value for key, value in hit.items() if key != "earlier"}
+    left["sources"] = [event for event in hit["sources"] if event not in others]
+    return cast(RecallHit, left)
 
 
 def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
@@ -198,8 +212,11 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(candidate.parts),
     }
-    if origins := payload.get("origins"):
-        hit = {**hit, "origins": list(origins)}
+    told = [candidate.row, *candidate.earlier]
+    if origins := _origins(told):
+        hit = {**hit, "origins": origins}
+    if candidate.earlier:
+        hit = _with_earlier(hit, candidate.earlier)
     if candidate.superseded or "outdated" in candidate.marks:
         gone: RecallHit = {**hit, "superseded": True}
         by = candidate.heir or payload.get("superseded_by")
@@ -209,6 +226,38 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
     if payload.get("doubtful"):
         hit = {**hit, "doubtful": True}
     return {**hit, "disputed": True} if disputed else hit
+
+
+def _origins(told: Sequence[Row]) -> list[str]:
+    """Those besides the speaker on whose words a hit rests: also who said what it superseded."""
+    first, *earlier = (row.payload for row in told)
+    names = [*(first.get("origins") or ())]
+    for one in earlier:
+        names += [*(one.get("origins") or ()), *([one["speaker"]] if one["speaker"] else [])]
+    own = first["speaker"]
+    return list(dict.fromkeys(name for name in names if name != own))
+
+
+def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
+    """The hit with what it superseded, each until its successor was said."""
+    told, until = list[Earlier](), hit["at"]
+    for row in rows:
+        one: Earlier = {
+            "id": candidate_of(row, {}).id,
+            "text": row.payload["data"],
+            "until": until,
+            "speaker": row.payload["speaker"],
+            "sources": list(row.payload["source_events"]),
+        }
+        told.append(one)
+        until = row.payload["valid_from"]
+    return _resourced({**hit, "earlier": told}, hit["sources"])
+
+
+def _resourced(hit: RecallHit, own: Sequence[str]) -> RecallHit:
+    """The hit with its own sources, then those of what it superseded."""
+    others = (event for one in hit.get("earlier", ()) for event in one["sources"])
+    return {**hit, "sources": list(dict.fromkeys([*own, *others]))}
 
 
 def within(
@@ -222,6 +271,8 @@ def within(
     for hit in hits:
         text = best_sentences(hit["text"], weights, LONGEST_LINE)
         size = approximate_tokens(text) + BESIDE
+        for one in hit.get("earlier", ()):
+            size += approximate_tokens(one["text"]) + BESIDE // 2
         if size > tokens:
             if tokens - BESIDE < LEAST:
                 break
@@ -327,7 +378,7 @@ class _Memory:
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
         facts = await self._facts_of(ranked, ends)
         found = await asyncio.to_thread(merged, ranked, facts, wanted)
-        shown = _valid(found, past=past)
+        shown = standing(found, wanted, past=past)
         if not self.settings.recall_weight_links:
             return ordered(shown)
         near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
@@ -337,7 +388,8 @@ class _Memory:
             return ordered(higher)
         # A link may lead from an entry to the fact that repeats it, or that no longer holds.
         hidden = [candidate for candidate in found if candidate.superseded and not past]
-        return _valid(merged(ordered([*hidden, *higher, *added]), facts, wanted), past=past)
+        together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
+        return standing(together, wanted, past=past)
 
     async def _facts_of(
         self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]

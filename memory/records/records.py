@@ -413,6 +413,18 @@ class HandledMark(TypedDict):
     at: str
 
 
+class Earlier(TypedDict):
+    """What a recalled memory superseded. It is told with that, and is no hit of its own."""
+
+    id: str
+    text: str
+    until: str
+    """When its successor was said, ISO 8601."""
+    speaker: str | None
+    sources: list[str]
+    """Event ids; they are among the sources of the hit, too."""
+
+
 class RecallHit(TypedDict):
     """One recalled memory."""
 
@@ -433,6 +445,8 @@ class RecallHit(TypedDict):
     """No longer true."""
     superseded_by: NotRequired[str]
     """Id of the superseding fact."""
+    earlier: NotRequired[list[Earlier]]
+    """What it superseded, as far as that helps to answer, the newest first."""
     partly_superseded: NotRequired[bool]
     """An entry of which some facts no longer hold."""
     disputed: NotRequired[bool]

@@ -447,6 +447,8 @@ def _about(row: Mapping[str, Any], shortened: Mapping[str, str]) -> tuple[Text, 
 def _what(row: Mapping[str, Any], marks: Sequence[str]) -> Text:
     """The text, crossed out if it no longer holds; in parentheses the marks and sources."""
     what = Text(one_line(row["text"]), "" if _holds(row) else "strike")
+    for one in row.get("earlier", ()):
+        what.append(f" (until {date(one['until'])}: {one_line(one['text'])})", "dim")
     told = [(mark, "not strike yellow") for mark in marks]
     if row["sources"]:
         told.append((", ".join(map(short_id, row["sources"])), "not strike dim"))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.facts.table import Row
+from memory.facts.table import Counted, Row
 from memory.recall.merging import merged
-from memory.recall.ranking import Candidate, rank, recency, scaled, stretched, talk_of
+from memory.recall.ranking import Candidate, calibrated, rank, recency, scaled, stretched, talk_of
 from memory.settings import Settings
 from memory.text.analysis import read_query
 
@@ -344,11 +344,35 @@ def test_long_requests_are_not_ranked_by_length_and_form() -> None:
     short = [row(f"s{n}", "We had tea and cake at noon.") for n in range(30)]
     long = [row(f"l{n}", "We had tea and cake at noon, as on any day. " * 12) for n in range(30)]
     asking = [row(f"a{n}", "Could you make tea at noon?") for n in range(30)]
-    assert talk_of(short) == (1.0, 1.0)
+    assert talk_of(short) == (1.0, 1.0, 1.0)
     assert talk_of(long).brevity == 0.0
     assert talk_of(asking).telling == 0.0
     assert talk_of([*short, *asking[:13]]).telling == 1.0
-    assert talk_of(long[:5]) == (1.0, 1.0)
+    assert talk_of(long[:5]) == (1.0, 1.0, 1.0)
+
+
+def test_among_many_speakers_my_says_nothing() -> None:
+    people = [row(f"p{n}", "We had tea.", speaker=f"P{n % 4}") for n in range(40)]
+    assert talk_of(people).private == 0.0
+    assert talk_of([one for one in people if one.payload["speaker"] < "P2"]).private == 1.0
+    mine = rank(
+        read_query("Where is my tea?", []),
+        [],
+        [(one, 1.0) for one in people],
+        now=NOW,
+        settings=Settings(),
+    )
+    assert not any(one.parts.get("self") for one in mine)
+
+
+def test_a_name_proves_nothing_of_what_is_asked_about_somebody() -> None:
+    known = Counted(100, {"ana": 2, "harp": 2})
+    found = row("a", "Ana plays the harp")
+    asked = [read_query(text, ["Ana"]) for text in ("What is Ana's job?", "Where is Ana's harp?")]
+    ranked_ = [rank(one, [], [(found, 1.0)], now=NOW, settings=Settings()) for one in asked]
+    pairs = zip(ranked_, asked, strict=True)
+    unsure, sure = (calibrated(some, one, known, {})[0].score for some, one in pairs)
+    assert unsure < 0.1 < 0.3 < sure
 
 
 def test_who_asks_about_themselves_gets_what_somebody_said_of_themselves() -> None:

@@ -9,6 +9,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from memory.facts.semantic import SemanticMemory
+from memory.messages import prompt_lines
 from memory.records.records import SELF
 from memory.settings import Settings
 from tests.support.facts import ANA, memory_at
@@ -49,6 +50,29 @@ async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(
             old["id"]: True,
             new["id"]: False,
         }
+
+
+async def test_what_a_fact_superseded_is_told_with_it(asking: Asking) -> None:
+    old = await asking.learn("Ana lives in Porto", source_events=["e1"], speaker="Ben")
+    new = await asking.learn("Ana lives in Rome", source_events=["e2"], speaker="Ana")
+    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    await asking.memory.update(ANA, old["id"], gone)
+    [hit] = await asking.ask("Where does Ana live?")
+    assert hit["text"] == "Ana lives in Rome"
+    assert hit["sources"] == ["e2", "e1"]
+    assert hit["origins"] == ["Ben"]
+    assert [one["text"] for one in hit["earlier"]] == ["Ana lives in Porto"]
+    line = prompt_lines.with_earlier(hit)
+    assert line == f"Ana lives in Rome (until {new['valid_from'][:10]}: Ana lives in Porto)"
+
+
+async def test_what_says_the_same_is_not_told_as_earlier(asking: Asking) -> None:
+    old = await asking.learn("Ana lives in Rome, Italy", source_events=["e1"])
+    new = await asking.learn("Ana lives in Rome", source_events=["e2", "e1"])
+    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    await asking.memory.update(ANA, old["id"], gone)
+    [hit] = await asking.ask("Where does Ana live in Italy?")
+    assert "earlier" not in hit
 
 
 async def test_the_entry_that_said_what_no_longer_holds_does_not_stand_for_it(
