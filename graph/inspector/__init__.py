@@ -1,6 +1,25 @@
 """The inspector: memory as pages in a browser, on loopback or on a server."""
 
 from graph.inspector.app import inspector
+from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.local import OneAgent, local_inspector, serve
+from graph.inspector.rendering import STATIC, render
+from graph.inspector.security import cookie_of, foreign, shielded
+from graph.inspector.visits import Host, Visit
 
-__all__ = ["OneAgent", "inspector", "local_inspector", "serve"]
+__all__ = [
+    "STATIC",
+    "BackgroundJobs",
+    "Host",
+    "NightProgress",
+    "OneAgent",
+    "Tell",
+    "Visit",
+    "cookie_of",
+    "foreign",
+    "inspector",
+    "local_inspector",
+    "render",
+    "serve",
+    "shielded",
+]

@@ -61,10 +61,12 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
     def page(handler: Handler) -> object:
         async def endpoint(request: Request) -> Response:
             agent = str(request.path_params["agent"])
+            names = tuple(await host.agents(request))
+            if agent not in names:
+                raise HTTPException(404, "There is no agent of that name here.")
             context = await host.context(request, agent)
             if request.method == "POST":
                 host.jobs.refuse_while_busy(context.scope)
-            names = tuple(await host.agents(request))
             return await handler(Visit(request, host, agent, context, names))
 
         return endpoint

@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from graph.cli.views import Listener, night_progress
 from memory.errors import BusyError, CircadianError
+from memory.night import NightEvent
 
 Owner = tuple[str, str]
 Tell = Callable[[str], None]
@@ -21,6 +23,17 @@ Work = Callable[[Tell], Coroutine[Any, Any, tuple[str, ...]]]
 """The work; returns the parts of the address that shows its result."""
 
 KEPT_LINES = 200
+
+
+class NightProgress(Listener):
+    """Tells the steps of a night as they come."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def night(self, event: NightEvent) -> None:
+        """A step begins, goes on or has ended."""
+        self._tell(night_progress(event))
 
 
 @dataclass

@@ -8,20 +8,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-import uvicorn
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from graph.api import Agents
+from graph.cli.views import follow
 from graph.inspector.app import inspector
-from graph.inspector.jobs import BackgroundJobs
+from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import render
 from graph.inspector.security import OneTimeToken
-from graph.inspector.visits import Host
-from graph.use_cases import AgentContext
+from graph.inspector.visits import Host, Visit
+from graph.use_cases import AgentContext, applying, of_run, previewing, run
 from memory.errors import InputError
 from memory.models import model_name
 
@@ -41,9 +40,7 @@ class OneAgent(Host):
     can_sign_out: bool = False
 
     async def context(self, request: Request, agent: str) -> AgentContext:
-        """The agent. Raises HTTPException for another name."""
-        if agent != self.name:
-            raise HTTPException(404, f"This inspector shows the agent {self.name}.")
+        """The agent."""
         return self.opened.agent(self.name).context
 
     async def agents(self, request: Request) -> list[str]:
@@ -53,6 +50,26 @@ class OneAgent(Host):
     def model(self) -> str:
         """The name of the model that runs from here use."""
         return model_name(self.opened.resources.chat_model)
+
+    async def go_on(self, visit: Visit) -> int | None:
+        """Run what waited, here."""
+        output = await run(visit.context, None, raise_on_failure=False)
+        done = output["report"]["ticks"]
+        return done[-1]["tick"] if done else None
+
+    async def preview(self, visit: Visit, tell: Tell) -> str | None:
+        """Go through the night here."""
+        async with previewing(visit.context) as for_the_night:
+            report = await follow(for_the_night, {}, NightProgress(tell))
+        return of_run({"report": report})["id"]
+
+    async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
+        """Apply it here."""
+        async with applying(visit.context, night) as for_the_night:
+            of_run({"report": await follow(for_the_night, {}, NightProgress(tell))})
+
+    async def forgotten(self, visit: Visit) -> None:
+        """Nothing: nobody keeps a copy."""
 
 
 def local_inspector(host: Host, *, token: str, port: int) -> Starlette:
@@ -85,6 +102,8 @@ async def serve(name: str, agents: Agents, port: int, started: Callable[[str], N
     async with bound(port) as opened:
         number = opened.getsockname()[1]
         app = local_inspector(OneAgent(name, patient), token=token, port=number)
+        import uvicorn  # a server serves these pages with its own
+
         config = uvicorn.Config(
             app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2, access_log=False
         )

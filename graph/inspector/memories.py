@@ -372,6 +372,7 @@ async def do_forget(visit: Visit) -> Response:
 
     async def work(tell: Tell) -> tuple[str, ...]:
         done = await _forget(visit.context, found, on_step=tell)
+        await visit.host.forgotten(visit)
         tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
         return ("memory",)
 

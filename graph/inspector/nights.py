@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from graph.cli.views import STEP_NAMES, Listener, follow, night_progress
+from graph.cli.views import STEP_NAMES
 from graph.documents import Paging, night_page
 from graph.inspector.changes import Reading, differences
 from graph.inspector.jobs import Tell, Work
 from graph.inspector.visits import Visit
-from graph.use_cases import applying, find_night, labels_for, nights, of_run, previewing
-from memory.night import NightEvent, status_of
+from graph.use_cases import find_night, labels_for, nights
+from memory.night import status_of
 from memory.records import NightReport, NightStatus, compaction_line, extraction_line
 
 ON_A_PAGE = 25
@@ -145,9 +145,8 @@ async def night_action(visit: Visit) -> Response:
 
 def _applied(visit: Visit, night: str) -> Work:
     async def work(tell: Tell) -> tuple[str, ...]:
-        async with applying(visit.context, night) as for_the_night:
-            report = of_run({"report": await follow(for_the_night, {}, _Progress(tell))})
-        return ("nights", report["id"] or night)
+        await visit.host.apply(visit, night, tell)
+        return ("nights", night)
 
     return work
 
@@ -165,23 +164,11 @@ async def start_preview(visit: Visit) -> Response:
 
     async def work(tell: Tell) -> tuple[str, ...]:
         tell("looking for what is new")
-        async with previewing(visit.context) as for_the_night:
-            report = of_run({"report": await follow(for_the_night, {}, _Progress(tell))})
-        if report["id"] is None:
+        night = await visit.host.preview(visit, tell)
+        if night is None:
             tell("Nothing to do tonight: no model was called.")
             return ("nights",)
-        return ("nights", report["id"])
+        return ("nights", night)
 
     visit.host.jobs.start(visit.owner, "A preview of the night", work)
     return visit.go("progress")
-
-
-class _Progress(Listener):
-    """Tells the steps of a night as they come."""
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-
-    def night(self, event: NightEvent) -> None:
-        """A step begins, goes on or has ended."""
-        self._tell(night_progress(event))

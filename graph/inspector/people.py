@@ -127,6 +127,7 @@ async def forget_person(visit: Visit) -> Response:
 
     async def work(tell: Tell) -> tuple[str, ...]:
         done = await forget(visit.context, found.profile["id"], on_step=tell)
+        await visit.host.forgotten(visit)
         tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}")
         return ("people",)
 

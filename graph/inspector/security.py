@@ -76,13 +76,13 @@ class Shield:
             return
         if why := foreign(scope["method"], Headers(scope=scope)):
             refusal = PlainTextResponse(f"Refused: {why}.\n", 403)
-            await refusal(scope, receive, _with_headers(scope, send))
+            await refusal(scope, receive, shielded(scope, send))
             return
-        await self._app(scope, receive, _with_headers(scope, send))
+        await self._app(scope, receive, shielded(scope, send))
 
 
-def _with_headers(scope: Scope, send: Send) -> Send:
-    """Memory is in no cache; our own files may be."""
+def shielded(scope: Scope, send: Send) -> Send:
+    """`send` with the headers; memory is in no cache, our own files may be."""
     is_file = "/static/" in scope["path"]
 
     async def sending(message: Message) -> None:

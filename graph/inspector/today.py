@@ -11,9 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from graph.inspector.jobs import Tell
-from graph.inspector.rendering import counted
 from graph.inspector.visits import Visit
-from graph.use_cases import briefing, decide, run, status
+from graph.use_cases import briefing, decide, status
 from memory import pages
 from memory.errors import BusyError
 from memory.events import inbox
@@ -59,13 +58,11 @@ async def answer(visit: Visit) -> Response:
         tell(f"{ANSWERS[given]}: your answer is kept.")
         try:
             tell("The agent goes on with the work that waited.")
-            output = await run(context, None, raise_on_failure=False)
+            tick = await visit.host.go_on(visit)
         except BusyError as error:
             tell(f"{error}. It acts on your answer in its next run.")
             return ("today",)
-        done = output["report"]["ticks"]
-        tell(f"Done: {counted(len(done), 'tick')}.")
-        return ("ticks", str(done[-1]["tick"])) if done else ("today",)
+        return ("today",) if tick is None else ("ticks", str(tick))
 
     visit.host.jobs.start(visit.owner, "The agent goes on after your answer", go_on)
     return visit.go("progress")

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from graph.inspector.jobs import BackgroundJobs
+from graph.inspector.jobs import BackgroundJobs, Tell
 from graph.inspector.rendering import link, render
 from graph.use_cases import AgentContext
 from memory.errors import InputError
@@ -33,7 +33,7 @@ class Host(Protocol):
     can_sign_out: bool
 
     async def context(self, request: Request, agent: str) -> AgentContext:
-        """The agent of this name that the request may see. Raises HTTPException."""
+        """The agent of this name, one of `agents`."""
         ...
 
     async def agents(self, request: Request) -> list[str]:
@@ -42,6 +42,22 @@ class Host(Protocol):
 
     def model(self) -> str:
         """The name of the chat model that runs from here use."""
+        ...
+
+    async def go_on(self, visit: Visit) -> int | None:
+        """Let the agent go on after a person's answer; returns the last tick that ended."""
+        ...
+
+    async def preview(self, visit: Visit, tell: Tell) -> str | None:
+        """Go through a night and apply nothing; its id, or None if there is nothing to do."""
+        ...
+
+    async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
+        """Apply a preview, or a night that was held back."""
+        ...
+
+    async def forgotten(self, visit: Visit) -> None:
+        """Something was forgotten: whoever keeps a copy of the agent's state renews it."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import lru_cache
 from shutil import rmtree
@@ -21,7 +22,7 @@ from starlette.exceptions import HTTPException
 from graph.builder import builder
 from graph.server.settings import AGENT, GRAPH, HELD, INTERNAL_HOST
 from graph.use_cases import AgentContext, forget_agent
-from memory.errors import BusyError
+from memory.errors import BusyError, CircadianError
 from memory.records import Scope, thread_id
 from memory.runtime import process_now, settings_of
 from memory.storage import PAGE, count_items
@@ -47,6 +48,19 @@ def client_of(request: Request) -> LangGraphClient:
     return LangGraphClient(
         httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers)
     )
+
+
+async def agent_threads(client: LangGraphClient) -> list[tuple[str, dict[str, Any]]]:
+    """The caller's agents with their threads, by name."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = await client.threads.search(limit=PAGE, offset=len(found))
+        found += [dict(thread) for thread in page]
+        if len(page) < PAGE:
+            break
+    named = ((thread.get("metadata") or {}).get(AGENT) for thread in found)
+    listed = [(name, one) for name, one in zip(named, found, strict=True) if isinstance(name, str)]
+    return sorted(listed, key=lambda line: line[0])
 
 
 def checked_name(name: Annotated[str, Path(description="The agent's name.")]) -> str:
@@ -88,6 +102,24 @@ class ServedAgent:
             durability="sync",
         )
         return str(run["run_id"])
+
+    async def follow(self, given: dict[str, Any]) -> AsyncGenerator[Any]:
+        """Begin a run, after those that are under way, and wait for its end; yields its events."""
+        parts = self.client.runs.stream(
+            await self.thread(),
+            GRAPH,
+            input=given,
+            stream_mode="custom",
+            stream_subgraphs=True,
+            multitask_strategy="enqueue",
+            on_disconnect="continue",
+            durability="sync",
+        )
+        async for part in parts:
+            if part.event == "error":
+                raise CircadianError(f"the run failed: {part.data}")
+            if part.event.startswith("custom"):
+                yield part.data
 
     async def erase_thread(self) -> None:
         """Delete the agent's schedules, files and thread as the server knows them."""

@@ -6,6 +6,7 @@ The agents' own routes are in `reading` and `actions`; here are those of users a
     GET    /circadian/metrics           Prometheus' text format (operators)
     GET    /circadian/agents            the caller's agents, with their threads
     PUT    /circadian/agents/NAME       the thread of the agent NAME, made if there is none
+    GET    /circadian/inspect           the same as pages in a browser
     POST   /circadian/agents/NAME/events  put events into its inbox; its next run takes them
     DELETE /circadian/me                erase the caller: agents, threads, schedules, all memory
 
@@ -17,7 +18,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from json import JSONDecodeError
-from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -31,11 +31,18 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from graph.server import actions, health, reading, tokens
-from graph.server.agents import Agent, AgentName, client_of, erase_files, user_of
+from graph.server import actions, health, inspector, reading, tokens
+from graph.server.agents import (
+    Agent,
+    AgentName,
+    agent_threads,
+    client_of,
+    erase_files,
+    user_of,
+)
 from graph.server.auth import Guard, Throttle, check_limits, own_namespace, why_full
 from graph.server.problems import RESPONSES, of_http, of_product, of_request, operation_id
-from graph.server.settings import AGENT, ERASED, serving
+from graph.server.settings import ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
 from memory.errors import CircadianError
@@ -212,19 +219,10 @@ class Erased(BaseModel):
 @router.get("/agents")
 async def agents(request: Request) -> list[AgentLine]:
     """The caller's agents by name."""
-    found: list[dict[str, Any]] = []
-    client = client_of(request)
-    while True:
-        page = await client.threads.search(limit=PAGE, offset=len(found))
-        found += [dict(thread) for thread in page]
-        if len(page) < PAGE:
-            break
-    listed = [
+    return [
         AgentLine(agent=name, thread_id=str(thread["thread_id"]), status=thread["status"])
-        for thread in found
-        if isinstance(name := (thread.get("metadata") or {}).get(AGENT), str)
+        for name, thread in await agent_threads(client_of(request))
     ]
-    return sorted(listed, key=lambda line: line.agent)
 
 
 @router.put("/agents/{name}")
@@ -271,7 +269,10 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     tokens.check(serving())
     check_limits(serving())
     async with shutting_down(app):
-        yield
+        try:
+            yield
+        finally:
+            await inspector.JOBS.stop()
 
 
 app = GracefulApp(
@@ -289,4 +290,4 @@ app = GracefulApp(
 # Not `include_router`: LangGraph Server puts its middleware around each route of a flat list.
 app.router.routes += [
     route for part in (health, reading, actions) for route in part.router.routes
-] + router.routes
+] + [*router.routes, inspector.PAGES]

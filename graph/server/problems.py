@@ -19,6 +19,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from graph.server.settings import INSPECT
 from memory.errors import (
     BusyError,
     CircadianError,
@@ -107,14 +108,15 @@ async def of_http(request: Request, error: Exception) -> Response:
 
 
 class Problems:
-    """Rewrites JSON errors under `/circadian` that are no problem details yet."""
+    """Rewrites errors under `/circadian` that are no problem details yet; pages have their own."""
 
     def __init__(self, app: asgi.ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Serve a request."""
-        if scope["type"] != "http" or not str(scope["path"]).startswith(OURS):
+        path = str(scope.get("path", ""))
+        if scope["type"] != "http" or not path.startswith(OURS) or path.startswith(f"{INSPECT}/"):
             await self._app(scope, receive, send)
             return
         await self._app(scope, receive, _Rewritten(send))

@@ -33,6 +33,9 @@ STUDIO = "https://smith.langchain.com"
 """The one page elsewhere that a browser may let talk to the server, as langgraph.json says too."""
 
 
+INSPECT = "/circadian/inspect"
+"""Where the pages are."""
+
 HELD: set[str] = set()
 """Threads whose agents are being changed: no run of theirs may begin."""
 

@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from graph.server.inspector import SignIn
 from graph.server.problems import Problems
 from graph.server.settings import serving
 from memory.state import STEPS
@@ -81,8 +82,8 @@ class GracefulApp(FastAPI):
     """
 
     def build_middleware_stack(self) -> ASGIApp:
-        """The middleware, with errors in one shape outside of all of it."""
-        return Problems(super().build_middleware_stack())
+        """The middleware; errors in one shape, and the pages' sign-in, outside of all of it."""
+        return SignIn(Problems(super().build_middleware_stack()))
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document, with the routes of LangGraph Server that its own leaves out."""

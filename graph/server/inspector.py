@@ -1,0 +1,204 @@
+"""The inspector on a server: its users' own agents, behind the authentication of the API.
+
+A browser sends no `Authorization`. So a person signs in with their token, which a cookie keeps for
+the pages alone; `SignIn` puts it into the header, and everything after that is as for the API.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from urllib.parse import parse_qs
+
+from langgraph_sdk import Auth
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from graph.inspector import (
+    STATIC,
+    BackgroundJobs,
+    Host,
+    NightProgress,
+    Tell,
+    Visit,
+    cookie_of,
+    foreign,
+    inspector,
+    render,
+    shielded,
+)
+from graph.server.agents import ServedAgent, agent_threads, client_of
+from graph.server.auth import authenticate
+from graph.server.settings import INSPECT, serving
+from graph.use_cases import AgentContext, applying, nights, want_preview
+from memory.models import model_name
+from memory.runtime import process_now
+
+COOKIE = "circadian_inspect"
+
+SERVER = "circadian.server"
+"""The key of a request's scope that holds the server's application: its pages are another one."""
+
+LONGEST_FORM = 16 * 1024
+"""Bytes of the form that signs in."""
+
+JOBS = BackgroundJobs()
+
+
+class OwnAgents(Host):
+    """The agents of whoever asks. Their runs are the server's."""
+
+    jobs = JOBS
+
+    @property
+    def can_sign_out(self) -> bool:  # type: ignore[override] # it depends on the server
+        """Whether people sign in here."""
+        return not serving().open
+
+    async def agents(self, request: Request) -> list[str]:
+        """Their names."""
+        return [name for name, _ in await agent_threads(client_of(_outer(request)))]
+
+    async def context(self, request: Request, agent: str) -> AgentContext:
+        """The agent."""
+        return ServedAgent(_outer(request), agent).context
+
+    def model(self) -> str:
+        """The name of the server's model."""
+        return model_name(process_now().resources.chat_model)
+
+    async def go_on(self, visit: Visit) -> int | None:
+        """A run of the server takes the answer up."""
+        agent = _agent(visit)
+        await _finish(agent, None)
+        return int((await agent.context.snapshot()).values["tick"])
+
+    async def preview(self, visit: Visit, tell: Tell) -> str | None:
+        """A run of the server makes it."""
+        agent = _agent(visit)
+        before = {line["id"] for line in await nights.list_nights(agent.context)}
+        await want_preview(agent.context)
+        await _finish(agent, tell)
+        made = [line["id"] for line in await nights.list_nights(agent.context)]
+        return made[-1] if made and made[-1] not in before else None
+
+    async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
+        """A run of the server goes on with the approved night."""
+        agent = _agent(visit)
+        async with applying(agent.context, night):
+            pass
+        await _finish(agent, tell)
+
+    async def forgotten(self, visit: Visit) -> None:
+        """The server shows a thread as it had it at the end of a run."""
+        await _agent(visit).refresh()
+
+
+def _outer(request: Request) -> Request:
+    """The request as the server's own routes see it."""
+    return Request({**request.scope, "app": request.scope[SERVER]})
+
+
+def _agent(visit: Visit) -> ServedAgent:
+    return ServedAgent(_outer(visit.request), visit.agent)
+
+
+async def _finish(agent: ServedAgent, tell: Tell | None) -> None:
+    """Let the server run the agent to the end of what waits, and tell a night's steps."""
+    progress = NightProgress(tell or (lambda line: None))
+    async with aclosing(agent.follow({})) as events:
+        async for event in events:
+            await progress.part({"type": "custom", "ns": (), "data": event})
+
+
+_application = inspector(OwnAgents())
+
+
+async def _pages(scope: Scope, receive: Receive, send: Send) -> None:
+    """A function, so that no list of the server's routes has the pages."""
+    await _application(scope, receive, send)
+
+
+PAGES = Mount(INSPECT, app=_pages)
+
+
+class SignIn:
+    """Stands before the pages: signs people in and out, and turns their cookie into a header."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._files = StaticFiles(directory=STATIC)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        root = str(scope.get("root_path", ""))
+        path = str(scope.get("path", "")).removeprefix(root)
+        if scope["type"] != "http" or not (path == INSPECT or path.startswith(f"{INSPECT}/")):
+            await self._app(scope, receive, send)
+            return
+        below, home = path.removeprefix(INSPECT), f"{root}{INSPECT}"
+        if below.startswith("/static/"):
+            files = {**scope, "path": below.removeprefix("/static"), "root_path": ""}
+            await self._files(files, receive, shielded(scope, send))
+        elif below == "":
+            await RedirectResponse(f"{home}/", 303)(scope, receive, send)
+        elif below in ("/sign-in", "/sign-out") and scope["method"] == "POST":
+            answer = await _signed(Request(scope, receive), home, out=below == "/sign-out")
+            await answer(scope, receive, shielded(scope, send))
+        else:
+            scope = _with_token(scope)
+            if (why := await _why_not(scope)) is None:
+                await self._app(scope, receive, send)
+            else:
+                await _form(home, why)(scope, receive, shielded(scope, send))
+
+
+def _with_token(scope: Scope) -> Scope:
+    """The request with its cookie's token in the header, unless it brings a token itself."""
+    headers, scope = Headers(scope=scope), {**scope, SERVER: scope["app"]}
+    has_one = "authorization" in headers or "x-api-key" in headers
+    if (token := cookie_of(headers, COOKIE)) and not has_one:
+        header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
+        scope["headers"] = [*scope["headers"], header]
+    return scope
+
+
+async def _why_not(scope: Scope) -> str | None:
+    """Why the request is nobody's; None if it is a user's, empty if it has no token at all."""
+    headers = Headers(scope=scope)
+    try:
+        await authenticate(dict(headers.raw))
+    except Auth.exceptions.HTTPException as error:
+        has_one = "authorization" in headers or "x-api-key" in headers
+        return f"{error.detail}." if has_one else ""
+    return None
+
+
+async def _signed(request: Request, home: str, *, out: bool) -> Response:
+    """Sign in or out, for our own pages alone."""
+    if why := foreign(request.method, request.headers):
+        return PlainTextResponse(f"Refused: {why}.\n", 403)
+    secure = request.url.scheme == "https"
+    answer = RedirectResponse(f"{home}/", 303)
+    if out:
+        answer.delete_cookie(COOKIE, path=home, secure=secure, httponly=True, samesite="strict")
+        return answer
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LONGEST_FORM:
+            return PlainTextResponse("Refused: the form is too long.\n", 413)
+    token = parse_qs(body.decode("latin-1")).get("token", [""])[0].strip()
+    header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
+    if why := await _why_not({**request.scope, "headers": [header]}):
+        return _form(home, why)
+    answer.set_cookie(COOKIE, token, path=home, secure=secure, httponly=True, samesite="strict")
+    return answer
+
+
+def _form(home: str, why: str) -> Response:
+    page = render("sign_in.html", why=why, action=f"{home}/sign-in", static=f"{home}/static")
+    return HTMLResponse(page, 401)
