@@ -2,9 +2,8 @@
 
 from graph.inspector.app import inspector
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
-from graph.inspector.local import OneAgent, local_inspector, serve
 from graph.inspector.rendering import STATIC, render
-from graph.inspector.security import cookie_of, foreign, shielded
+from graph.inspector.security import OneTimeToken, cookie_of, foreign, shielded
 from graph.inspector.visits import Host, Visit
 
 __all__ = [
@@ -12,14 +11,12 @@ __all__ = [
     "BackgroundJobs",
     "Host",
     "NightProgress",
-    "OneAgent",
+    "OneTimeToken",
     "Tell",
     "Visit",
     "cookie_of",
     "foreign",
     "inspector",
-    "local_inspector",
     "render",
-    "serve",
     "shielded",
 ]

@@ -141,7 +141,7 @@ def test_the_demo_ends_in_the_inspector_on_its_memory(
         seen.append((name, [tool.name for tool in agents.resources.tools], len(facts)))
         started("http://127.0.0.1:1/?token=t")
 
-    monkeypatch.setattr("graph.inspector.serve", serve)
+    monkeypatch.setattr("graph.cli.loopback.serve", serve)
     done = circadian(capfd, "demo", "--inspect", "--data", tmp_path / "data")
     assert done.status == 0
     assert "http://127.0.0.1:1/?token=t" in done.out

@@ -14,7 +14,7 @@ import httpx
 
 from graph.api.async_agent import AsyncAgent
 from graph.api.open import open_agents
-from graph.inspector.local import OneAgent, local_inspector
+from graph.cli.loopback import OneAgent, local_inspector
 from memory.models.offline.model import OfflineChatModel
 from tests.support.clock import Clock
 

@@ -215,7 +215,7 @@ async def inspect(
 async def serve_inspector(options: Options, port: int = 0, *, files: Path | None = None) -> None:
     """Serve the inspector until it is interrupted. `files`: the agent's working folder."""
     try:
-        from graph.inspector import serve
+        from graph.cli.loopback import serve
     except ImportError as error:
         raise InputError("the inspector needs: pip install 'circadian-agent[inspect]'") from error
     screen = Screen(json=options.json)

@@ -15,11 +15,16 @@ from starlette.responses import HTMLResponse, Response
 
 from graph.api import Agents
 from graph.cli.views import follow
-from graph.inspector.app import inspector
-from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
-from graph.inspector.rendering import render
-from graph.inspector.security import OneTimeToken
-from graph.inspector.visits import Host, Visit
+from graph.inspector import (
+    BackgroundJobs,
+    Host,
+    NightProgress,
+    OneTimeToken,
+    Tell,
+    Visit,
+    inspector,
+    render,
+)
 from graph.use_cases import AgentContext, applying, of_run, previewing, run
 from memory.errors import InputError
 from memory.models import model_name
