@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# What the product needs, and that with all that tests and benchmarks need.
+RUNTIME := .venv/.runtime
 INSTALLED := .venv/.installed
 # One more than two cores: some tests wait, for a timeout or for a process that starts.
 WORKERS ?= 3
@@ -14,7 +16,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
 		printf '%-10s %s\n' "$$name" "$$text"; done
 
-demo: $(INSTALLED) ## three days and two nights of the built-in story, offline
+demo: $(RUNTIME) ## three days and two nights of the built-in story, offline
 	$(BIN)/circadian demo
 
 test: $(INSTALLED) ## the fast tests; WORKERS=8 where there are cores for it
@@ -43,11 +45,22 @@ studio: $(INSTALLED) ## the graph on a local server, for LangGraph Studio
 clean: ## remove the environment and the caches; never a data folder
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
 
+$(RUNTIME): pyproject.toml constraints.txt
+	$(VENV)
+	@echo "Setting up .venv with what the product needs: a minute, once."
+	$(INSTALL) --no-compile -e .
+	@touch $(RUNTIME)
+
 $(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "circadian needs Python 3.11 or newer, and '$(PYTHON)' is not one." \
-			"Name one that is: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(VENV)
 	@echo "Setting up .venv with all that tests and benchmarks need: some minutes, once."
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $(INSTALLED)
+	$(INSTALL) -e '.[dev]'
+	@touch $(RUNTIME) $(INSTALLED)
+
+define VENV
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	echo "circadian needs Python 3.11 or newer, and '$(PYTHON)' is not one." \
+		"Name one that is: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+$(PYTHON) -m venv .venv
+endef
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt

@@ -1,4 +1,4 @@
-"""`circadian demo`: the story in `examples/`, each part played in a process of its own.
+"""`circadian demo`: the story in `graph/cli/story`, each part played in a process of its own.
 
 The code does not know the story. What it shows at the end comes from the agent: the memory that it
 recalls for the last question, and its projects and goals.
@@ -36,7 +36,7 @@ from memory.models import choose_model, is_offline
 from memory.records import Event, RecallHit
 
 ROOT = Path(__file__).resolve().parents[3]
-STORY = ROOT / "examples" / "story"
+STORY = Path(__file__).resolve().parents[1] / "story"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _circadian() -> str:
 def _parts() -> list[Path]:
     parts = sorted(STORY.glob("*.jsonl"))
     if not parts:
-        raise InputError(f"the story is missing: {STORY} holds no .jsonl file; use a full checkout")
+        raise InputError(f"the story is missing: {STORY} holds no .jsonl file; install it again")
     return parts
 
 

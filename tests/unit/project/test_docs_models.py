@@ -83,7 +83,7 @@ def test_azure(tmp_path: Path) -> None:
 
 def test_a_day_costs_about_what_the_page_says(tmp_path: Path) -> None:
     [line] = [line for line in PAGE.commands() if "replay" in line]
-    line = line.replace("examples/", f"{ROOT}/examples/")
+    line = line.replace("graph/cli/", f"{ROOT}/graph/cli/")
     done = run_shell([f"{line} --model offline --embedder offline"], tmp_path)
     counted = re.search(
         r"([\d,]+) model calls: ([\d,]+) tokens read, ([\d,]+) written", done.stdout
