@@ -21,11 +21,13 @@ from memory.events import (
     hours_named,
     hours_over,
     inbox,
+    looked,
     own_sleep,
     owners_of,
     parked_events,
     sorted_out,
     why_idle,
+    why_wait,
 )
 from memory.operations import apply_operations
 from memory.recall import episodes
@@ -140,6 +142,8 @@ class Findings(NamedTuple):
     """This visit brought `request: sleep`."""
     autonomous: bool
     """The run may work on the goals."""
+    tick_asked: bool = False
+    """This visit brought `request: tick`, which waits for no change."""
 
 
 class NextTurn(NamedTuple):
@@ -183,6 +187,8 @@ def decide(found: Findings) -> NextTurn:
     notes: tuple[str, ...] = ()
     if found.autonomous and not goals_parked(state):
         idle = why_idle(state, found.settings, found.now)
+        if idle is None and not found.tick_asked:
+            idle = why_wait(state, found.settings, found.now)
         if idle is None:
             return NextTurn("tick", wish_dropped=dropped)
         notes = (idle,)
@@ -280,7 +286,7 @@ class _Visit:
             self.settings, user=self.resources.user, served=self.resources.served
         )
         self.log: list[audit.AuditEntry] = []
-        self.sleep_asked = self.autonomous = False
+        self.sleep_asked = self.autonomous = self.tick_asked = False
         self.given = False
         """The run brought messages, events or a request."""
         self.before: Report = state.get("report") or empty_report()
@@ -382,7 +388,7 @@ class _Visit:
         self.autonomous = self.first and (
             request == "tick" or not (self.given or self.resumed is not None)
         )
-        self.sleep_asked = request == "sleep"
+        self.sleep_asked, self.tick_asked = request == "sleep", request == "tick"
         return request
 
     async def take_stop(self) -> None:
@@ -432,6 +438,7 @@ class _Visit:
                 night_going=await night.is_going(self.store, self.scope),
                 sleep_asked=self.sleep_asked,
                 autonomous=self.autonomous,
+                tick_asked=self.tick_asked,
             )
         )
 
@@ -484,6 +491,8 @@ class _Visit:
         self.note(notes=[*decision.notes])
         if decision.turn == "tick":
             self.change(turn="tick", event=decision.event, classification=decision.classification)
+            if decision.event is None and decision.resumes is None:
+                self.change(spending=looked(self.state, self.settings, self.now))
         self._drop_wish(decision.wish_dropped)
         if decision.falls_asleep:
             self._sleep(*decision.falls_asleep)

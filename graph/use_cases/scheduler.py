@@ -28,6 +28,7 @@ from memory.events import (
     parked_events,
     sorted_out,
     why_idle,
+    why_wait,
 )
 from memory.records import Report
 from memory.state import Mode, State
@@ -194,4 +195,4 @@ async def _why_rest(context: AgentContext, state: State) -> str | None:
         return None
     if goals_parked(state):
         return "A question waits for a person (circadian status)."
-    return why_idle(state, settings, now)
+    return why_idle(state, settings, now) or why_wait(state, settings, now)

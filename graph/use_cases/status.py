@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from graph.use_cases.context import AgentContext, complete_state
 from memory import audit, entities, journal, night
 from memory.errors import NotFoundError
-from memory.events import held_at, inbox, over
+from memory.events import held_at, inbox, next_look, over, why_idle
 from memory.operations import LINKS
 from memory.planning import tree
 from memory.prompt import (
@@ -133,6 +133,9 @@ class SpendingState(TypedDict):
     autonomous_ticks_per_hour: int
     over: str | None
     """Which limit is reached."""
+    next_look: str | None
+    """When `circadian run` looks at the goals again, if nothing happens; None: at once, or it has
+    none."""
 
 
 class Status(TypedDict):
@@ -227,12 +230,14 @@ def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
 
 def _spending(state: State, settings: Settings, now: datetime) -> SpendingState:
     held = held_at(state["spending"], now)
+    due = None if why_idle(state, settings, now) else next_look(state, settings, now)
     return {
         "tokens": held["tokens"],
         "tokens_per_day": settings.tokens_per_day,
         "autonomous_ticks": held["autonomous_ticks"],
         "autonomous_ticks_per_hour": settings.autonomous_ticks_per_hour,
         "over": over(state["spending"], settings, now),
+        "next_look": due.isoformat() if due else None,
     }
 
 

@@ -21,6 +21,8 @@ from memory.events.next_action import (
     forget_stop,
     goals_parked,
     held_at,
+    looked,
+    next_look,
     over,
     parked_events,
     sentence,
@@ -28,6 +30,7 @@ from memory.events.next_action import (
     spent,
     stop_asked_by,
     why_idle,
+    why_wait,
 )
 from memory.events.rules import (
     due,
@@ -71,6 +74,8 @@ __all__ = [
     "hours_over",
     "inbox",
     "keep",
+    "looked",
+    "next_look",
     "next_start",
     "over",
     "own_sleep",
@@ -87,4 +92,5 @@ __all__ = [
     "take_in",
     "wakes",
     "why_idle",
+    "why_wait",
 ]

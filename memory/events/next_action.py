@@ -8,8 +8,10 @@ stop is cleared.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
@@ -17,14 +19,25 @@ from langgraph.store.base import BaseStore
 from memory.events.rules import classify
 from memory.records import Classification, Event, InboxItem, Scope, is_reflection
 from memory.settings import Settings
-from memory.state import Spending, State
+from memory.state import Look, Spending, State
+
+FIRST_WAIT = timedelta(minutes=1)
+"""Until the second of two looks at the same goals."""
 
 _DAY, _HOUR = len("2026-03-02"), len("2026-03-02T14")
 
 
-def spent(spending: Spending, now: datetime, *, tokens: int, autonomous: bool) -> Spending:
-    """`spending` after one more tick; `autonomous`: no event set it off. Tokens always count."""
+def spent(
+    spending: Spending, now: datetime, *, tokens: int, autonomous: bool, acted: bool = False
+) -> Spending:
+    """`spending` after one more tick. Tokens always count.
+
+    `autonomous`: no event set it off. `acted`: it changed something outside of the agent, so that
+    the next look at the goals waits for nothing.
+    """
     held = held_at(spending, now)
+    if acted:
+        held.pop("look", None)
     return {
         **held,
         "autonomous_ticks": held["autonomous_ticks"] + autonomous,
@@ -60,7 +73,8 @@ def held_at(spending: Spending, now: datetime) -> Spending:
     stamp = now.astimezone(UTC).isoformat()
     hour, ticks = _rolled(spending["hour"], stamp[:_HOUR], spending["autonomous_ticks"])
     day, tokens = _rolled(spending["day"], stamp[:_DAY], spending["tokens"])
-    return {"hour": hour, "autonomous_ticks": ticks, "day": day, "tokens": tokens}
+    held: Spending = {"hour": hour, "autonomous_ticks": ticks, "day": day, "tokens": tokens}
+    return {**held, "look": spending["look"]} if "look" in spending else held
 
 
 def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
@@ -73,6 +87,55 @@ def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
     if current > held:
         return current, 0
     return (held if held[:_DAY] == current[:_DAY] else current), count
+
+
+def looked(state: State, settings: Settings, now: datetime) -> Spending:
+    """`spending` as it is when a look at the goals begins."""
+    found, before = _fingerprint(state, settings, now), state["spending"].get("look")
+    same = before is not None and before["found"] == found
+    repeated = before["repeated"] + 1 if before is not None and same else 0
+    look = Look(at=now.isoformat(), found=found, repeated=repeated)
+    return {**state["spending"], "look": look}
+
+
+def next_look(state: State, settings: Settings, now: datetime) -> datetime | None:
+    """When the goals are looked at again; None if now.
+
+    Where nothing has changed since the last look, a model would say the same again. The waits
+    double from FIRST_WAIT to `goal_pause_minutes`, because what the agent cannot see may change,
+    too.
+    """
+    look = state["spending"].get("look")
+    if look is None or look["found"] != _fingerprint(state, settings, now):
+        return None
+    longest = timedelta(minutes=settings.goal_pause_minutes)
+    wait = min(FIRST_WAIT * 2.0 ** min(look["repeated"], 20), longest)
+    last = datetime.fromisoformat(look["at"])
+    return last + wait if last <= now < last + wait else None  # a clock may be set back
+
+
+def why_wait(state: State, settings: Settings, now: datetime) -> str | None:
+    """Why a run that nobody asked for does not look at the goals now; None if it does."""
+    due = next_look(state, settings, now)
+    if due is None:
+        return None
+    when = due.astimezone(settings.zone)
+    return (
+        f"Nothing has changed since the last look at the goals: the next is at {when:%H:%M %Z}, or "
+        "when something happens."
+    )
+
+
+def _fingerprint(state: State, settings: Settings, now: datetime) -> str:
+    """Of all that a look at the goals may depend on. The day counts: a text may name a date."""
+    seen = [
+        *(state[key] for key in ("goals", "projects", "session_memory", "conversations")),
+        [event["id"] for event in state["context_buffer"]],
+        state["assistant_prompt"]["version"],
+        state["metrics"]["session_start"],
+        now.astimezone(settings.zone).date().isoformat(),
+    ]
+    return sha256(json.dumps(seen, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 Judged = tuple[Event, Classification]

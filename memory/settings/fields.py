@@ -12,8 +12,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 GROUPS = {
     "intake": "enabled names assistants permitted_senders channels room_default"
     " sleep_schedule_enabled sleep_start_hour sleep_duration_hours time_zone fatigue_threshold"
-    " tick_rate tick_rate_sleep autonomous_ticks_per_hour tokens_per_day reflection_interval"
-    " max_failed_ticks max_consecutive_errors checkpoints_kept",
+    " tick_rate tick_rate_sleep goal_pause_minutes autonomous_ticks_per_hour tokens_per_day"
+    " reflection_interval max_failed_ticks max_consecutive_errors checkpoints_kept",
     "assemble_context": "user_prompt persona owners max_context_tokens context_buffer_size"
     " context_buffer_tokens recall_tokens recall_limit recall_weight_recency"
     " recall_weight_importance recall_weight_trust recall_weight_links min_source_trust"
@@ -181,6 +181,12 @@ class Settings(BaseModel):
     )
     autonomous_ticks_per_hour: int = Field(
         60, ge=0, description="Ticks of its own per hour; over it only events are answered."
+    )
+    goal_pause_minutes: float = Field(
+        240.0,
+        ge=0,
+        description="Longest wait for another look at goals with which nothing has happened since. "
+        "Waits double from a minute; a change, an event or a new day ends one. 0: none.",
     )
     tokens_per_day: int = Field(
         1_000_000,

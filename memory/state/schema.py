@@ -114,6 +114,16 @@ class SessionMetrics(TypedDict):
     failed_calls: int
 
 
+class Look(TypedDict):
+    """The newest look at the goals: a tick without an event."""
+
+    at: str
+    found: str
+    """Fingerprint of what it found: goals, projects, events, the day."""
+    repeated: int
+    """Looks in a row before it that found the same."""
+
+
 class Spending(TypedDict):
     """Ticks and tokens spent awake in the current hour and day (UTC)."""
 
@@ -123,6 +133,7 @@ class Spending(TypedDict):
     day: str
     """`YYYY-MM-DD`."""
     tokens: int
+    look: NotRequired[Look]
 
 
 class Slumber(TypedDict):

@@ -66,7 +66,11 @@ async def record(
     await _credit(state, tick["reply"], config, now)
     report = state["report"]
     spending = spent(
-        state["spending"], now, tokens=tick["tokens"], autonomous=event is None or reflected
+        state["spending"],
+        now,
+        tokens=tick["tokens"],
+        autonomous=event is None or reflected,
+        acted=state["loop"] is not None and state["loop"]["dangerous"] is not None,
     )
     update: dict[str, Any] = {
         "report": {**report, "ticks": [*report["ticks"], tick]},

@@ -25,6 +25,7 @@ SPENT = {
     "autonomous_ticks": 3,
     "autonomous_ticks_per_hour": 60,
     "over": None,
+    "next_look": None,
 }
 
 
@@ -73,6 +74,10 @@ def test_spending_is_shown_with_its_limits() -> None:
     assert plain(spending_gauge({**SPENT, "over": "Only events are answered."})) == [
         line,
         "Only events are answered.",
+    ]
+    assert plain(spending_gauge({**SPENT, "next_look": "2026-03-02T12:07:00+00:00"})) == [
+        line,
+        "next look at the goals 2 Mar 2026 12:07 UTC, or when something happens",
     ]
 
 

@@ -97,7 +97,7 @@ async def test_lines_are_one_json_object_each(
     model = scripted(SLEEP, otherwise=night_model)
     async with opened(tmp_path, model, clock) as agent:
         with Lines(Screen(json=True), clock) as lines:
-            lines.started("default", "scripted", "Looks every 5 s")
+            lines.started("default", "scripted", "Looks every 5 s", "Works for 9 tokens")
             await agent.post(OVERHEARD)
             await watched(agent, lines, said("Good night", id="e1"))
             for _ in range(3):

@@ -99,7 +99,7 @@ async def test_posted_events_are_answered_and_other_runs_get_their_turn(
 async def test_an_active_goal_is_worked_on_within_the_hourly_limit(
     tmp_path: Path, clock: Clock
 ) -> None:
-    settings = Settings(**QUICK, autonomous_ticks_per_hour=3)
+    settings = Settings(**QUICK, autonomous_ticks_per_hour=3, goal_pause_minutes=0)
     model = scripted(call("add_goal", description="Count"), "Made.", otherwise=lambda m, t: "One.")
     async with opened(tmp_path, model, clock, settings=settings) as agent:
         await agent.ainvoke(said("Please count, and keep counting as a goal of yours"))

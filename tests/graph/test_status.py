@@ -75,6 +75,7 @@ async def test_an_agent_that_never_ran_has_every_field(tmp_path: Path, clock: Cl
             "autonomous_ticks": 0,
             "autonomous_ticks_per_hour": 60,
             "over": None,
+            "next_look": None,
         },
         "breakers": {"model": "closed", "embedder": "closed", "memory": "closed"},
     }

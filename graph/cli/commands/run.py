@@ -18,6 +18,7 @@ from rich.live import Live
 from rich.text import Text
 from typer import Option
 
+from graph.api import AsyncAgent
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
@@ -38,7 +39,7 @@ from graph.cli.views import (
     times_in,
     what_next,
 )
-from graph.use_cases import Labels, Scheduler, labels_for
+from graph.use_cases import Labels, Scheduler, labels_for, status
 from memory.errors import InputError
 from memory.events import hours_named, next_start
 from memory.models import model_name
@@ -118,7 +119,9 @@ async def _run(options: Options, settings: Settings) -> int:
         clock = agent.resources.clock
         names = partial(labels_for, agent.context)
         watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock, names)
-        watcher.started(options.agent, model_name(agent.resources.chat_model), _when(settings))
+        budget = await _budget(agent)
+        model = model_name(agent.resources.chat_model)
+        watcher.started(options.agent, model, _when(settings), budget)
         with watcher:
             return await _until_told(Scheduler(agent.context, watcher), watcher)
 
@@ -164,11 +167,12 @@ class Watch(Listener):
     def __exit__(self, *error: object) -> None:
         self._foot.stop()
 
-    def started(self, agent: str, model: str, when: str) -> None:
-        """Show the agent, the model, and when it sleeps."""
+    def started(self, agent: str, model: str, when: str, budget: str) -> None:
+        """Show the agent, the model, when it sleeps, and what it may spend."""
         name = one_line(model).partition(" (")[0]  # a note has explained the offline model
         head = Text.assemble(("Circadian", "bold"), f" runs as {one_line(agent)}, model {name}")
         self._screen.show(head, Text(f"{when}. Ctrl-C ends it.", style="dim"))
+        self._screen.show(Text(f"{budget}.", style="dim"))
 
     def ending(self) -> None:
         """Show that the first signal came."""
@@ -180,8 +184,8 @@ class Watch(Listener):
         self._rows.aside(f"{how}; whatever is left waits for the next run")
 
     def rests(self, why: str, mode: Mode) -> None:
-        """Show why at the foot; if a person has to act, also above it, once."""
-        if "circadian" in why:
+        """Show why at the foot; once also above, if a person has to act or the budget is spent."""
+        if "circadian" in why or "tokens_per_day" in why:
             self._once(why)
         else:
             self._said = None
@@ -274,9 +278,9 @@ class Lines(Listener):
         self._out, self._clock = screen.out.file, clock
         self._last: tuple[str, Mapping[str, Any]] | None = None
 
-    def started(self, agent: str, model: str, when: str) -> None:
+    def started(self, agent: str, model: str, when: str, budget: str) -> None:
         """Write the first line."""
-        self._say("started", agent=agent, model=model, when=when)
+        self._say("started", agent=agent, model=model, when=when, budget=budget)
 
     def ending(self) -> None:
         """Write that the first signal came."""
@@ -367,6 +371,15 @@ def _signals(
     finally:
         for number in SIGNALS if told < 2 else ():
             loop.remove_signal_handler(number)
+
+
+async def _budget(agent: AsyncAgent) -> str:
+    """What it may spend in a day, and has."""
+    spending = (await status(agent.context))["spending"]
+    return (
+        f"Works on its goals for up to {spending['tokens_per_day']:,} tokens a day (UTC; "
+        f"{spending['tokens']:,} today), after that answers only"
+    )
 
 
 def _when(settings: Settings) -> str:

@@ -168,9 +168,12 @@ def spending_gauge(spending: Mapping[str, Any]) -> RenderableType:
         f"{spending['autonomous_ticks']:,} of {spending['autonomous_ticks_per_hour']:,} "
         "ticks of its own this hour"
     )
-    if spending["over"] is None:
+    if spending["over"] is not None:
+        return Group(line, Text(one_line(spending["over"]), style="yellow"))
+    if spending["next_look"] is None:
         return line
-    return Group(line, Text(one_line(spending["over"]), style="yellow"))
+    told = f"next look at the goals {moment(spending['next_look'])}, or when something happens"
+    return Group(line, Text(told, style="dim"))
 
 
 def breakers_gauge(breakers: Mapping[str, str]) -> Text | None:

@@ -78,7 +78,7 @@ def test_the_bounds_are_the_defaults() -> None:
     rows = [
         (row[1], float(row[2].removesuffix(" s").replace(",", ""))) for row in ACTING.rows("bound")
     ]
-    assert len(rows) == 9
+    assert len(rows) == 10
     assert rows == [(name, defaults[name]) for name, _ in rows]
 
 
