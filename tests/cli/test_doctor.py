@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graph.cli.commands import doctor
 from memory.facts.sqlite.table import SqliteTable
 from memory.facts.table import scope_filters
 from memory.forgetting import carrying_out as open_forget
@@ -21,7 +23,7 @@ from tests.support import mcp_server
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.commandline import Done, circadian
-from tests.support.openai_server import OpenAIServer, error, text
+from tests.support.openai_server import OpenAIServer, Reply, error, page, text
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -63,10 +65,52 @@ def test_call_asks_the_model(capsys: Capture, data: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         assert circadian(capsys, *command).status == 0
         assert server.requests == []
-        assert "it answers" in circadian(capsys, *command, "--call").out
+        called = circadian(capsys, *command, "--call").out
+        assert re.search(r"openai:none, it answers in [\d,]+ ms, \d+ tokens\n", called)
         refused = circadian(capsys, *command, "--call")
     assert refused.status == 1
     assert "no such key" in " ".join(refused.out.split())
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (error(401, "Incorrect API key"), "refuses the key of the model none (HTTP 401"),
+        (error(404, "no such model", code="model_not_found"), "does not know the model none"),
+        (page(), "is no API for the model none"),
+        (error(429, "quota", code="insufficient_quota"), "HTTP 429: quota"),
+        (text("late", delay=3), "the model did not answer within 0.5 s"),
+    ],
+)
+def test_call_says_plainly_what_is_wrong(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, told: str
+) -> None:
+    monkeypatch.setattr(doctor, "PATIENCE", 0.5 if reply.delay else 30.0)
+    with OpenAIServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        where = ("--data", data, "--model", "openai:none", "--embedder", "offline")
+        done = circadian(capsys, "doctor", *where, "--call", "--json")
+    assert (done.status, done.err) == (1, "")
+    assert told in checks(done)["model"]["detail"]
+
+
+def test_call_says_which_address_cannot_be_reached(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OpenAIServer() as server:
+        gone = server.base_url
+    monkeypatch.setenv("OPENAI_BASE_URL", gone)
+    where = ("--data", data, "--model", "openai:none", "--embedder", "openai:none")
+    found = checks(circadian(capsys, "doctor", *where, "--call", "--json"))
+    for name in ("model", "embedder"):
+        assert f"{gone}, the address of the {name} none, cannot be reached" in found[name]["detail"]
+        assert "set OPENAI_BASE_URL" in found[name]["detail"]
+
+
+def test_doctor_names_the_settings_file(capsys: Capture, data: Path) -> None:
+    circadian(capsys, "config", "set", "persona", "Miso", "--data", data)
+    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+    assert found["settings"]["detail"].startswith(f"{data / 'circadian.toml'}, 1 in force")
 
 
 def test_doctor_reports_an_unfinished_forget(capsys: Capture, data: Path) -> None:
@@ -118,7 +162,9 @@ def test_call_asks_the_embedder_of_the_folder(
         server.embedded.clear()
         assert " openai:none, --call asks it\n" in circadian(capsys, *command).out
         assert server.embedded == []
-        assert "openai:none, it embeds" in circadian(capsys, *command, "--call").out
+        called = circadian(capsys, *command, "--call", "--json")
+        told = checks(called)["embedder"]["detail"]
+        assert re.fullmatch(r"openai:none, it embeds in [\d,]+ ms, about 1 token, 8 numbers", told)
         server.embedding_errors.append(error(401, "no such key"))
         refused = circadian(capsys, *command, "--call", "--json")
     assert len(server.embedded) == 2

@@ -6,10 +6,11 @@ import asyncio
 import platform
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NamedTuple, NotRequired, TypeVar
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
@@ -25,7 +26,7 @@ from graph.cli.access import holder, home_as_recorded, reading
 from graph.cli.program import Options, command
 from graph.cli.views import Screen, counted, one_line
 from graph.use_cases import losses, status
-from memory.errors import CircadianError, InputError
+from memory.errors import CircadianError, InputError, ModelError
 from memory.facts import settle_mem0
 from memory.forgetting import unfinished
 from memory.installation import (
@@ -50,7 +51,7 @@ from memory.models import (
 )
 from memory.prompt import registered
 from memory.records import LOCAL_USER, thread_id
-from memory.settings import Deployment
+from memory.settings import Deployment, SettingSource
 from memory.storage.sqlite import quick_check
 from tools.extensions import load_extensions
 from tools.files import folder_tools
@@ -59,6 +60,11 @@ from tools.registry import BUILT_IN, checked_tools
 
 T = TypeVar("T")
 OLDEST = (3, 11)
+
+PATIENCE = 60.0
+"""Seconds that a call to a model or an embedder may take here."""
+
+_ONE_WORD = "about 1 token"  # no embedder says what it read
 LIBRARIES = ("langgraph", "mem0ai")
 DATABASE, FOLDER = "database", "data folder"
 
@@ -92,6 +98,7 @@ async def doctor(
     checks = [
         _check("python", platform.python_version(), ok=sys.version_info >= OLDEST),
         *(_check(name, version(name)) for name in LIBRARIES),
+        *_settings(options),
         await _model(options, call=call),
         *await _additions(deployment, options),
         *await _memory(deployment, options, call=call),
@@ -115,18 +122,39 @@ def _problem(name: str, detail: str) -> Check:
     return _check(name, detail, ok=False)
 
 
+def _settings(options: Options) -> list[Check]:
+    """The settings file, if there is one; a wrong one has ended the command before."""
+    found = options.configuration
+    if found.file is None:
+        return []
+    here = sum(origin.source is SettingSource.FILE for origin in found.origins.values())
+    return [_check("settings", f"{found.file}, {here} in force; `circadian config` shows them")]
+
+
 async def _model(options: Options, *, call: bool) -> Check:
     try:
         model = choose_model(options.model, offline=options.offline)
         detail = model_name(model)
         if is_offline(model):
             return _check("model", detail)
-        if call:
-            await ask(model, [HumanMessage("Answer with the one word: ready")], attempts=1)
-        answer = "it answers" if call else "a key is set; --call asks it"
-        return _check("model", f"{detail}, {answer}")
+        if not call:
+            return _check("model", f"{detail}, a key is set; --call asks it")
+        question = HumanMessage("Answer with the one word: ready")
+        answer, took = await _timed(ask(model, [question], attempts=1), "the model")
+        cost = counted(answer.usage["tokens"], "token")
+        return _check("model", f"{detail}, it answers in {took}, {cost}")
     except CircadianError as error:
         return _problem("model", str(error))
+
+
+async def _timed(answer: Coroutine[Any, Any, T], who: str) -> tuple[T, str]:
+    """The answer, and how long it took. Raises ModelError if it takes too long."""
+    begun = time.perf_counter()
+    try:
+        found = await asyncio.wait_for(answer, PATIENCE)
+    except TimeoutError:
+        raise ModelError(f"{who} did not answer within {PATIENCE:g} s") from None
+    return found, f"{(time.perf_counter() - begun) * 1_000:,.0f} ms"
 
 
 async def _additions(deployment: Deployment, options: Options) -> list[Check]:
@@ -256,15 +284,17 @@ async def _embedder(
     """The embedder: can it be made, with `call` does it embed, and do its vectors fit?"""
     try:
         embeddings = await asyncio.to_thread(load)
-        numbers = dimension
+        numbers, asked = dimension, "--call asks it"
         if call:
-            numbers = len(await embed_query(embeddings, "ready", retrying(attempts=1)))
+            sent = embed_query(embeddings, "ready", retrying(attempts=1))
+            vector, took = await _timed(sent, "the embedder")
+            numbers = len(vector)
+            asked = f"it embeds in {took}, {_ONE_WORD}, {numbers:,} numbers"
     except CircadianError as error:
         return _problem("embedder", f"{name}: {error}")
     if dimension is not None and numbers != dimension:
         wrong = f"{name} gives vectors of {numbers} numbers, and those kept have {dimension}"
         return _problem("embedder", f"{wrong}: `circadian reindex --embedder {name}`")
-    asked = "it embeds" if call else "--call asks it"
     return _check("embedder", name if name == OFFLINE else f"{name}, {asked}")
 
 
