@@ -204,6 +204,8 @@ def _said_of(subject: Name, piece: str, fact: ProposedFact) -> str | None:
                 return None
             if bare(other) in fold(piece) or subject.key in fold(clause.text):
                 return None
+            if bare(other) in fact.folded and subject.key in fold(clause.sentence):
+                return None  # The sentence tells of both, and so does the fact.
             others.append(other)
     return others[0] if others else None
 

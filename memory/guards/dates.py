@@ -12,7 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, word_set
+from memory.guards.lexicon import (
+    HAN,
+    MONTH,
+    MONTH_OF,
+    ON_FEASTS,
+    WEEKDAY,
+    WEEKDAY_OF,
+    is_feast,
+    word_set,
+)
 
 _AMBIGUOUS = word_set(
     """
@@ -96,7 +105,7 @@ _SPANS = tuple(
     for days, names in _PERIODS
 )
 _FORTNIGHT = re.compile(r"fortnight|quinzaine|quincena|半个月|(?<!\d)(?:14 tag|15 jours|15 dias)")
-_EIGHT_DAYS = re.compile(r"(?<!\w)(?:8 tagen?|8 jours|8 dias|en 8|huit jours)(?!\w)")
+_EIGHT_DAYS = re.compile(r"(?<!\w)(?:8 tagen?|8 jours|8 dias|en (?:8|huit)|huit jours)(?!\w)")
 _NEAR_PERIODS = (
     (
         "week",
@@ -122,35 +131,6 @@ _NEXT = re.compile(
 _LAST = re.compile(
     r"last|letzt|vorig|vergangen|pasad|dernier|passe|gecen|上(?!午)|scors|passad|vorige"
 )
-_OPEN = re.compile(
-    r"easter|ostern|pascua|paques|paskalya|christmas|weihnacht|navidad|noel|xmas|bayram|ramazan"
-    r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
-    r"|除夕|carnival|carnaval|karneval|fasching|pfingst|pentec|whitsun|thanksgiving|halloween"
-    r"|advent|nikolaus|valentin|semana santa|puente|holiday|ferien|vacaciones|vacances|tatil"
-    r"|放假|dieser tage|trimestre|quartal|kurban|bairam|solstice|\bnye\b|mother's day"
-    r"|muttertag|father's day|vatertag|bank holiday|feiertag|festivo|ferie"
-)
-"""Words for days that the rules do not know."""
-
-
-_DAY_WORDS = (
-    "eve|day|days|morning|evening|night|week|weeks|weekend|time|season|break|holidays?|monday|sunday"
-    "|is|was|and|or|we|i|the|at|in|on|to|for|with|this|next|last|until|till|but|if|so|he|she|they|you"
-    "|ferien|tage?|abend|montag|sonntag|zeit|woche\\w*"
-)
-_FEAST = "christmas|xmas|easter|halloween|thanksgiving|carnival|new year"
-_EVENT = re.compile(
-    rf"(?<!\w)(?:{_FEAST}) (?!(?:{_DAY_WORDS})(?!\w))[a-z]{{3,}}"
-    rf"|(?<!\w)(?:weihnachts|oster|faschings|karnevals|advents|silvester)(?!{_DAY_WORDS})[a-z]{{4,}}"
-    r"|(?<!\w)(?!(?:dia|jour|vacaciones|vacances|lunes|lundi|semana|semaine|antes|avant|despues|apres)"
-    r"(?!\w))\w{4,} de (?:navidad|noel|paques|pascua|carnaval)(?!\w)"
-)
-"""What is called after a feast need not be on it: a Christmas market, mercado de Navidad."""
-
-
-def is_feast(digits: str) -> bool:
-    """Whether a text names a day that the rules cannot resolve, such as Easter."""
-    return _OPEN.search(_EVENT.sub(" ", digits)) is not None
 
 
 @dataclass
@@ -161,6 +141,8 @@ class Days:
     months: set[int] = field(default_factory=set)
     """Months that are named without a day."""
     years: set[int] = field(default_factory=set)
+    dated: set[int] = field(default_factory=set)
+    """Months of the days that are named with their month."""
     weekdays: set[int] = field(default_factory=set)
     vague: bool = False
     """It names a day that the rules cannot resolve."""
@@ -173,6 +155,7 @@ class Days:
         """Add what `other` holds."""
         self.days |= other.days
         self.months |= other.months
+        self.dated |= other.dated
         self.years |= other.years
         self.weekdays |= other.weekdays
         self.today |= other.today
@@ -225,7 +208,8 @@ _DAY_ALONE = re.compile(
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
     rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
     rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
-    rf"|(?<![\d.,])(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
+    r"|(?<![\d.,])(?<!to )(?<!at )(?<!past )(?<!um )(?<!nach )(?<!las )"
+    rf"(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
     r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
     r"|[dt]an)(?![a-z])"
 )
@@ -352,6 +336,8 @@ def _days_of(digits: str, today: date) -> Days:
         made.days |= _weekday_days(weekday, digits, today)
         # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
         made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
+        if week := _WEEK.match(digits, weekday.end):
+            digits = digits[: week.start()] + " " * len(week.group()) + digits[week.end() :]
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
@@ -370,12 +356,16 @@ def _add_named(made: Days, digits: str, today: date) -> None:
                 last = monthrange(year, named.month)[1]
                 made.days |= {date(year, named.month, 1), date(year, named.month, last)}
         else:
+            made.dated |= {named.month, named.day} if named.swapped else {named.month}
             forms = [(named.month, named.day)]
             forms += [(named.day, named.month)] if named.swapped else []
             for month, day in forms:
                 made.days |= set(_in_years(month, day, named.year, today))
         if named.year:
             made.years.add(named.year)
+    for month, day, name in ON_FEASTS:
+        if name.search(digits):
+            made.days |= set(_in_years(month, day, None, today))
 
 
 def _years(today: date) -> tuple[int, ...]:
@@ -415,6 +405,7 @@ def _add_relative(made: Days, digits: str, today: date) -> None:
         made.days |= {today + timedelta(sign * 14) for sign in (1, -1)}
     if _EIGHT_DAYS.search(digits):
         made.days |= {today + timedelta(sign * 7) for sign in (1, -1)}
+        made.days |= {one + timedelta(7) for one in made.days - {today}}
 
 
 def _add_spans(made: Days, digits: str, today: date) -> None:
@@ -525,8 +516,13 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
 
 
 _WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
-_WEEK = re.compile(r" week(?![\w-]| ?\d)")
+_WEEK = re.compile(
+    r" (?:week(?![\w-]| ?\d)|(?:in|uber|over) (?:a|1|eine[rm]?|een) (?:week|woche)"
+    r"|(?:dans|dentro de) (?:une|una|1) semai?na?e?|en (?:8|huit))(?!\w)"
+)
 """Wednesday week is the Wednesday after the next one."""
+_ITS_DAY = re.compile(r",? (?:the |den |le |el )?(\d{1,2})(?:st|nd|rd|th|\.)(?![\d:])")
+"""Friday the 31st is no other Friday."""
 
 
 def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
@@ -535,13 +531,13 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     ahead = (named.weekday - today.weekday()) % 7
     around = digits[max(0, named.start - 16) : named.start] + digits[named.end : named.end + 12]
     week = today - timedelta(today.weekday()) + timedelta(named.weekday)
-    if named.written.startswith("下"):
-        return {week + timedelta(7)}
-    if named.written.startswith("上"):
-        return {week - timedelta(7)}
+    if shift := {"下": 7, "上": -7}.get(named.written[:1]):
+        return {week + timedelta(shift)}
     if _WEEK_ON.search(digits[: named.start]) or _WEEK.match(digits, named.end):
         return {today + timedelta(ahead + 7)}
     coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
+    if (of_month := _ITS_DAY.match(digits, named.end)) is not None:
+        return {one for one in (coming, past) if one.day == int(of_month[1])}
     made = {coming, past}
     if ahead == 0:
         made |= {today + timedelta(7), today - timedelta(7)}
@@ -564,7 +560,9 @@ def holds(days: Days, named: Named) -> bool:
     if named.weekday is not None:
         return named.weekday in days.weekdays
     if named.day is None:
-        months = days.months | {one.month for one in days.days}
+        months = {one.month for one in days.days}
+        if days.months:  # "Thursdays from July": the Thursday of this week says no month.
+            months = days.months | days.dated
         years = days.years | {one.year for one in days.days} | {0}
         return named.month in months and (named.year or 0) in years | {
             one.year for one in days.today

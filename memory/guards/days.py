@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
 from memory.guards import clock, dates, mood
-from memory.guards.lexicon import MONTH, WEEKDAY, content, fold
+from memory.guards.lexicon import MONTH, WEEKDAY, content, fold, is_feast
 from memory.guards.mood import sentences
 from memory.guards.reading import ProposedFact, in_all_digits
 
@@ -73,13 +73,15 @@ _REPLACED = (
 def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the rules cannot tell: a feast day, or the day on which it was said."""
     days = fact.evidence.days
-    if days.vague or dates.is_feast(fact.digits):
+    if days.vague or is_feast(fact.digits):
         return True
     if named.weekday is not None:
         today = {one.weekday() for one in days.today}
         return named.weekday in today and not days.weekdays
     if dates.holds(dates.Days(days=days.today, today=days.today), named):
-        return named.day is None or not _said_of_another(fact, named, today=True)
+        if named.day is None:
+            return not days.months
+        return not _said_of_another(fact, named, today=True)
     eve = dates.Days(days={one - timedelta(1) for one in days.today})
     return bool(_NIGHT.search(fact.digits)) and dates.holds(eve, named) and not days.spoken
 
@@ -127,6 +129,8 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
     others = [one for one in fact.days if one != named]
     best, silent = 0, 0
     for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
+        if mood.is_question(sentence):  # It proposes a day, and names none.
+            continue
         days = dates.Days()
         for digits in in_all_digits(sentence):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
@@ -139,7 +143,8 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
                 return False
         elif not (today and any(dates.holds(days, one) for one in others)):
             best = max(best, near)
-    return best > (silent if today else 0)
+    # One word that two languages share, such as "test", proves no nearness.
+    return best > max(silent if today else 0, 1 if fact.translated else 0)
 
 
 def _as_before(fact: ProposedFact, written: str) -> bool:

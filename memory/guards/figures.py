@@ -113,14 +113,19 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     rest = {*_MORE.findall(fact.digits)} - {
         found for _, digits in fact.evidence.readings for found in _MORE.findall(digits)
     }
-    made = numbers.shares(theirs, rest=bool(rest)) | {
-        value for one in theirs for value in one.readings
-    }
+    values = {value for one in theirs for value in one.readings}
+    made = numbers.shares(theirs, rest=bool(rest)) | values
+    if any(_EQUALLY.search(digits) for _, digits in fact.evidence.readings):
+        made |= {1 / one for one in values if 2 <= one <= 12}
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
 
 
+_EQUALLY = re.compile(
+    r"(?<!\w)(?:equal\w*|evenly|gleich\w*|iguales?|egal\w*|esit\w*)(?!\w)|平分|平均|均分"
+)
 _CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")
 """A letter and a number: a name such as lukas88, a place such as N4."""
+_FLAT = re.compile(r"(?<![\w.,])\d{1,3}[a-f](?!\w)")
 
 
 def _without_names(fact: ProposedFact, text: str) -> str:
@@ -129,12 +134,14 @@ def _without_names(fact: ProposedFact, text: str) -> str:
     Names of others do not count: a stranger's name may be a message.
     """
     said = fact.evidence.heard.folded
+    around = f"{said} {fact.evidence.heard_before.folded}"
 
-    def blank(found: re.Match[str]) -> str:
-        is_name = re.search(rf"(?<!\w){re.escape(found.group())}(?!\w)", said)
+    def blank(found: re.Match[str], told: str = said) -> str:
+        is_name = re.search(rf"(?<!\w){re.escape(found.group())}(?!\w)", told)
         return " " * len(found.group()) if is_name else found.group()
 
-    return _CODE.sub(blank, text)
+    # A flat or a seat, such as 4B, may be called so in what was said before.
+    return _CODE.sub(blank, _FLAT.sub(lambda found: blank(found, around), text))
 
 
 def other_code(fact: ProposedFact) -> str | None:

@@ -9,7 +9,7 @@ What these rules cannot decide, such as a paraphrase or a translation, passes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
@@ -70,6 +70,7 @@ def ungrounded(
         lambda: other_number(fact),
         lambda: other_code(fact),
         lambda: _other_name(fact),
+        lambda: _ruled_out(fact),
         lambda: other_subject(fact),
         lambda: exchanged(fact),
         lambda: _other_mood(fact),
@@ -144,6 +145,27 @@ def _other_name(fact: ProposedFact) -> str | None:
     return None
 
 
+def _ruled_out(fact: ProposedFact) -> str | None:
+    """A name that the sources have only to say that it is not the one: "Wyk, not Wittdün"."""
+    if mood.denies(fact.text, fact.codes):
+        return None
+    said = [fold(one.text) for one in fact.evidence.sources]
+    for name in names.names_in(fact.text, fact.people, fact.tongue):
+        if not name.sure or name.key in fact.people:
+            continue
+        written = rf"{re.escape(name.key)}(?!\w)"
+        named = sum(len(re.findall(rf"(?<!\w){written}", one)) for one in said)
+        if named and named == sum(len(re.findall(_NOT + written, one)) for one in said):
+            return f"What it cites says that it is not {name.written}"
+    return None
+
+
+_NOT = (
+    r"[,(;] ?(?:and |und )?(?:not|nicht|no|pas|non) "
+    r"(?:(?:in|at|to|with|en|a|con|bei|nach|mit|avec|chez) )?"
+)
+
+
 def _other_subject_name(fact: ProposedFact) -> str | None:
     """A name at the beginning of an English fact, in place of one that its sources give.
 
@@ -215,10 +237,23 @@ def _other_mood(fact: ProposedFact) -> str | None:
     near = {id(one): _near(fact, one) for one in told}
     stated = max(near[id(one)] for one in told if not lost[id(one)])
     enough = min(2, -(-len(fact.words) // 2)) if stated else 1
+    denied = mood.negates(fact.text, fact.codes)
     for one in sorted(told, key=lambda each: -near[id(each)]):
+        if denied and lost[id(one)] and _denied_beside(one, told, lost):
+            continue
         if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
+
+
+def _denied_beside(
+    clause: Clause, told: Sequence[Clause], lost: Mapping[int, Sequence[Mood]]
+) -> bool:
+    """Whether a clause denies nothing, and another of its sentence does, as a plain statement."""
+    return not mood.negates(clause.text, clause.codes) and any(
+        one.sentence == clause.sentence and not lost[id(one)] and mood.negates(one.text, one.codes)
+        for one in told
+    )
 
 
 def _is_of_speaker(fact: ProposedFact) -> bool:

@@ -332,7 +332,7 @@ lunes martes miercoles jueves viernes sabado domingo
 
 lundi mardi mercredi jeudi vendredi samedi dimanche
 
-pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami
+pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami|pazar
 
 lunedi martedi mercoledi giovedi venerdi sabato domenica
 
@@ -347,3 +347,59 @@ WEEKDAY_OF = {
     for name in listed.replace("_", " ").split("|")
 }
 WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))
+
+_OPEN = re.compile(
+    r"easter|ostern|pascua|paques|paskalya|christmas|weihnacht|navidad|noel|xmas|bayram|ramazan"
+    r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
+    r"|除夕|carnival|carnaval|karneval|fasching|pfingst|pentec|whitsun|thanksgiving|halloween"
+    r"|advent|nikolaus|valentin|semana santa|puente|holiday|ferien|vacaciones|vacances|tatil"
+    r"|放假|dieser tage|trimestre|quartal|kurban|bairam|solstice|\bnye\b|mother's day"
+    r"|muttertag|father's day|vatertag|bank holiday|feiertag|festivo|ferie"
+)
+"""Words for days that the rules do not know."""
+
+
+_FEASTS = {
+    (1, 1): "new year's day|neujahr(?:stag)?|jour de l'an|dia de ano nuevo|元旦",
+    (1, 6): "epiphany|dreikonig\\w*|dia de reyes|dia de los reyes",
+    (2, 14): "valentine's day|valentinstag|san valentin|saint-valentin|sevgililer gunu|情人节",
+    (5, 1): "may day|tag der arbeit|dia del trabajo|fete du travail|isci bayrami|劳动节",
+    (10, 1): "国庆节?",
+    (10, 31): "halloween",
+    (11, 1): "all saints' day|allerheiligen|todos los santos|la toussaint",
+    (12, 6): "nikolaus(?:tag)?|st nicholas day",
+    (12, 24): "christmas eve|heiligabend|heiliger abend|nochebuena|(?:la )?veille de noel|平安夜",
+    (
+        12,
+        25,
+    ): "christmas day|(?:erster|1\\.) weihnachts(?:feier)?tag|dia de navidad|jour de noel|圣诞节",
+    (12, 26): "boxing day|st stephen's day|(?:zweiter|2\\.) weihnachts(?:feier)?tag",
+    (12, 31): "new year's eve|silvester|nochevieja|(?:la )?saint-sylvestre|yilbasi gecesi|hogmanay",
+}
+ON_FEASTS = tuple(
+    (month, day, re.compile(rf"(?<![\w-])(?:{names})(?![a-z-])"))
+    for (month, day), names in _FEASTS.items()
+)
+"""Feasts that fall on the same day every year."""
+
+
+_DAY_WORDS = (
+    "eve|day|days|morning|evening|night|week|weeks|weekend|time|season|break|holidays?|monday|sunday"
+    "|is|was|and|or|we|i|the|at|in|on|to|for|with|this|next|last|until|till|but|if|so|he|she|they|you"
+    "|ferien|tage?|abend|montag|sonntag|zeit|woche\\w*"
+)
+_FEAST = "christmas|xmas|easter|halloween|thanksgiving|carnival|new year"
+_EVENT = re.compile(
+    rf"(?<!\w)(?:{_FEAST}) (?!(?:{_DAY_WORDS})(?!\w))[a-z]{{3,}}"
+    rf"|(?<!\w)(?:weihnachts|oster|faschings|karnevals|advents|silvester)(?!{_DAY_WORDS})[a-z]{{4,}}"
+    r"|(?<!\w)(?!(?:dia|jour|vacaciones|vacances|lunes|lundi|semana|semaine|antes|avant|despues|apres)"
+    r"(?!\w))\w{4,} de (?:navidad|noel|paques|pascua|carnaval)(?!\w)"
+)
+"""What is called after a feast need not be on it: a Christmas market, mercado de Navidad."""
+
+
+def is_feast(digits: str) -> bool:
+    """Whether a text names a day that the rules cannot resolve, such as Easter."""
+    for _, _, name in ON_FEASTS:
+        digits = name.sub(" ", digits)
+    return _OPEN.search(_EVENT.sub(" ", digits)) is not None

@@ -39,6 +39,8 @@ _TAG = re.compile(
     r"|hein|degil mi|vero|ok|okay)\W*$|[,，]?(?:对吧|是吧|好吗)\W*$"
 )
 """A statement may end in one of these and a question mark."""
+_BARE_TAG = re.compile(r"(?<! or)(?<!\bthat's)(?<!\bthis) right\?\W*$")
+"""The same without a comma, as in "you have the keys right?"."""
 
 
 @cached_by_text(2_048)
@@ -97,9 +99,11 @@ tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin deg
 zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 """)
 _CONDITIONS = _by_language(r"""
-en if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)|unless|suppose
+en (?<!even )(?<!as )if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know
+ |want to know)\w*)|unless|suppose
  |supposing|provided|assuming|^in case|in case of|otherwise|as long as|depending|depends
-de (?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern|angenommen
+de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern
+ |angenommen
  |es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
@@ -113,7 +117,8 @@ zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 _POSSIBILITIES = _by_language(r"""
 en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))
  |(?:i|we|he|she|they|you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer
- |like|love|better|\w+ed|been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found|bought|come
+ |like|love|better|\w+ed|been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found
+ |bought|come
  |become|written|eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we
  |thinking (?:of|about)|considering
 de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|möglicherweise|womöglich
@@ -127,21 +132,25 @@ _HEDGES = _by_language(r"""
 en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*
  |plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*
  |propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
- |only (?:if|when|once|after)|hop\w*|whether|as long as|when
+ |only (?:if|when|once|after)|before|hop\w*
+ |whether|as long as|when
  |want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*
  |will not
 de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*
  |plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*|bietet
- |erst|nur|ob|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls|bereit|voraussichtlich
+ |erst|nur|ob|bevor|bis|solange|vor|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls
+ |bereit|voraussichtlich
 es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo
- |siempre que|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo|condicion\w*|a menos
+ |siempre que|antes de|hasta|mientras|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo
+ |condicion\w*|a menos
 fr si|s'ils?|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
- |eventuel\w*|possib\w*|prev\w*|sauf|compte\w*|veut|depend\w*
+ |eventuel\w*|possib\w*|prev\w*|avant|tant qu\w*|jusqu\w*|sauf|compte\w*|veut|depend\w*
  |n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins (?:que|d'\w+)
 tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
  |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
  |ihtimal\w*|sart\w*
-zh 如果|要是|假如|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|想|希望|若|一旦|只有|否则|条件
+zh 如果|要是|假如|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|之前|直到|想
+ |希望|若|一旦|只有|否则|条件
 """)
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
@@ -155,7 +164,8 @@ zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 """)
 _WISHED = _by_language(r"""
 en hop\w*|wish\w*|want\w*|would|like\w*|love|dream\w*|keen|prefer\w*|look\w* forward|desir\w*
- |long\w*|eager\w*|aim\w*|intend\w*|expect\w*|plan\w*|ideally|fond|rather|aspir\w*
+ |long\w*|recommend\w*|advi[sc]e\w*|ask\w*|request\w*|suggest\w*|supposed|should|eager\w*
+ |aim\w*|intend\w*|expect\w*|plan\w*|ideally|fond|rather|aspir\w*
 de hoff\w*|wunsch\w*|mocht\w*|will|wollen|wurde|hatte|gern\w*|traum\w*|am liebsten|lieber|sehn\w*
  |vor
 es quier\w*|esper\w*|gustaria|desea\w*|quisiera|ojala|encantaria|suena|ilusion|prefer\w*
@@ -203,7 +213,8 @@ de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellun
  |mutmas\w*|munkel\w*|versicher\w*|findet
 es dice\w*|dij\w*|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
  |sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*
- |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*|habla\w*
+ |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*
+ |habla\w*
  |dizque
 fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*
  |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*
@@ -222,6 +233,16 @@ _EXPERTS = re.compile(
     r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师"
     r"|师傅|护士"
 )
+_PAPERS = re.compile(
+    r"(?<!\w)(?:bank|ledger|label|sign|notice|letter|meter|scales?|receipt|invoice|contract|ticket"
+    r"|website|app|forecast|form|manual|recipe|statement|screen|display|timetable|schedule|menu"
+    r"|schild|zahler|waage|rechnung|vertrag|fahrplan|anzeige|etikett|kontoauszug|cartel|etiqueta"
+    r"|recibo|factura|contrato|contador|banco|panneau|etiquette|facture|contrat|compteur|banque"
+    r"|releve|tabela|fatura|sozlesme|sayac|banka) "
+    r"(?:says?|said|shows?|reads?|sagt|zeigt|dice|marca|pone|dit|indique|affiche|diyor|gosteriyor)"
+    r"|(?:账单|合同|标签|银行|说明书|天气预报)说"
+)
+"""What is written or measured is read out, and is nobody's claim."""
 _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
@@ -316,6 +337,9 @@ _INTERROGATIVE = re.compile(
 )
 
 
+_CHINESE_QUESTION = re.compile(r"[谁哪几怎]|什么|多少|[吗么]\W*$")
+
+
 @cached_by_text(2_048)
 def asks_from(sentence: str) -> int:
     """Where the question of a sentence begins: "We have 60 tins, who signs?"."""
@@ -325,6 +349,7 @@ def asks_from(sentence: str) -> int:
     first, last = fold(sentence[:start]).strip(), fold(sentence[start:]).strip(" -")
     long = len(first.split()) >= 4 or len(HAN.findall(first)) >= 4
     asks = _INTERROGATIVE.match(last) or _INTERROGATIVE.match(last.partition(" ")[2])
+    asks = asks or (_CHINESE_QUESTION.search(last) if HAN.search(last) else None)
     return start if long and asks and not _INTERROGATIVE.match(first) else 0
 
 
@@ -333,7 +358,8 @@ def is_question(sentence: str) -> bool:
     """Whether it asks."""
     folded = fold(sentence)
     if re.search(r"[?？؟]\W*$", sentence):
-        return _TAG.search(folded) is None
+        tagged = _BARE_TAG.search(folded) is not None and _INTERROGATIVE.match(folded) is None
+        return not tagged and _TAG.search(folded) is None
     codes = tuple(code for code in languages(sentence)[:1] if code in _QUESTIONS)
     return bool(codes) and _says(_QUESTIONS, folded, codes)
 
@@ -388,7 +414,7 @@ def quotes_from(sentence: str, codes: tuple[str, ...]) -> int:
     """
     folded = fold(sentence)
     code = codes[0] if codes else None
-    if code not in _QUOTING or _EXPERTS.search(folded):
+    if code not in _QUOTING or _EXPERTS.search(folded) or _PAPERS.search(folded):
         return len(sentence)
     found = _QUOTING[code].search(folded)
     return found.start() if found else len(sentence)

@@ -435,6 +435,8 @@ _MIXED = (
     (re.compile(r"(\d+) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
                 r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s|sec|sek|saniye"
                 r"|秒)"), ("time", 1.0), 60.0, 1.0),
+    (re.compile(r"(?<![\d.,:])(\d{1,2}):([0-5]\d)(?=:[0-5]\d(?!\d))"), ("time", 1.0), 3600.0, 60.0),
+    (re.compile(r"(?<![\d.,:])\d{1,2}:([0-5]?\d):([0-5]\d)(?!\d)"), ("time", 1.0), 60.0, 1.0),
     (re.compile(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
 )  # fmt: skip
 

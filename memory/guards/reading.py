@@ -168,6 +168,7 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
         own = [mood.is_conditional(part, codes) for part in parts]
         place = own.index(True) if any(own) else 0
         certain = parts[: place if place and mood.has_condition_behind(parts[place], codes) else 0]
+        certain += [one for one in parts if f"({one})" in sentence]
     else:
         certain = []
     is_asked = Mood.QUESTION in general

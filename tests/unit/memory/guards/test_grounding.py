@@ -49,7 +49,34 @@ RIGHT = [
     (ZH, "The host of the party is Xiao Zhou."),
 ]
 
+RIGHT += [
+    ("We fly out on Boxing Day, at a quarter past six.", "They fly out on 26 December 2026."),
+    ("An Heiligabend bleibt die Praxis zu.", "The surgery is closed on 24 December 2026."),
+    ("La plombière repasse de demain en huit.", "The plumber comes back on 30 October 2026."),
+    ("Kahvaltı pazar, saat dokuzda.", "Kahvaltı 25 Ekim 2026 günü saat 9.00"),
+    ("El examen es dentro de una semana. Llevo 9 test de 12.", "The test is on 29 October 2026."),
+    ("We open the shop tomorrow, even if it snows.", "The shop opens on 23 October 2026."),
+    ("Mein Nachbar Josef (alle sagen Sepp) hätte einen Traktor.", "Alle nennen Josef Sepp."),
+    ("I've got your ladder and the gate is locked right?", "Ana has the ladder."),
+    ("小明的作业还没写完，能晚一天交吗？", "小明的作业还没写完。"),
+    ("The bank says we have 4,210 on the account.", "There are 4,210 on the account."),
+    ("La finca es para los cuatro a partes iguales.", "Each of the four gets a quarter of it."),
+    ("She ran it in 1:52:07.", "She ran it in 1 hour, 52 minutes and 7 seconds."),
+    ("I keep the key today, Ben has it tomorrow.", "Ana keeps the key today and Ben tomorrow."),
+    (
+        "They'd like me to rest in May, I haven't decided.",
+        "Ana has not decided about the rest yet.",
+    ),
+    ("They'd like me to rest the knee until May.", "Ana was advised to rest the knee until May."),
+    ("Der Rest kommt erst, wenn der Plan da ist.", "Bevor der Plan da ist, kommt der Rest nicht."),
+]
+
 WRONG = [
+    ("The fair is on Friday the 30th.", "The fair is on 23 October 2026."),
+    ("Am Samstag in einer Woche ziehen wir um.", "Ana zieht am 24. Oktober 2026 um."),
+    ("The class moves to Mondays from December.", "The class moves to Mondays from October."),
+    ("Bed 4 leaves tomorrow, at a quarter to ten.", "Bed 4 leaves on 22 October 2026."),
+    ("The ferry lands at Wyk, not Amrum.", "The ferry lands at Amrum."),
     (EN, "The boiler man wants 58 quid."),
     (EN, "The boiler man comes on 29 October 2026."),
     (EN, "The boats were ordered from Filippi."),
