@@ -29,7 +29,7 @@ from memory.events import (
     why_idle,
     why_wait,
 )
-from memory.operations import apply_operations
+from memory.operations import apply_operations, finish_corrections
 from memory.recall import episodes
 from memory.records import (
     Classification,
@@ -350,13 +350,14 @@ class _Visit:
             self.update["messages"] = arrived.messages
 
     async def finish_undo(self) -> None:
-        """Finish an interrupted undo before anything reads or changes memory.
+        """Finish an interrupted correction or undo before anything reads or changes memory.
 
         `open_agent` finished it before it resumed anything; on a server nothing runs before this.
         """
         if undo_looked_for(self.config):
             done = undone_night(self.config)
         else:
+            await finish_corrections(self.store, self.resources.semantic, self.scope)
             done = await night.finish(self.store, self.resources.semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])

@@ -17,10 +17,12 @@ from memory import night
 from memory.errors import InputError, StateError
 from memory.events import owner_of
 from memory.facts import SemanticMemory
+from memory.operations import finish_corrections
 from memory.records import Scope
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
+from memory.transfer import importing
 
 SHOWN = 3
 """Most things that an error names."""
@@ -87,8 +89,17 @@ class AgentContext:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[str | None]:
-        """Hold the agent and finish an interrupted undo; yields the night that it undid, if any."""
+        """Hold the agent, and finish an interrupted correction and an interrupted undo.
+
+        Yields the night that it undid, if any.
+
+        Raises:
+            InputError: an import into the agent was interrupted.
+        """
         async with self.lock:
+            if left := await importing.unfinished(self.store, self.scope):
+                raise InputError(left)
+            await finish_corrections(self.store, self.semantic, self.scope)
             yield await night.finish(self.store, self.semantic, self.scope)
 
     def for_a_night(self) -> Self:

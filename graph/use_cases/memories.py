@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
+from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict
+
 from graph.use_cases.context import AgentContext, match_id
-from memory import audit, journal
-from memory.audit import AuditEntry, of_correction
+from memory import journal
 from memory.errors import InputError, NotFoundError
+from memory.facts import SemanticMemory
 from memory.guards import persona
-from memory.journal import TRUST
-from memory.operations import apply_operations, dependents_of
+from memory.operations import begin_correction, carry_out, correction_id
 from memory.recall import recall as recall_memories
-from memory.records import (
-    SELF,
-    Fact,
-    FactDraft,
-    JournalEntry,
-    Operation,
-    RecallHit,
-    add_entry,
-    add_fact,
-    doubt_fact,
-    link,
-    operation_id,
-    supersede_fact,
-)
+from memory.records import SELF, Fact, JournalEntry, RecallHit, Scope
 from memory.text import shortened, terms
 
-IMPORTANCE = 7
-"""Least importance of a correction: somebody took the trouble to make it."""
+
+class _Parts(TypedDict):
+    """Where a correction is made."""
+
+    store: BaseStore
+    semantic: SemanticMemory
+    scope: Scope
+
 
 QUOTED = 80
 """Characters of a text that an error quotes."""
@@ -134,8 +128,8 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
     """Supersede a fact with `text`, as said by `by` (default the owner); returns the new fact.
 
     The old fact keeps its record. What was said goes into the journal, and the new fact cites it.
-    The agent is held, as by a run. Idempotent: the same correction is made once, and a text that
-    holds already changes nothing.
+    The agent is held, as by a run; one that is broken off is finished by whoever holds it next.
+    Idempotent: the same correction is made once, and a text that holds already changes nothing.
 
     Args:
         fact_id: the fact's id, or an unambiguous beginning of it.
@@ -155,23 +149,17 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
     async with context.held():
         old = await find_fact(context, fact_id)
-        op = operation_id("correction", old["id"], who, said)
+        op = correction_id(old, said, who)
         earlier = await _made_earlier(context, old, op)
         if old["text"] == said and earlier is None:
             return old
         at = earlier["created"] if earlier else context.now().isoformat()
-        store, scope, semantic = context.store, context.scope, context.semantic
-        beside = await dependents_of([old], store=store, semantic=semantic, scope=scope)
-        operations = _operations(old, said, who, op, at)
-        operations += [
-            doubt_fact(one, old["op"], [op], f"corrected by {who}")
-            for one in beside
-            if one["op"] != op
-        ]
-        await apply_operations(operations, store=store, semantic=semantic, scope=scope)
-        new = (await semantic.by_op(scope, [op]))[op]
-        await audit.write(store, scope, [_audit_entry(old, new, who)])
-        return new
+        parts: _Parts = {
+            "store": context.store,
+            "semantic": context.semantic,
+            "scope": context.scope,
+        }
+        return await carry_out(await begin_correction(old, said, who, at, **parts), **parts)
 
 
 async def find_fact(context: AgentContext, given: str) -> Fact:
@@ -241,52 +229,3 @@ async def _successor(context: AgentContext, old: Fact) -> Fact:
         seen.add(after["id"])
         now = after
     return now
-
-
-def _audit_entry(old: Fact, new: Fact, who: str) -> AuditEntry:
-    """The audit log entry; the same at every retry."""
-    at, origin = datetime.fromisoformat(new["created"]), new["source_events"][0]
-    return of_correction(old["id"], new["id"], at=at, who=who, origin=origin)
-
-
-def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operation]:
-    """The operations of a correction; the same at every retry, as `at` is that of the first."""
-    entry = _entry(old, said, who, op, at)
-    draft: FactDraft = {
-        "op": op,
-        "text": said,
-        "source_entries": [entry["id"]],
-        "source_events": entry["sources"],
-        "speaker": who,
-        "entities": old["entities"],
-        "trust": entry["source_trust"],
-        "importance": entry["importance"],
-        "created": at,
-        "valid_from": at,
-    }
-    reason = f"corrected by {who}"
-    return [
-        add_entry(entry, reason),
-        add_fact(draft, reason),
-        supersede_fact(old, op, at, [entry["id"], *entry["sources"]], reason),
-        link(entry["id"], op, at, reason),
-    ]
-
-
-def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:
-    """The correction as a journal entry that is already consolidated."""
-    return {
-        "id": f"correction_{datetime.fromisoformat(at):%Y%m%d}_{op[:16]}",
-        "timestamp": at,
-        "content": f"Correction: {said}",
-        "source_type": "direct",
-        "source_trust": TRUST["direct"],
-        "source_entity": who,
-        "importance": max(old["importance"], IMPORTANCE),
-        "scoring_method": "manual",
-        "tags": ["correction"],
-        "related_projects": [],
-        "sources": [f"correction_{op[:16]}"],
-        "channel": None,
-        "consolidation": "consolidated",
-    }

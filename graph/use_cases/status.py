@@ -10,10 +10,10 @@ from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext, complete_state
-from memory import audit, entities, journal, night
+from memory import audit, entities, forgetting, journal, night
 from memory.errors import NotFoundError
 from memory.events import held_at, inbox, next_look, over, why_idle
-from memory.operations import LINKS
+from memory.operations import LINKS, begun_corrections
 from memory.planning import tree
 from memory.prompt import (
     HISTORY,
@@ -41,6 +41,7 @@ from memory.settings import Settings
 from memory.state import State
 from memory.storage import count_items, list_items, namespaces_below
 from memory.text import approximate_tokens, calibrated
+from memory.transfer import importing
 from tools.policy import CONTEXTS, history, material, select_execution_pattern
 from tools.registry import shown_tools, tools_for
 
@@ -330,6 +331,24 @@ async def agent_held(context: AgentContext) -> AgentHoldings:
             return line
     name = f"{context.name!r:.80}"
     raise NotFoundError(f"there is no agent {name}; `circadian agents` lists all")
+
+
+async def half_done(context: AgentContext) -> dict[str, str]:
+    """What was broken off and is not finished, by name, each with the command that finishes it."""
+    store, scope = context.store, context.scope
+    found: dict[str, str] = {}
+    if left := await forgetting.unfinished(store, scope):
+        found["forget"] = left
+    if left := await importing.unfinished(store, scope):
+        found["import"] = left
+    if begun := await begun_corrections(store, scope):
+        found["correction"] = (
+            f"a correction of fact {begun[0]['fact']} was broken off: `circadian tick`, or "
+            "whatever runs next, finishes it"
+        )
+    if undo := await night.unfinished_undo(store, scope):
+        found["undo"] = f"the undo of {undo['id']} was broken off: `circadian tick` finishes it"
+    return found
 
 
 async def losses(context: AgentContext) -> list[str]:

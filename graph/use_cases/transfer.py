@@ -75,12 +75,13 @@ async def import_memory(
 ) -> Imported:
     """Import an exported memory into this agent, which must be empty.
 
-    Every line is checked before anything is written. The same lines a second time change nothing.
+    Every line is checked before anything is written. The same lines a second time change nothing,
+    or finish an import of them that was interrupted; until then nothing runs.
     `lines` are read several times: a list, or `FileLines`.
 
     Raises:
         InputError: a line is wrong (with its number), the file is cut, the agent is not empty,
-            another agent here has the same facts, or an import into the agent was interrupted.
+            another agent here has the same facts, or an import of another file was interrupted.
         BusyError: another process holds the agent.
     """
     lines = lines if not isinstance(lines, Iterator) else list(lines)
@@ -88,12 +89,14 @@ async def import_memory(
     total = sum(checked.counts.values())
     async with context.lock:
         store, scope, semantic = context.store, context.scope, context.semantic
-        if await importing.is_imported(store, scope, checked.digest):
+        before = await importing.begun(store, scope, checked.digest)
+        if before:
             return _imported(checked, already=True)
-        if at_rest((await context.snapshot()).values):
-            raise InputError(importing.NOT_EMPTY)
-        await importing.check_target(store, semantic, scope, checked.facts)
-        await importing.mark(store, scope, checked.digest, done=False)
+        if before is None:
+            if at_rest((await context.snapshot()).values):
+                raise InputError(importing.NOT_EMPTY)
+            await importing.check_target(store, semantic, scope, checked.facts)
+            await importing.mark(store, scope, checked.digest, done=False)
         await importing.write(
             lines, _source(context), on_batch=lambda done: progress("records", done, total)
         )

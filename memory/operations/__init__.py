@@ -14,6 +14,13 @@ from memory.operations.apply import (
 )
 from memory.operations.collector import Collector, PlanCollector, collector_of, with_collector
 from memory.operations.conflicts import changed_since, find_conflicts
+from memory.operations.corrections import (
+    begin_correction,
+    begun_corrections,
+    carry_out,
+    correction_id,
+    finish_corrections,
+)
 
 __all__ = [
     "LINKS",
@@ -22,14 +29,19 @@ __all__ = [
     "PlanCollector",
     "apply",
     "apply_operations",
+    "begin_correction",
+    "begun_corrections",
+    "carry_out",
     "changed_since",
     "cited_ids",
     "collector_of",
+    "correction_id",
     "dependents_of",
     "entries_after",
     "fact_from",
     "facts_after",
     "find_conflicts",
+    "finish_corrections",
     "last_reflection",
     "with_collector",
 ]

@@ -37,6 +37,11 @@ IMPORTING, FILE = "importing", "file"
 BATCH = 500
 """Records written in one transaction."""
 
+BROKEN_OFF = (
+    "an import into this agent was interrupted, and it holds only a part of the file: import the "
+    "same file again (`circadian import FILE`), which finishes it"
+)
+
 NOT_EMPTY = "the agent is not empty: import into another one (--agent NAME), which is made by it"
 
 
@@ -90,19 +95,23 @@ def check(lines: Iterable[str]) -> Checked:
     return Checked(header, digest.hexdigest(), counts, list(facts), state)
 
 
-async def is_imported(store: BaseStore, scope: Scope, digest: str) -> bool:
-    """Whether this file was imported here before.
+async def begun(store: BaseStore, scope: Scope, digest: str) -> bool | None:
+    """Whether this file was imported here before: None if not, False if that was broken off.
 
     Raises:
-        InputError: an import into this agent was interrupted.
+        InputError: the import of another file was broken off.
     """
     item = await store.aget(scope.namespace(IMPORTING), FILE)
-    if item is not None and not item.value["done"]:
-        raise InputError(
-            "an import into this agent was interrupted, and it holds only a part of the file: "
-            "import the file again into an empty data folder or database"
-        )
-    return item is not None and item.value["digest"] == digest
+    same = item is not None and item.value["digest"] == digest
+    if item is not None and not item.value["done"] and not same:
+        raise InputError(BROKEN_OFF)
+    return bool(item.value["done"]) if item is not None and same else None
+
+
+async def unfinished(store: BaseStore, scope: Scope) -> str | None:
+    """How to finish an interrupted import; None if there is none."""
+    item = await store.aget(scope.namespace(IMPORTING), FILE)
+    return None if item is None or item.value["done"] else BROKEN_OFF
 
 
 async def check_target(
@@ -132,7 +141,10 @@ async def write(
     *,
     on_batch: Callable[[int], object] = lambda written: None,
 ) -> None:
-    """Write all records but the state; `on_batch` is told how many are written so far."""
+    """Write all records but the state, as far as they are not there.
+
+    `on_batch` is told how many are written so far.
+    """
     written = 0
     rest = (pair for at, pair in enumerate(numbered(lines)) if at)
     for batch in batch_iterate(BATCH, rest):
@@ -142,7 +154,9 @@ async def write(
         if puts:
             await write_batch(target.store, puts)
         if facts:
-            await target.semantic.run(_insert, target.semantic, target.scope, facts)
+            standing = await target.semantic.by_id(target.scope, [one["id"] for one in facts])
+            new = [one for one in facts if one["id"] not in standing]
+            await target.semantic.run(_insert, target.semantic, target.scope, new)
         written += sum(not isinstance(one, EndLine) for one in records)
         on_batch(written)
 

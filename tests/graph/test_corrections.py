@@ -15,6 +15,7 @@ from rich.console import Console
 from graph.api.async_agent import AsyncAgent
 from graph.cli.views.status import log_view
 from graph.use_cases.memories import correct, find_fact
+from graph.use_cases.status import half_done
 from memory import audit
 from memory.errors import BusyError, InputError, MemoryStoreError
 from memory.installation.locks import FolderAgentLock
@@ -153,6 +154,26 @@ async def test_an_interrupted_correction_is_finished_by_repeating_it(
     (entry,) = await entries(agent)
     assert (entry["timestamp"], new["source_entries"]) == (began, [entry["id"]])
     assert len(await stored(agent)) == 2
+
+
+async def test_an_interrupted_correction_is_named_and_finished_by_whatever_runs_next(
+    agent: AsyncAgent, paris: Fact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise MemoryStoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memory.operations.apply.write_batch", broken)
+        with pytest.raises(MemoryStoreError):
+            await correct(agent.context, paris["id"], OSLO)
+    assert "`circadian tick`" in (await half_done(agent.context))["correction"]
+    await agent.ainvoke({"request": "wake"})
+    assert await half_done(agent.context) == {}
+    old, new = await stored(agent)
+    assert (old["superseded_by"], new["text"]) == (new["id"], OSLO)
+    assert [one["id"] for one in await entries(agent)] == new["source_entries"]
+    lines = await audit.read(agent.store, agent.scope)
+    assert [one["what"] for one in lines] == ["fact_corrected"]
 
 
 async def test_correcting_a_superseded_fact_is_an_error_that_names_its_successor(

@@ -68,6 +68,14 @@ class Postgres:
         self.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
         return self.url(name)
 
+    def copy(self, url: str) -> str:
+        """Make a copy of a database that nobody is connected to; its connection string."""
+        from psycopg.conninfo import conninfo_to_dict
+
+        name, source = f"test_{next(self._numbers)}", conninfo_to_dict(url)["dbname"]
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY file_copy")
+        return self.url(name)
+
     def drop(self, url: str) -> None:
         """Remove a database, whoever is still connected to it."""
         from psycopg.conninfo import conninfo_to_dict

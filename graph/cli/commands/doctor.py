@@ -25,10 +25,9 @@ from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
 from graph.cli.program import Options, command
 from graph.cli.views import Screen, counted, one_line
-from graph.use_cases import losses, status
+from graph.use_cases import half_done, losses, status
 from memory.errors import CircadianError, InputError, ModelError
 from memory.facts import settle_mem0
-from memory.forgetting import unfinished
 from memory.installation import (
     FOLDER_SCHEMA,
     DataFolder,
@@ -339,8 +338,8 @@ def _mem0(home: Installation) -> Check:
 async def _agent(options: Options) -> Check:
     try:
         async with reading(options) as (_, _, agent):
-            if left := await unfinished(agent.store, agent.scope):
-                return _problem("forget", left)
+            if left := await half_done(agent.context):
+                return _problem(next(iter(left)), "; ".join(left.values()))
             if lost := await losses(agent.context):
                 return _problem("memory", "; ".join(lost))
             return await _inbox(agent)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.use_cases.status import status
+from graph.use_cases.status import half_done, status
 from graph.use_cases.transfer import FileLines, export_memory, import_memory
 from memory.errors import InputError
 from memory.facts.table import scope_filters
@@ -214,12 +214,8 @@ async def test_a_file_that_is_no_export_is_refused(lines: list[str], empty: Asyn
             await import_memory(empty.context, some)
 
 
-async def test_after_an_interrupted_import_the_file_goes_into_another_folder(
-    lines: list[str],
-    empty: AsyncAgent,
-    tmp_path: Path,
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_an_interrupted_import_is_finished_by_the_same_file_and_nothing_runs_before(
+    lines: list[str], empty: AsyncAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
         pass
@@ -227,17 +223,21 @@ async def test_after_an_interrupted_import_the_file_goes_into_another_folder(
     def dying(what: str, done: int, of: int) -> None:
         raise Killed
 
-    monkeypatch.setattr(importing, "BATCH", 10)
-    with pytest.raises(Killed):
-        await import_memory(empty.context, lines, progress=dying)
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "BATCH", 10)
+        with pytest.raises(Killed):
+            await import_memory(empty.context, lines, progress=dying)
     assert len(await entries(empty)) < len(records(lines, "journal"))
-    for _ in range(2):
-        with pytest.raises(InputError, match="import into this agent was interrupted"):
-            await import_memory(empty.context, lines)
+    other = changed(lines, 0, agent="another")
+    with pytest.raises(InputError, match=r"same file again .*, which finishes it"):
+        await import_memory(empty.context, other)
+    with pytest.raises(InputError, match="import into this agent was interrupted"):
         await empty.ainvoke(said("Hello", sender="Carl"))
-    async with at_home(tmp_path / "third", clock) as third:
-        await import_memory(third.context, lines)
-        assert (await exported(third))[1:] == lines[1:]
+    assert list(await half_done(empty.context)) == ["import"]
+    assert not (await import_memory(empty.context, lines))["already"]
+    assert (await exported(empty))[1:] != []
+    assert await half_done(empty.context) == {}
+    assert (await import_memory(empty.context, lines))["already"]
 
 
 async def test_a_file_is_read_line_by_line(tmp_path: Path, lines: list[str]) -> None:

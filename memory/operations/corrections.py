@@ -1,0 +1,151 @@
+"""A correction: what it changes, and how one is finished that was broken off.
+
+Store namespace (below `(user, thread)`): `correcting` operation id -> BegunCorrection, from before
+its first change to after its last.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore, PutOp
+from typing_extensions import TypedDict
+
+from memory import audit
+from memory.facts import SemanticMemory
+from memory.journal import TRUST
+from memory.operations.apply import apply_operations, dependents_of
+from memory.records import (
+    Fact,
+    FactDraft,
+    JournalEntry,
+    Operation,
+    Scope,
+    add_entry,
+    add_fact,
+    doubt_fact,
+    link,
+    operation_id,
+    supersede_fact,
+)
+from memory.storage import list_items, write_batch
+
+CORRECTING = "correcting"
+
+IMPORTANCE = 7
+"""Least importance of a correction: somebody took the trouble to make it."""
+
+
+class BegunCorrection(TypedDict):
+    """What one correction does; the same at every try."""
+
+    op: str
+    fact: str
+    """The id of the fact that it supersedes."""
+    by: str
+    at: str
+    operations: list[Operation]
+
+
+def correction_id(old: Fact, said: str, who: str) -> str:
+    """The operation id of a correction."""
+    return operation_id("correction", old["id"], who, said)
+
+
+async def begin_correction(
+    old: Fact,
+    said: str,
+    who: str,
+    at: str,
+    *,
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+) -> BegunCorrection:
+    """Decide and store what a correction does; changes nothing yet."""
+    op = correction_id(old, said, who)
+    beside = await dependents_of([old], store=store, semantic=semantic, scope=scope)
+    doubted = [
+        doubt_fact(one, old["op"], [op], f"corrected by {who}") for one in beside if one["op"] != op
+    ]
+    begun: BegunCorrection = {
+        "op": op,
+        "fact": old["id"],
+        "by": who,
+        "at": at,
+        "operations": [*_operations(old, said, who, op, at), *doubted],
+    }
+    value = cast(dict[str, Any], dict(begun))
+    await write_batch(store, [PutOp(scope.namespace(CORRECTING), op, value, index=False)])
+    return begun
+
+
+async def carry_out(
+    begun: BegunCorrection, *, store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> Fact:
+    """Do what a correction says, or what is left of it; returns the new fact. Idempotent."""
+    op = begun["op"]
+    await apply_operations(begun["operations"], store=store, semantic=semantic, scope=scope)
+    new = (await semantic.by_op(scope, [op]))[op]
+    # Of the first writing of the fact, so that a repeated correction is one line.
+    at, origin = datetime.fromisoformat(new["created"]), new["source_events"][0]
+    line = audit.of_correction(begun["fact"], new["id"], at=at, who=begun["by"], origin=origin)
+    done = PutOp(scope.namespace(CORRECTING), op, None)
+    await audit.write(store, scope, [line], also=[done])
+    return new
+
+
+async def finish_corrections(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
+    """Finish those that were broken off. The caller holds the agent."""
+    for begun in await begun_corrections(store, scope):
+        await carry_out(begun, store=store, semantic=semantic, scope=scope)
+
+
+async def begun_corrections(store: BaseStore, scope: Scope) -> list[BegunCorrection]:
+    """Corrections under way or broken off."""
+    items = await list_items(store, scope.namespace(CORRECTING))
+    return [cast(BegunCorrection, item.value) for item in items]
+
+
+def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operation]:
+    """The operations of a correction; the same at every retry, as `at` is that of the first."""
+    entry = _entry(old, said, who, op, at)
+    draft: FactDraft = {
+        "op": op,
+        "text": said,
+        "source_entries": [entry["id"]],
+        "source_events": entry["sources"],
+        "speaker": who,
+        "entities": old["entities"],
+        "trust": entry["source_trust"],
+        "importance": entry["importance"],
+        "created": at,
+        "valid_from": at,
+    }
+    reason = f"corrected by {who}"
+    return [
+        add_entry(entry, reason),
+        add_fact(draft, reason),
+        supersede_fact(old, op, at, [entry["id"], *entry["sources"]], reason),
+        link(entry["id"], op, at, reason),
+    ]
+
+
+def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:
+    """The correction as a journal entry that is already consolidated."""
+    return {
+        "id": f"correction_{datetime.fromisoformat(at):%Y%m%d}_{op[:16]}",
+        "timestamp": at,
+        "content": f"Correction: {said}",
+        "source_type": "direct",
+        "source_trust": TRUST["direct"],
+        "source_entity": who,
+        "importance": max(old["importance"], IMPORTANCE),
+        "scoring_method": "manual",
+        "tags": ["correction"],
+        "related_projects": [],
+        "sources": [f"correction_{op[:16]}"],
+        "channel": None,
+        "consolidation": "consolidated",
+    }
