@@ -47,8 +47,8 @@ clean: ## remove the environment and the caches; never a data folder
 
 $(RUNTIME): pyproject.toml constraints.txt
 	$(VENV)
-	@echo "Setting up .venv with what the product needs: a minute, once."
-	$(INSTALL) --no-compile -e .
+	@echo "Setting up .venv with the product and its inspector: a minute, once."
+	$(INSTALL) --no-compile -e '.[inspect]'
 	@touch $(RUNTIME)
 
 $(INSTALLED): pyproject.toml constraints.txt
