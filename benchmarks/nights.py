@@ -5,10 +5,14 @@ Each life is lived in several ways on the product's own path with its defaults: 
 then (but for "none") a night. On the morning after, recall is asked every question.
 
     python -m benchmarks.nights --data LIFE.json [LIFE.json ...] [--ways none offline reference]
-                                [--later DAYS ...] [--noise SHARE] [--json OUT]
+                                [--later DAYS ...] [--noise SHARE] [--without PHASE ...]
+                                [--empty NIGHTS] [--json OUT]
 
 The reference model answers a night's prompts from the annotations of what they show; with
 `--noise` that share of its answers is wrong.
+
+`--without` leaves out phases of the night. With `--empty` so many nights follow in which nothing
+is new; `drift` is the share of questions that recall then answers with other memories.
 
 With `--later` the questions are asked again after so many more days, each time after one more
 night: what nights forget with time shows there.
@@ -24,12 +28,14 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from langchain_core.language_models import BaseChatModel
 from rich.box import SIMPLE_HEAD
@@ -39,8 +45,10 @@ from rich.table import Table
 from benchmarks.reference_model import ReferenceModel
 from graph.api import AsyncAgent, open_agent
 from memory.models import OFFLINE
-from memory.recall import IN_PROMPT
+from memory.night import Thought, steps
+from memory.recall import IN_PROMPT, within
 from memory.records import Fact, RecallHit
+from memory.settings import Settings
 
 Life = dict[str, Any]
 Figures = dict[str, Any]
@@ -51,13 +59,32 @@ MOST, REACH = 10, 100
 """Memories that count as found, and as reachable."""
 DRAWS = 1_000
 """Bootstrap samples of the questions."""
-SHOWN = ("recall_at_10", "recall_1300", "reach_100", "stale_first", "auroc", "calls_per_100")
+PHASES = (
+    *("score_importance", "consolidate", "dream", "prune_links", "consolidate_entities"),
+    *("write_pages", "reflect", "prune"),
+)
+"""Phases of a night that can be left out."""
+KEPT = (
+    *("recall_at_10", "recall_1300", "stale_first", "dependents_flagged", "flagged_wrongly"),
+    *("auroc", "calls_per_100", "kinds"),
+)
+"""The figures in the JSON file."""
+SHOWN = (
+    *("recall_at_10", "recall_1300", "stale_first", "dependents_flagged", "flagged_wrongly"),
+    *("auroc", "calls_per_100"),
+)
+STEP = 50
+"""Tokens between two budgets, where it is measured how many a recall needs."""
+RELATIONS = ("supersedes", "duplicates", "contradicts")
 MEASURED = (
     "recall_at_10: share of a question's evidence among the source events of ten memories; "
     "recall_1300: among those that a prompt shows; reach_100: among a hundred. stale_first: "
     "questions about the present for which something outdated stands above all that is current. "
     "auroc: how well the best score tells answerable from unanswerable questions. An event counts "
-    "for one that says the same. Brackets: 95 % of bootstrap samples of the questions."
+    "for one that says the same. dependents_flagged, flagged_wrongly: live facts that rest on what "
+    "changed, and others, that are marked doubtful. tokens_equal: budget with which a prompt finds "
+    "as much as without nights in 1,300 tokens. right: stored facts that share a source with an "
+    "annotated one. Brackets: 95 % of bootstrap samples of the questions."
 )
 
 
@@ -88,6 +115,8 @@ class Asked:
     facts: list[Fact] = field(default_factory=list)
     calls: int = 0
     """Model calls of all nights so far."""
+    drift: float = 0.0
+    """Share of questions that recall answers with other memories after empty nights."""
 
 
 def read_life(path: Path) -> Life:
@@ -102,8 +131,20 @@ def read_life(path: Path) -> Life:
     return life
 
 
+@contextmanager
+def left_out(phases: Collection[str]) -> Iterator[None]:
+    """Nights in which these phases decide nothing."""
+    thought = steps._thought
+
+    async def without(context: Any, step: str, *others: Any) -> Thought:
+        return Thought() if step in phases else await thought(context, step, *others)
+
+    with patch.object(steps, "_thought", without):
+        yield
+
+
 async def lived(
-    life: Life, way: Way, later: Sequence[int] = (), noise: float = 0.0
+    life: Life, way: Way, later: Sequence[int] = (), noise: float = 0.0, empty: int = 0
 ) -> dict[int, Asked]:
     """Live a life and ask its questions, by the days that passed since."""
     clock = [datetime.fromisoformat(life["events"][0]["at"])]
@@ -126,7 +167,22 @@ async def lived(
                     calls += await _night(agent)
                 found[days] = await _ask(agent, life)
                 found[days].calls = calls
+            if way.nights and empty:
+                found[0].drift = await _drift(agent, life, empty)
     return found
+
+
+async def _drift(agent: AsyncAgent, life: Life, nights: int) -> float:
+    """The share of questions with other memories after so many nights without anything new."""
+    while await _night(agent):
+        pass
+    before = await _ask(agent, life)
+    for _ in range(nights):
+        await _night(agent)
+    after = await _ask(agent, life)
+    told = [[hit["id"] for hit in hits] for hits in before.best.values()]
+    again = [[hit["id"] for hit in hits] for hits in after.best.values()]
+    return _mean([float(one != other) for one, other in zip(told, again, strict=True)])
 
 
 async def _night(agent: AsyncAgent) -> int:
@@ -177,10 +233,17 @@ def figures(life: Life, asked: Asked) -> Figures:
         **{name: _mean(list(values.values())) for name, values in scores.items()},
         "stale_first": _mean(list(stale.values())),
         **dependents(life, asked.facts),
+        "relations": relations(life, asked.facts),
+        "right": right(life, asked.facts),
+        "drift": asked.drift,
+        "by_tokens": by_tokens(life, asked.prompt),
         "auroc": round(auroc(yes, no), 4),
         "answered_nothing": _mean([float(not asked.best[one["id"]]) for one in questions]),
         "calls_per_100": round(100 * asked.calls / len(life["events"]), 1),
         "kinds": kinds,
+        "values": {
+            name: list(values.values()) for name, values in {**scores, "stale_first": stale}.items()
+        },
         "intervals": {
             name: interval(list(values.values()))
             for name, values in {**scores, "stale_first": stale}.items()
@@ -230,6 +293,65 @@ def dependents(life: Life, produced: Sequence[Fact]) -> Figures:
     }
 
 
+def relations(life: Life, produced: Sequence[Fact]) -> dict[str, list[float]]:
+    """Precision and recall of each kind of relation; facts are matched by shared source events."""
+    facts = {one["id"]: {*one["sources"]} for one in life["facts"]}
+    by_id = {one["id"]: one for one in produced}
+    by_op = {one["op"]: one for one in produced}
+    made: dict[str, list[tuple[set[str], set[str]]]] = {kind: [] for kind in RELATIONS}
+    for one in produced:
+        its = {*one["source_events"]}
+        if heir := by_id.get(one["superseded_by"] or ""):
+            theirs = {*heir["source_events"]}
+            made["duplicates" if its <= theirs else "supersedes"].append((theirs, its))
+        for op in one.get("disputed", ()):
+            if op in by_op and op < one["op"]:
+                made["contradicts"].append(({*by_op[op]["source_events"]}, its))
+    found: dict[str, list[float]] = {}
+    for kind, pairs in made.items():
+        gold = [
+            (facts[one["first"]], facts[one["second"]])
+            for one in life["relations"]
+            if one["kind"] == kind
+        ]
+        right_ones = [any(_same_pair(one, other, kind) for other in gold) for one in pairs]
+        reached = [any(_same_pair(one, other, kind) for one in pairs) for other in gold]
+        found[kind] = [_mean(list(map(float, some))) for some in (right_ones, reached)]
+    return found
+
+
+def _same_pair(one: tuple[set[str], set[str]], other: tuple[set[str], set[str]], kind: str) -> bool:
+    """Whether two pairs share sources; only what supersedes has a direction."""
+    ways = [other] if kind == "supersedes" else [other, other[::-1]]
+    return any(one[0] & first and one[1] & second for first, second in ways)
+
+
+def right(life: Life, produced: Sequence[Fact]) -> float:
+    """The share of stored facts that share a source with an annotated one."""
+    cited = {event for one in life["facts"] for event in one["sources"]}
+    return _mean([float(bool(cited & {*one["source_events"]})) for one in produced])
+
+
+def by_tokens(life: Life, prompts: Mapping[str, Sequence[RecallHit]]) -> list[float]:
+    """Evidence recall within each budget of tokens, from STEP on by STEP."""
+    same, found = _same_events(life), list[float]()
+    asked = [one for one in life["questions"] if one["evidence"]]
+    for budget in range(STEP, Settings().recall_tokens + STEP, STEP):
+        values = []
+        for question in asked:
+            hits = within(prompts[question["id"]], budget)
+            values.append(evidence(hits, question["evidence"], same))
+        found.append(_mean(values))
+    return found
+
+
+def tokens_equal(one: Figures, none: Figures) -> int:
+    """The budget with which `one` finds as much as `none` with all tokens; 0 if it never does."""
+    wanted = none["by_tokens"][-1]
+    enough = (place for place, value in enumerate(one["by_tokens"], 1) if value >= wanted)
+    return STEP * next(enough, 0)
+
+
 def auroc(yes: Sequence[float], no: Sequence[float]) -> float:
     """How often a score of `yes` is above one of `no`; a tie counts half."""
     if not yes or not no:
@@ -264,16 +386,44 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def scorecard(
-    lives: Mapping[str, Life], ways: Sequence[str], later: Sequence[int] = (), noise: float = 0.0
+    lives: Mapping[str, Life],
+    ways: Sequence[str],
+    later: Sequence[int] = (),
+    noise: float = 0.0,
+    empty: int = 0,
 ) -> dict[str, dict[str, Figures]]:
     """Live every life in every way: life -> way -> figures. `offline+30`: thirty days later."""
     found: dict[str, dict[str, Figures]] = {}
     for name, life in lives.items():
         found[name] = {}
         for way in ways:
-            for days, asked in asyncio.run(lived(life, WAYS[way], later, noise)).items():
+            for days, asked in asyncio.run(lived(life, WAYS[way], later, noise, empty)).items():
                 found[name][f"{way}+{days}" if days else way] = figures(life, asked)
     return found
+
+
+def pooled(found: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
+    """For each way the means over the lives; intervals over the questions of all of them."""
+    ways = list(dict.fromkeys(way for one in found.values() for way in one))
+    told: dict[str, Figures] = {}
+    for way in ways:
+        some = [one[way] for one in found.values() if way in one]
+        values: dict[str, list[float]] = defaultdict(list)
+        for one in some:
+            for name, each in one["values"].items():
+                values[name] += each
+        told[way] = {name: _mean([one[name] for one in some]) for name in SHOWN}
+        told[way] |= {name: _mean(each) for name, each in values.items()}
+        told[way]["intervals"] = {name: interval(each) for name, each in values.items()}
+    return told
+
+
+def document(found: Mapping[str, Mapping[str, Figures]]) -> dict[str, dict[str, Figures]]:
+    """The figures as the JSON file keeps them."""
+    return {
+        life: {way: {name: one[name] for name in KEPT} for way, one in ways.items()}
+        for life, ways in found.items()
+    }
 
 
 def show(found: Mapping[str, Mapping[str, Figures]], console: Console) -> None:
@@ -282,15 +432,27 @@ def show(found: Mapping[str, Mapping[str, Figures]], console: Console) -> None:
     table.add_column("life, way", no_wrap=True)
     for name in SHOWN:
         table.add_column(name, justify="right")
-    for life, ways in found.items():
+    both = {"pooled": pooled(found)} if len(found) > 1 else {}
+    for life, ways in {**found, **both}.items():
         for way, one in ways.items():
             table.add_row(f"{life}, {way}", *(_shown(one, name) for name in SHOWN))
     console.print(table)
     for life, ways in found.items():
         for way, one in ways.items():
+            console.print(f"{life}, {way}: {_beside(one, ways.get('none'))}")
+    for life, ways in found.items():
+        for way, one in ways.items():
             kinds = ", ".join(f"{kind} {value:.2f}" for kind, value in one["kinds"].items())
             console.print(f"{life}, {way}: {kinds}")
     console.print(MEASURED)
+
+
+def _beside(one: Figures, none: Figures | None) -> str:
+    """The figures of a life that the table has no room for."""
+    pairs = (f"{kind} {right_:.2f}/{all_:.2f}" for kind, (right_, all_) in one["relations"].items())
+    equal = f", tokens_equal {tokens_equal(one, none)}" if none else ""
+    told = f"reach_100 {one['reach_100']:.2f}, right {one['right']:.2f}, drift {one['drift']:.2f}"
+    return f"{told}{equal}; precision/recall: {', '.join(pairs)}"
 
 
 def _shown(one: Figures, name: str) -> str:
@@ -306,6 +468,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--later", type=int, nargs="+", default=[], metavar="DAYS")
     parser.add_argument("--noise", type=float, default=0.0, metavar="SHARE")
+    parser.add_argument("--without", nargs="+", choices=PHASES, default=[], metavar="PHASE")
+    parser.add_argument("--empty", type=int, default=0, metavar="NIGHTS")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/nights.json"))
     options = parser.parse_args(arguments)
     try:
@@ -313,10 +477,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    found = scorecard(lives, options.ways, options.later, options.noise)
+    with left_out(options.without):
+        found = scorecard(lives, options.ways, options.later, options.noise, options.empty)
     show(found, Console())
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(found, indent=2) + "\n")
+    options.json.write_text(json.dumps(document(found), indent=2) + "\n")
     return 0
 
 

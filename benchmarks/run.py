@@ -2,15 +2,15 @@
 
     python -m benchmarks.run [--ticks 300] [--facts 10000] [--agents 100] [--json FILE]
                              [--beside 10 100 250] [--memory 1000 10000] [--locomo FILE]
-                             [--night 100 1000] [--load 20]
+                             [--night 100 1000] [--load 20] [--lives FILE ...]
 
 Budgets measure the product's own work: models answer at once, unless a row names a delay. The other
 tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night`,
-`benchmarks.compaction`, `benchmarks.load`, `benchmarks.growth`, `benchmarks.walk` and
-`benchmarks.locomo`; their JSON is in the same folder. `--beside`, `--memory`, `--night` (with
-compaction) or `--locomo` without a value leaves its table out, and so does `--load 0` (with growth
-and walk). LoCoMo needs data, and MiniLM for the rows with an embedding model. The run names
-whatever is absent and goes on without it.
+`benchmarks.compaction`, `benchmarks.load`, `benchmarks.growth`, `benchmarks.walk`,
+`benchmarks.locomo` and `benchmarks.nights`; their JSON is in the same folder. `--beside`,
+`--memory`, `--night` (with compaction) or `--locomo` without a value leaves its table out, and so
+does `--load 0` (with growth and walk). LoCoMo needs data, and MiniLM for the rows with an embedding
+model; nights need the files of lives. The run names whatever is absent and goes on without it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import beside, compaction, growth, load, locomo, memory, night, walk
+from benchmarks import beside, compaction, growth, load, locomo, memory, night, nights, walk
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
@@ -39,6 +39,10 @@ from memory.settings import Settings
 
 LOAD_TICKS = 3
 """Events per user under load. `benchmarks.load` itself has more events and users."""
+
+
+NOISE = 0.1
+"""Share of wrong answers of the reference model, where lives are lived."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lost = load.run(load.Load(options.load, LOAD_TICKS), path.with_name("load.json"))
         growth.run(growth.SOME, path.with_name("growth.json"))
         walk.run(path.with_name("walk.json"))
+    if options.lives:
+        named = ["--data", *options.lives, "--json", str(path.with_name("nights.json"))]
+        lost = nights.main([*named, "--noise", str(NOISE)]) or lost
     if options.locomo is None:
         return lost
     named = ["--data", options.locomo] if options.locomo else []
@@ -178,6 +185,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", type=int, nargs="*", default=memory.SOME, metavar="FACTS")
     parser.add_argument("--night", type=int, nargs="*", default=night.SOME, metavar="ENTRIES")
     parser.add_argument("--load", type=int, default=20, metavar="USERS")
+    parser.add_argument(
+        "--lives", nargs="+", default=[], metavar="FILE", help="annotated lives, for nights"
+    )
     parser.add_argument(
         "--locomo", nargs="?", default="", metavar="FILE", help="a file in LoCoMo's format"
     )

@@ -3,7 +3,7 @@
 from memory.recall import episodes, probes
 from memory.recall.episodes import index_entries, repair
 from memory.recall.probes import used
-from memory.recall.recall import BESIDE, IN_PROMPT, LONGEST_LINE, fit_for, recall
+from memory.recall.recall import BESIDE, IN_PROMPT, LONGEST_LINE, fit_for, recall, within
 
 __all__ = [
     "BESIDE",
@@ -16,4 +16,5 @@ __all__ = [
     "recall",
     "repair",
     "used",
+    "within",
 ]

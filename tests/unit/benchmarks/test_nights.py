@@ -7,8 +7,21 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import nights
-from benchmarks.nights import Asked, Way, auroc, evidence, figures, interval, stale_first
-from memory.records.records import RecallHit
+from benchmarks.nights import (
+    Asked,
+    Way,
+    auroc,
+    evidence,
+    figures,
+    interval,
+    left_out,
+    lived,
+    pooled,
+    relations,
+    stale_first,
+    tokens_equal,
+)
+from memory.records.records import Fact, RecallHit
 
 
 def life() -> dict[str, Any]:
@@ -100,14 +113,57 @@ def test_a_life_is_lived_in_each_way(tmp_path: Path) -> None:
     assert list(told) == [
         *("none", "none+40", "offline", "offline+40", "reference", "reference+40"),
     ]
-    wanted = {
+    wanted = [
         *("recall_at_10", "recall_1300", "stale_first", "dependents_flagged", "flagged_wrongly"),
         *("auroc", "calls_per_100", "kinds"),
-    }
-    assert all(wanted <= set(one) for one in told.values())
+    ]
+    assert all(list(one) == wanted for one in told.values())
     assert told["none"]["recall_at_10"] == told["offline+40"]["recall_at_10"] == 1.0
     assert (told["none"]["calls_per_100"], told["none"]["auroc"]) == (0.0, 1.0)
     assert told["offline"]["calls_per_100"] > 0
+
+
+async def test_a_phase_that_is_left_out_decides_nothing() -> None:
+    with left_out(["consolidate"]):
+        told = await lived(life(), Way(nights=True))
+    assert told[0].facts == []
+    assert len((await lived(life(), Way(nights=True)))[0].facts) == 3
+
+
+async def test_empty_nights_change_nothing() -> None:
+    told = await lived(life(), Way(nights=True), empty=2)
+    assert told[0].drift == 0.0
+
+
+def made(op: str, source: str, **fields: Any) -> Fact:
+    its = {"id": op, "op": op, "source_events": [source], "superseded_by": None}
+    return cast(Fact, {**its, **fields})
+
+
+def test_relations_are_matched_by_the_sources_of_their_facts() -> None:
+    facts = [made("a", "e1", superseded_by="b"), made("b", "e2"), made("c", "e3")]
+    told = relations(life(), facts)
+    assert told["supersedes"] == [0.0, 0.0]
+    assert told["duplicates"] == [0.0, 0.0]
+    given = life()
+    given["relations"].append({"first": "f2", "second": "f1", "kind": "supersedes"})
+    assert relations(given, facts)["supersedes"] == [1.0, 1.0]
+    again = [made("a", "e1"), made("b", "e2", source_events=["e2", "e3"])]
+    again.append(made("c", "e3", superseded_by="b"))
+    assert relations(given, again)["duplicates"] == [1.0, 1.0]
+
+
+def test_lives_are_pooled_over_their_questions() -> None:
+    one = figures(life(), Asked(best={"q1": [hit("e2")], "q2": []}, **nothing("prompt", "reach")))
+    two = figures(life(), Asked(best={"q1": [], "q2": []}, **nothing("prompt", "reach")))
+    told = pooled({"one": {"none": one}, "two": {"none": two}})["none"]
+    assert told["recall_at_10"] == 0.5
+    assert told["intervals"]["recall_at_10"] == [0.0, 1.0]
+    assert tokens_equal({"by_tokens": [0.2, 0.5]}, {"by_tokens": [0.1, 0.4]}) == 100
+
+
+def nothing(*lists: str) -> dict[str, Any]:
+    return {name: {"q1": [], "q2": []} for name in lists}
 
 
 def test_a_file_of_another_form_is_one_line(
