@@ -73,6 +73,8 @@ SHOWN = (
     *("recall_at_10", "recall_1300", "stale_first", "dependents_flagged", "flagged_wrongly"),
     *("auroc", "calls_per_100"),
 )
+SETTLING = 2
+"""Nights that take what earlier ones left, before those in which nothing is new."""
 STEP = 50
 """Tokens between two budgets, where it is measured how many a recall needs."""
 RELATIONS = ("supersedes", "duplicates", "contradicts")
@@ -174,8 +176,8 @@ async def lived(
 
 async def _drift(agent: AsyncAgent, life: Life, nights: int) -> float:
     """The share of questions with other memories after so many nights without anything new."""
-    while await _night(agent):
-        pass
+    for _ in range(SETTLING):
+        await _night(agent)
     before = await _ask(agent, life)
     for _ in range(nights):
         await _night(agent)
