@@ -129,7 +129,7 @@ def _client() -> type[MultiServerMCPClient]:
     except ModuleNotFoundError as error:
         raise InputError(
             f"MCP servers need a package that is not installed ({error.name}): "
-            "pip install 'circadian-agent[mcp]'"
+            "pip install '.[mcp]' in the clone"
         ) from error
     return MultiServerMCPClient
 

@@ -66,7 +66,7 @@ class Agents:
         if settings.owners == [LOCAL_USER]:
             settings = settings.model_copy(update={"owners": [user]})
         resources = replace(self.resources, user=user)
-        lock = self.home.agent_lock(scope.thread, timeout=self.lock_timeout)
+        lock = self.home.agent_lock(scope.thread, name=name, timeout=self.lock_timeout)
         queue = self._queues.setdefault(scope.thread, asyncio.Lock())
         checked = CheckedLock(lock, self.home.check, queue)
         return AsyncAgent(

@@ -122,10 +122,16 @@ class Database:
         return tempfile.TemporaryDirectory(prefix="circadian-mem0-", ignore_cleanup_errors=True)
 
     def agent_lock(
-        self, thread: str, *, role: str = "circadian", timeout: float = 30.0
+        self,
+        thread: str,
+        *,
+        name: str | None = None,
+        role: str = "circadian",
+        timeout: float = 30.0,
     ) -> DatabaseAgentLock:
         """The right to run the agent of one thread; an event loop's locks share a connection."""
-        return DatabaseAgentLock(self._lock_connections, thread, role=role, timeout=timeout)
+        connections = self._lock_connections
+        return DatabaseAgentLock(connections, thread, name=name, role=role, timeout=timeout)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> DatabaseServerLock:
         """A server's right to run every agent, shared with other servers or `alone`."""

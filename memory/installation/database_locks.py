@@ -27,7 +27,7 @@ from psycopg.rows import DictRow, dict_row
 from tenacity import retry, retry_if_exception_type, wait_fixed
 
 from memory.errors import DatabaseDown
-from memory.installation.locks import SERVER_PATIENCE, Contention, retry_while_contended
+from memory.installation.locks import SERVER_PATIENCE, Contention, called, retry_while_contended
 from memory.storage.postgres import Address, AsyncConnection, clear_errors, lock_key
 
 T = TypeVar("T")
@@ -248,11 +248,12 @@ class DatabaseAgentLock:
         connections: LockConnections,
         thread: str,
         *,
+        name: str | None = None,
         role: str = "circadian",
         timeout: float = 30.0,
     ) -> None:
         self._connections, self._role, self._timeout = connections, role, timeout
-        self._what = f"the agent with thread {thread!r}"
+        self._what = called(thread, name)
         self._key = lock_key("agent", thread)
         self._holding: tuple[LockConnection, LockClaim] | None = None
         self._stop: asyncio.Timeout | None = None

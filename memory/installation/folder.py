@@ -95,10 +95,15 @@ class DataFolder:
         return SqliteTable(self.facts_db, model=self.embedder, dimension=self.dimension)
 
     def agent_lock(
-        self, thread: str, *, role: str = "circadian", timeout: float = 30.0
+        self,
+        thread: str,
+        *,
+        name: str | None = None,
+        role: str = "circadian",
+        timeout: float = 30.0,
     ) -> FolderAgentLock:
         """The right to run the agent of one thread."""
-        return FolderAgentLock(self.locks_dir, thread, role=role, timeout=timeout)
+        return FolderAgentLock(self.locks_dir, thread, name=name, role=role, timeout=timeout)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> FolderServerLock:
         """A server's right to run every agent. Always `alone`: servers do not share a folder."""

@@ -49,6 +49,11 @@ async def retry_while_contended(
         await asyncio.sleep(PAUSE)
 
 
+def called(thread: str, name: str | None) -> str:
+    """The agent, for an error: by the name that people gave it, where it is known."""
+    return f"the agent with thread {thread!r}" if name is None else f"the agent {name!r:.80}"
+
+
 class FileLocks:
     """Several lock files, taken together or not at all.
 
@@ -100,12 +105,18 @@ class FolderAgentLock(FileLocks):
     """The right to run the agent of one thread, and to keep a server off the folder meanwhile."""
 
     def __init__(
-        self, locks_dir: Path, thread: str, *, role: str = "circadian", timeout: float = 30.0
+        self,
+        locks_dir: Path,
+        thread: str,
+        *,
+        name: str | None = None,
+        role: str = "circadian",
+        timeout: float = 30.0,
     ) -> None:
         # A thread id may hold any character, a file name may not.
-        name = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
-        wanted = {locks_dir / FOLDER_FILE: False, locks_dir / name: True}
-        super().__init__(wanted, f"the agent with thread {thread!r}", role, timeout)
+        file = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
+        wanted = {locks_dir / FOLDER_FILE: False, locks_dir / file: True}
+        super().__init__(wanted, called(thread, name), role, timeout)
 
     def _patience(self, refused: Path) -> float:
         """A server keeps the folder as long as it lives: wait only for one that restarts."""

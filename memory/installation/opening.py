@@ -81,9 +81,17 @@ class Installation(Protocol):
         """The semantic memory: the same object at every call."""
 
     def agent_lock(
-        self, thread: str, *, role: str = "circadian", timeout: float = 30.0
+        self,
+        thread: str,
+        *,
+        name: str | None = None,
+        role: str = "circadian",
+        timeout: float = 30.0,
     ) -> WriterLock:
-        """The right to run the agent of one thread, and to keep servers off meanwhile."""
+        """The right to run the agent of one thread, and to keep servers off meanwhile.
+
+        `name`: what people call it, for the error that it is in use.
+        """
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent, as long as it lives.
@@ -169,5 +177,5 @@ def _extra() -> Iterator[None]:
     except ImportError as error:
         raise InputError(
             f"CIRCADIAN_DATABASE_URL needs a package that is not installed ({error}): "
-            "pip install 'circadian-agent[postgres]'"
+            "pip install '.[postgres]' in the clone"
         ) from error

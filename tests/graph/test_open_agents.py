@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from graph.agent import open_agent, open_agents
+from memory.errors import BusyError
 from memory.events import inbox
 from memory.facts.sqlite.indexes import ScopeIndex
 from memory.models.offline.model import OfflineChatModel
@@ -58,6 +59,20 @@ async def test_open_agent_and_open_agents_open_the_same_agent(tmp_path: Path) ->
         await agents.agent("garden").ainvoke(said("Hi"))
     async with open_agent(tmp_path, "garden", model=scripted()) as agent:
         assert (await agent.aget_state()).values["tick"] == 1
+
+
+async def test_a_busy_agent_is_called_by_the_name_that_people_know(
+    place: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
+    thread = thread_id("ada", "garden")
+    async with (
+        opening(place) as agents,
+        opening(place) as others,
+        others.home.agent_lock(thread),
+    ):
+        with pytest.raises(BusyError, match=r"^the agent 'garden' is in use by process "):
+            await agents.agent("garden", user="ada").ainvoke(said("Hi"))
 
 
 async def test_users_own_their_agents(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def token(
     try:
         from graph.server import token_for
     except ImportError as error:
-        raise InputError("tokens need: pip install 'circadian-agent[server]'") from error
+        raise InputError("tokens need: pip install '.[server]' in the clone") from error
     if not 0 < days <= MOST_DAYS:
         raise InputError(f"--days: more than 0 and at most {MOST_DAYS}, not {days:g}")
     now = utc_now()
@@ -228,7 +228,7 @@ async def schedule_of(url: str, token: str | None, agent: str) -> AsyncIterator[
     try:
         from langgraph_sdk import get_client
     except ImportError as error:
-        raise InputError("schedules need: pip install 'circadian-agent[server]'") from error
+        raise InputError("schedules need: pip install '.[server]' in the clone") from error
     client = get_client(url=url, api_key=token)
     try:
         thread: Any = await client.http.put(f"/circadian/agents/{quote(agent, safe='')}", json={})

@@ -217,7 +217,7 @@ async def serve_inspector(options: Options, port: int = 0, *, files: Path | None
     try:
         from graph.cli.loopback import serve
     except ImportError as error:
-        raise InputError("the inspector needs: pip install 'circadian-agent[inspect]'") from error
+        raise InputError("the inspector needs: pip install '.[inspect]' in the clone") from error
     screen = Screen(json=options.json)
     opening = open_agents(
         options.data, options.model, options.embedder, options.configuration, folder=files

@@ -217,5 +217,5 @@ async def test_without_its_package_the_command_that_installs_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain_mcp_adapters.client", None)
-    with pytest.raises(InputError, match=r"pip install 'circadian-agent\[mcp\]'"):
+    with pytest.raises(InputError, match=r"pip install '\.\[mcp\]'"):
         await mcp_tools(written(tmp_path, {"servers": {"town": LOCAL}}))

@@ -228,9 +228,7 @@ def test_a_missing_package_is_reported_with_its_extra(
     for name in [name for name in sys.modules if name.startswith(needing_it)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
-    with pytest.raises(
-        InputError, match=r"psycopg_pool.*pip install 'circadian-agent\[postgres\]'"
-    ):
+    with pytest.raises(InputError, match=r"psycopg_pool.*pip install '\.\[postgres\]'"):
         open_installation(Deployment())
 
 
