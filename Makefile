@@ -10,11 +10,11 @@ INSTALLED := .venv/.installed
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check bench studio clean
+.PHONY: help demo test test-slow test-browser check bench studio clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-		printf '%-10s %s\n' "$$name" "$$text"; done
+		printf '%-13s %s\n' "$$name" "$$text"; done
 
 demo: $(RUNTIME) ## three days and two nights of the built-in story, offline
 	$(BIN)/circadian demo
@@ -24,6 +24,11 @@ test: $(INSTALLED) ## the fast tests; WORKERS=8 where there are cores for it
 
 test-slow: $(INSTALLED) ## the tests marked slow, and the drawn ones with 500 examples each
 	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough
+
+test-browser: $(INSTALLED) ## the inspector's pages in chromium; axe looks for barriers
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		echo "chromium is not on PATH. To get it: sudo apt-get install chromium" >&2; exit 1; }
+	$(BIN)/python -m pytest -q -m browser tests/browser
 
 check: $(INSTALLED) ## ruff, mypy --strict, layers
 	$(BIN)/ruff check .
