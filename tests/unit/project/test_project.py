@@ -271,4 +271,10 @@ def run_make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_continuous_check_runs_the_checks_and_the_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
-    assert script.read_text().splitlines()[-2:] == ["make check", "make test"]
+    lines = script.read_text().splitlines()
+    assert "set -euo pipefail" in lines
+    always = [line for line in lines if line.startswith("make ")]
+    assert always == ["make check", "make test"], (
+        "the browser's tests alone depend on what is there"
+    )
+    assert lines.index("make test") < lines.index("\tmake test-browser")
