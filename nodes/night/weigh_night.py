@@ -18,6 +18,10 @@ from memory.recall import probes, recall
 from memory.records import Fact, Operation, Probe
 from memory.settings import Settings
 from memory.state import State, checked
+from memory.text import shortened
+
+NAMED_BY = 80
+"""Characters of the question that would find less."""
 
 TOP = 10
 """The best memories of a recall, which count as found."""
@@ -27,9 +31,9 @@ class Verdict(TypedDict):
     """What the gate measured, and its decision."""
 
     facts: int
-    """Facts that held before."""
+    """Facts that hold before dreaming."""
     leaving: int
-    """How many of those would no longer hold."""
+    """How many of those would no longer hold; what this night made itself does not count."""
     probes: int
     found_before: int
     found_after: int
@@ -84,14 +88,28 @@ def finds(
 
 
 def judged(
-    *, facts: int, leaving: int, before: Sequence[bool], after: Sequence[bool], settings: Settings
+    *,
+    facts: int,
+    leaving: int,
+    before: Sequence[bool],
+    after: Sequence[bool],
+    settings: Settings,
+    queries: Sequence[str] = (),
 ) -> Verdict:
-    """The decision. With few facts, the share of leaving facts does not count."""
+    """The decision. With few facts, the share of leaving facts does not count.
+
+    `queries`: what was recalled, in the order of `before`; the first that would find less is named.
+    """
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
         held = f"{leaving} of {facts} facts would no longer hold"
     elif sum(after) < sum(before):
         held = f"of {len(before)} kept recalls {sum(after)} would find, and {sum(before)} do now"
+        each = zip(queries, before, after, strict=False)
+        lost = [query for query, found, finds_ in each if found and not finds_]
+        held += (
+            f": nothing of what is found now for '{shortened(lost[0], NAMED_BY)}'" if lost else ""
+        )
     return {
         "facts": facts,
         "leaving": leaving,
@@ -123,18 +141,21 @@ async def _weighed(context: NightContext) -> Verdict:
     stored = {fact["op"]: fact for fact in await context.resources.semantic.all(context.scope)}
     holding = {op for op, fact in stored.items() if fact["invalid_at"] is None}
     changes, before, after = Changes.of(operations, stored), list[bool](), list[bool]()
+    queries = list[str]()
     if changes.facts:
         heirs = heirs_of(context.plans.operations(), stored)
         for probe in await probes.kept(context.store, context.scope):
+            queries.append(probe["query"])
             before.append(finds(probe, await _sources(context, probe, None)))
             after.append(finds(probe, await _sources(context, probe, changes), heirs))
-    leaving = len(facts_leaving(operations, holding))
+    leaving = len(facts_leaving(operations, holding.difference(context.added_facts())))
     return judged(
         facts=len(holding),
         leaving=leaving,
         before=before,
         after=after,
         settings=context.settings,
+        queries=queries,
     )
 
 
