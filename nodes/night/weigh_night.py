@@ -88,28 +88,14 @@ def finds(
 
 
 def judged(
-    *,
-    facts: int,
-    leaving: int,
-    before: Sequence[bool],
-    after: Sequence[bool],
-    settings: Settings,
-    queries: Sequence[str] = (),
+    *, facts: int, leaving: int, before: Sequence[bool], after: Sequence[bool], settings: Settings
 ) -> Verdict:
-    """The decision. With few facts, the share of leaving facts does not count.
-
-    `queries`: what was recalled, in the order of `before`; the first that would find less is named.
-    """
+    """The decision. With few facts, the share of leaving facts does not count."""
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
         held = f"{leaving} of {facts} facts would no longer hold"
     elif sum(after) < sum(before):
         held = f"of {len(before)} kept recalls {sum(after)} would find, and {sum(before)} do now"
-        each = zip(queries, before, after, strict=False)
-        lost = [query for query, found, finds_ in each if found and not finds_]
-        held += (
-            f": nothing of what is found now for '{shortened(lost[0], NAMED_BY)}'" if lost else ""
-        )
     return {
         "facts": facts,
         "leaving": leaving,
@@ -118,6 +104,14 @@ def judged(
         "found_after": sum(after),
         "held": held,
     }
+
+
+def _naming(verdict: Verdict, lost: Sequence[str]) -> Verdict:
+    """The verdict with the first question that would find less, if that is why it is held."""
+    if verdict["held"] is None or not lost or "recalls" not in verdict["held"]:
+        return verdict
+    named = f"nothing of what is found now for '{shortened(lost[0], NAMED_BY)}'"
+    return {**verdict, "held": f"{verdict['held']}: {named}"}
 
 
 @checked
@@ -141,22 +135,22 @@ async def _weighed(context: NightContext) -> Verdict:
     stored = {fact["op"]: fact for fact in await context.resources.semantic.all(context.scope)}
     holding = {op for op, fact in stored.items() if fact["invalid_at"] is None}
     changes, before, after = Changes.of(operations, stored), list[bool](), list[bool]()
-    queries = list[str]()
+    lost = list[str]()
     if changes.facts:
         heirs = heirs_of(context.plans.operations(), stored)
         for probe in await probes.kept(context.store, context.scope):
-            queries.append(probe["query"])
             before.append(finds(probe, await _sources(context, probe, None)))
             after.append(finds(probe, await _sources(context, probe, changes), heirs))
+            lost += [probe["query"]] if before[-1] and not after[-1] else []
     leaving = len(facts_leaving(operations, holding.difference(context.added_facts())))
-    return judged(
+    verdict = judged(
         facts=len(holding),
         leaving=leaving,
         before=before,
         after=after,
         settings=context.settings,
-        queries=queries,
     )
+    return _naming(verdict, lost)
 
 
 async def _sources(
