@@ -287,7 +287,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         rates |= {factor / one for one in told for factor in _PERIODS if one}
         if values & {numbers.rounded(one) for one in rates}:
             return True
-    large = max(values) > _LARGE
+    large = max(number.readings) > _LARGE
     if large and about:
         return any(abs(a - b) <= 0.01 * b for a in values for b in sums | products)
     large = large and not any(_is_slip(number, one) for one in said)
@@ -560,7 +560,8 @@ _REPLACED = (
     re.compile(r"从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"),
 )
 _CONTRASTS = re.compile(
-    r"(?<!\w)(?:not|from|instead|rather|was|were|before|previous\w*|former\w*|used|old"
+    r"(?<!\w)(?:not|from|instead|rather|(?:was|were)(?! \w+(?:ed|ld|id|en|wn|ght)(?!\w))"
+    r"|before|previous\w*|former\w*|used|old"
     r"|originally|than|so far"
     r"|until|earlier|no longer|had|list\w*|statt|nicht|von|bisher|vorher|fruher|alt\w*"
     r"|ursprunglich|war"

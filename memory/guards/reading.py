@@ -95,7 +95,7 @@ class Evidence:
     @cached_property
     def numbers(self) -> list[numbers.Number]:
         """All numbers of the sources."""
-        return [number for _, digits in self.readings for number in numbers.numbers_in(digits)]
+        return [one for _, digits in self.readings for one in _unbroken(numbers.numbers_in(digits))]
 
     @cached_property
     def times(self) -> list[clock.ClockTime]:
@@ -142,6 +142,19 @@ class Evidence:
     def _answers(self, source: Source) -> bool:
         """Whether somebody else's later words are cited, too: they may answer its questions."""
         return any(one.at > source.at and one.speaker != source.speaker for one in self.sources)
+
+
+def _unbroken(found: list[numbers.Number]) -> list[numbers.Number]:
+    """The numbers without the 5 of "five and a half"."""
+    mixed = [one for one in found if any(value % 1 in (0.25, 0.5) for value in one.readings)]
+    return [
+        one
+        for one in found
+        if not any(
+            other.start <= one.start and one.end < other.end and not one.readings & other.readings
+            for other in mixed
+        )
+    ]
 
 
 def in_all_digits(text: str) -> list[str]:

@@ -72,6 +72,12 @@ RIGHT += [
 ]
 
 WRONG = [
+    ("The dough took four and a half hours.", "The dough took four hours."),
+    ("Sold the boat, 2,100 instead of the 2,400 I wanted.", "The boat was sold for 2,400."),
+    (
+        "Le poste, c'est deux jours de garde, réponse d'ici quinze jours.",
+        "Il y a trois jours de garde.",
+    ),
     ("The fair is on Friday the 30th.", "The fair is on 23 October 2026."),
     ("Am Samstag in einer Woche ziehen wir um.", "Ana zieht am 24. Oktober 2026 um."),
     ("The class moves to Mondays from December.", "The class moves to Mondays from October."),
