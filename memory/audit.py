@@ -316,7 +316,14 @@ async def write(
     if puts or also:
         await write_batch(store, [*puts, *also])
     for entry in entries:
-        log.info("%s", sentence(entry), extra={"circadian": dict(entry)})
+        log.info("%s", sentence(entry), extra={"circadian": _logged(entry)})
+
+
+def _logged(entry: AuditEntry) -> dict[str, Any]:
+    """What log lines have of an entry: people's words, in reasons and arguments, at DEBUG alone."""
+    if log.isEnabledFor(logging.DEBUG):
+        return dict(entry)
+    return {key: value for key, value in entry.items() if key not in ("why", "detail")}
 
 
 async def read(

@@ -20,7 +20,7 @@ from langgraph_sdk.errors import NotFoundError as ThreadNotFound
 from starlette.exceptions import HTTPException
 
 from graph.builder import builder
-from graph.server.settings import AGENT, GRAPH, HELD, INTERNAL_HOST
+from graph.server.settings import ACTING_HEADER, AGENT, GRAPH, HELD, INTERNAL_HOST
 from graph.use_cases import AgentContext, forget_agent
 from memory.errors import BusyError, CircadianError
 from memory.records import Scope, thread_id
@@ -37,13 +37,16 @@ def user_of(request: Request) -> str:
     return str(request.user.identity)
 
 
-def client_of(request: Request) -> LangGraphClient:
+def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
     """A client of this server, in this process, that sends its requests as the caller.
 
-    Not `get_client()`, which bypasses authentication when it has no URL.
+    Not `get_client()`, which bypasses authentication when it has no URL. With `acting`, a key of
+    ACTING, it sends them as the user who stands there.
     """
     names = ("authorization", "x-api-key")
     headers = {name: request.headers[name] for name in names if name in request.headers}
+    if acting is not None:
+        headers = {ACTING_HEADER: acting}
     transport = httpx.ASGITransport(app=request.app, client=(INTERNAL_HOST, 0))
     return LangGraphClient(
         httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers)

@@ -9,6 +9,9 @@ The agents' own routes are in `reading` and `actions`; here are those of users a
     GET    /circadian/inspect           the same as pages in a browser
     POST   /circadian/agents/NAME/events  put events into its inbox; its next run takes them
     DELETE /circadian/me                erase the caller: agents, threads, schedules, all memory
+    GET    /circadian/users             users with what they use (operators)
+    DELETE /circadian/users/USER        erase a user (operators)
+    POST   /circadian/users/USER/revoke let tokens hold no longer (operators)
 
 `GET /ok` of the server itself answers without authentication while the process lives.
 """
@@ -16,22 +19,24 @@ The agents' own routes are in `reading` and `actions`; here are those of users a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from json import JSONDecodeError
+from secrets import token_hex
+from typing import Annotated
 from urllib.parse import unquote
 from uuid import uuid4
 
 import httpx
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from graph.server import actions, health, inspector, reading, tokens
+from graph.server import accounts, actions, health, inspector, reading, tokens
 from graph.server.agents import (
     Agent,
     AgentName,
@@ -40,15 +45,26 @@ from graph.server.agents import (
     erase_files,
     user_of,
 )
-from graph.server.auth import Guard, Throttle, check_limits, own_namespace, why_full
+from graph.server.auth import (
+    Guard,
+    Throttle,
+    check_limits,
+    kept,
+    own_namespace,
+    why_full,
+    why_too_many,
+)
+from graph.server.health import check_operator
 from graph.server.problems import RESPONSES, of_http, of_product, of_request, operation_id
-from graph.server.settings import ERASED, serving
+from graph.server.reading import Page
+from graph.server.settings import ACTING, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
 from memory.errors import CircadianError
 from memory.events import inbox
 from memory.facts import user_filters
 from memory.forgetting import erase_memories
+from memory.models import charging
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
@@ -249,9 +265,11 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
         messages.valid_event(inbox.completed(event, id_=str(uuid4()), owner=user, now=now))
         for event in raw
     ]
+    scope = Scope(user, thread_id(user, name))
+    if over := await why_too_many(scope, len(events), serving()):
+        raise HTTPException(*over)
     if full := await why_full(user, serving(), more=len(events)):
         raise HTTPException(507, full)
-    scope = Scope(user, thread_id(user, name))
     posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
@@ -263,16 +281,92 @@ async def erase_me(request: Request) -> Erased:
     return Erased(erased=await erase_user(user_of(request), client_of(request), process_now()))
 
 
+# Users, for operators
+
+
+class Revocation(BaseModel):
+    """Which tokens to revoke."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None = Field(
+        None, min_length=1, max_length=200, description="One token's `jti`; by default all so far."
+    )
+
+
+class Revoked(BaseModel):
+    """What was revoked."""
+
+    user: str
+    id: str | None
+
+
+def checked_user(user: Annotated[str, Path(description="The user, as in tokens.")]) -> str:
+    """The user in the path."""
+    if not tokens.is_user(user):
+        raise HTTPException(422, f"a user has 1 to {tokens.LONGEST_USER} printable characters")
+    return user
+
+
+UserName = Annotated[str, Depends(checked_user)]
+Operator = Depends(check_operator)
+
+
+@router.get("/users", dependencies=[Operator])
+async def list_users(page: Page) -> accounts.UserPage:
+    """The users who have memory here, by name (operators)."""
+    labels = sorted({one[0] for one in await _spaces((), 1)} - {accounts.SPACE})
+    shown = labels[page.offset : page.offset + page.limit]
+    lines = [await _user_line(label) for label in shown]
+    return accounts.UserPage(items=lines, total=len(labels), limit=page.limit, offset=page.offset)
+
+
+async def _user_line(label: str) -> accounts.UserLine:
+    user = unquote(label)
+    used = await accounts.used_today(user)
+    agents = len(await _spaces((label,), 2))
+    return accounts.UserLine(user=user, agents=agents, memories=await kept(user), **used)
+
+
+async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    while page := await process_now().served_store.alist_namespaces(
+        prefix=prefix or None, max_depth=depth, limit=PAGE, offset=len(found)
+    ):
+        found += page
+    return {one for one in found if len(one) == depth}
+
+
+@router.delete("/users/{user}", dependencies=[Operator])
+async def erase_a_user(request: Request, user: UserName) -> Erased:
+    """Erase everything of a user (operators); after an interruption, call it again."""
+    secret = token_hex(32)
+    ACTING[secret] = user
+    try:
+        return Erased(erased=await erase_user(user, client_of(request, secret), process_now()))
+    finally:
+        del ACTING[secret]
+
+
+@router.post("/users/{user}/revoke", dependencies=[Operator])
+async def revoke_tokens(user: UserName, form: Revocation) -> Revoked:
+    """Let one token, or all tokens of a user so far, hold no longer (operators)."""
+    await accounts.revoke(user, form.id, process_now().resources.clock())
+    return Revoked(user=user, id=form.id)
+
+
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Check the server's variables before the first request; shut down gracefully."""
     tokens.check(serving())
     check_limits(serving())
-    async with shutting_down(app):
-        try:
-            yield
-        finally:
-            await inspector.JOBS.stop()
+    account = nullcontext() if serving().open else charging(accounts.LEDGER)
+    with account:
+        async with shutting_down(app):
+            try:
+                yield
+            finally:
+                await inspector.JOBS.stop()
 
 
 app = GracefulApp(

@@ -9,6 +9,7 @@ server on a loopback address. `Guard` and `Throttle` stand before all routes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
@@ -26,9 +27,19 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
 from graph.server import policy, tokens
+from graph.server.accounts import LEDGER, REVOKED
 from graph.server.agents import erase_agent
 from graph.server.health import refresh_gauges
-from graph.server.settings import AGENT, ERASED, HELD, INTERNAL_HOST, Serving, serving
+from graph.server.settings import (
+    ACTING,
+    ACTING_HEADER,
+    AGENT,
+    ERASED,
+    HELD,
+    INTERNAL_HOST,
+    Serving,
+    serving,
+)
 from graph.server.tokens import OPERATOR
 from memory import telemetry
 from memory.errors import BusyError, InputError, TokenError
@@ -59,16 +70,23 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
     """
     if path.endswith(READY):
         return {"identity": "probe", "permissions": [], "is_authenticated": False}
+    if acting := headers.get(ACTING_HEADER.encode()):
+        if (user := ACTING.get(acting.decode("latin-1"))) is None:
+            raise _error(401, f"{ACTING_HEADER} is the server's own")
+        return {"identity": user, "permissions": []}
     if serving().open:
         return {"identity": LOCAL_USER, "permissions": [tokens.OPERATOR]}
     token = _token(headers)
     if token is None:
         raise _error(401, "no token: send it as `Authorization: Bearer TOKEN` or `X-Api-Key`")
     try:
-        user = tokens.user_of(token, serving())
+        # It may ask the issuer for its keys.
+        found = await asyncio.to_thread(tokens.user_of, token, serving())
     except TokenError as error:
         raise _error(401, str(error)) from error
-    return {"identity": user.name, "permissions": list(user.permissions)}
+    if await REVOKED.cover(found):
+        raise _error(401, "the token was revoked: get another")
+    return {"identity": found.name, "permissions": list(found.permissions)}
 
 
 def _token(headers: dict[bytes, bytes]) -> str | None:
@@ -120,14 +138,20 @@ async def create_run(ctx: Context, value: Any) -> Filter:
         raise _error(422, "an agent is a thread: PUT /circadian/agents/NAME gives it")
     if str(value["thread_id"]) in HELD:
         raise _error(409, "the agent's memory is being changed: try again")
-    _check_settings(value.get("kwargs") or {}, run=True)
+    run = value.get("kwargs") or {}
+    _check_settings(run, run=True)
+    scope = Scope(ctx.user.identity, str(value["thread_id"]))
+    if over := await why_too_many(scope, len(_words(run)), serving()):
+        raise _error(*over)
     if serving().open:
         return None
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    if _brings_words(value.get("kwargs") or {}) and (full := await why_full(user, serving())):
+    if _words(run) and (full := await why_full(user, serving())):
         raise _error(507, full)
+    if not _is_free(run) and (spent := await LEDGER.why_spent(user)):
+        raise _error(429, spent)
     metadata[OWNER] = user
     return owned(user)
 
@@ -218,11 +242,23 @@ async def store(ctx: Context, value: Any) -> Filter:
     return None
 
 
-def _brings_words(run: Mapping[str, Any]) -> bool:
-    """Whether a run has something to remember, and no mere request such as `stop` or `sleep`."""
+FREE = ("stop", "clear_stop", "wake")
+"""Requests that call no model."""
+
+
+def _words(run: Mapping[str, Any]) -> list[Any]:
+    """What a run brings to remember: messages and events; a mere request brings nothing."""
     given, command = run.get("input"), run.get("command") or {}
-    said = isinstance(given, Mapping) and (given.get("messages") or given.get("events"))
-    return bool(said or command.get("update"))
+    found: list[Any] = [command["update"]] if command.get("update") else []
+    for name in ("messages", "events"):
+        said = given.get(name) if isinstance(given, Mapping) else None
+        found += said if isinstance(said, list) else [said] if said else []
+    return found
+
+
+def _is_free(run: Mapping[str, Any]) -> bool:
+    given = run.get("input")
+    return isinstance(given, Mapping) and given.get("request") in FREE and not _words(run)
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
@@ -308,16 +344,31 @@ def check_limits(serving: Serving) -> None:
 async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
     """Why `more` records of the user cannot be kept; None if they can."""
     most = serving.memories_per_user
-    if most is None or (now := await _kept(user)) + more <= most:
+    if most is None or (now := await kept(user)) + more <= most:
         return None
     return f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+
+
+async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, str] | None:
+    """Why one request may not bring so many events, with a status; None if it may."""
+    if more > serving.events_per_request:
+        return 422, f"{more:,} events; at most {serving.events_per_request:,} in one request"
+    space = scope.namespace(inbox.INBOX)
+    waiting = await count_items(process_now().served_store, space) if more else 0
+    if waiting + more > serving.events_waiting:
+        return 507, (
+            f"{waiting:,} events wait, of {serving.events_waiting:,} that may: let the agent run, "
+            "then send them again"
+        )
+    return None
 
 
 COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
 """The namespaces of an agent whose records count, beside its facts. Marks and logs do not."""
 
 
-async def _kept(user: str) -> int:
+async def kept(user: str) -> int:
+    """The memories of a user that count."""
     process = process_now()
     semantic, filters = (
         process.resources.semantic,

@@ -74,7 +74,7 @@ async def ready() -> Response:
 @router.get("/health", response_model=HealthReport, responses={503: {"model": HealthReport}})
 async def health(request: Request) -> Response:
     """The state of each dependency; 503 if one is down."""
-    _check_operator(request)
+    check_operator(request)
     parts = await health_of(process_now())
     ok = all(part["ok"] for part in parts.values())
     return JSONResponse({"ok": ok, "parts": parts}, 200 if ok else 503)
@@ -83,12 +83,13 @@ async def health(request: Request) -> Response:
 @router.get("/metrics", response_class=PlainTextResponse)
 async def show_metrics(request: Request) -> Response:
     """This process's counters, and what waits in all of the installation."""
-    _check_operator(request)
+    check_operator(request)
     await refresh_gauges()
     return Response(telemetry.exposition(), media_type=telemetry.CONTENT_TYPE)
 
 
-def _check_operator(request: Request) -> None:
+def check_operator(request: Request) -> None:
+    """Raise 403 for a token without the operator's permission."""
     if OPERATOR not in request.auth.scopes:
         raise HTTPException(403, f"this is for tokens with the permission {OPERATOR!r}")
 

@@ -42,6 +42,12 @@ HELD: set[str] = set()
 ERASED: set[str] = set()
 """Users whose whole memory is being erased: their threads need not take theirs along."""
 
+ACTING: dict[str, str] = {}
+"""Secrets of this process, each good for requests as one user while it stands here: the operator
+erases that user."""
+
+ACTING_HEADER = "x-circadian-acting"
+
 INTERNAL_HOST = f"circadian-{token_hex(16)}"
 """The client's host of our own routes' requests. From the network it is an address, or whatever a
 header of a proxy says: nobody outside may know it."""
@@ -102,6 +108,11 @@ class Serving(BaseSettings):
         None,
         description="A PEM file with the token issuer's public key (EdDSA, ES256, RS256).",
     )
+    token_jwks: str | None = Field(
+        None,
+        pattern=r"^(https://|http://(127\.0\.0\.1|localhost)[:/])",
+        description="The address of the token issuer's key set (JWKS); keys may rotate.",
+    )
     token_issuer: str | None = Field(None, description="The `iss` that a token must have.")
     token_audience: str | None = Field(None, description="The `aud` that a token must have.")
     requests_per_minute: int | None = Field(
@@ -120,6 +131,15 @@ class Serving(BaseSettings):
         frozenset(),
         description="Host names that requests may be sent to, between commas; default: any with "
         "tokens, else those of the loopback address.",
+    )
+    user_tokens_per_day: int | None = Field(
+        None, ge=1, description="Model tokens of all agents of a user a day (UTC). None: no limit."
+    )
+    events_per_request: int = Field(
+        100, ge=1, description="Events and messages that one request may bring."
+    )
+    events_waiting: int = Field(
+        1_000, ge=1, description="Events that may wait in an agent's inbox."
     )
     user_settings: Words = Field(
         frozenset(),
@@ -160,7 +180,7 @@ class Serving(BaseSettings):
     @property
     def open(self) -> bool:
         """Whether requests need no token."""
-        return self.token_secret is None and self.token_key is None
+        return self.token_secret is None and self.token_key is None and self.token_jwks is None
 
 
 def serving_variables() -> Serving:

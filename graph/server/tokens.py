@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from secrets import token_hex
+from typing import Any, NamedTuple
 
 import jwt
 
@@ -20,6 +22,11 @@ OPERATOR = "operator"
 LEEWAY = 10
 """Seconds by which two clocks may differ."""
 
+KEYS_SECONDS = 300
+"""For so long a withdrawn key of a key set may still be taken."""
+
+KEYS_TIMEOUT = 5
+
 LONGEST_USER = 200
 
 
@@ -28,12 +35,16 @@ class User(NamedTuple):
 
     name: str
     permissions: tuple[str, ...]
+    id: str | None = None
+    """Its `jti`."""
+    issued: float = 0.0
+    """Its `iat`, in seconds since the epoch; 0 if it does not say."""
 
 
 def user_of(token: str, serving: Serving) -> User:
     """The user of a token. Raises TokenError if it is broken, forged or expired."""
-    key, algorithms = _key(serving)
     try:
+        key, algorithms = _key(serving, token)
         claims = jwt.decode(
             token,
             key,
@@ -43,14 +54,20 @@ def user_of(token: str, serving: Serving) -> User:
             leeway=LEEWAY,
             options={"require": ["sub", "exp"], "verify_aud": serving.token_audience is not None},
         )
-    except jwt.InvalidTokenError as error:
+    except jwt.PyJWTError as error:
         raise TokenError(f"the token is not valid: {error}") from error
     name, permissions = claims["sub"], claims.get("permissions", [])
     if not is_user(name):
         raise TokenError(f"the token names no user: at most {LONGEST_USER} printable characters")
     if not isinstance(permissions, list):
         raise TokenError("the token's permissions are no list")
-    return User(name, tuple(one for one in permissions if isinstance(one, str)))
+    id_, issued = claims.get("jti"), claims.get("iat")
+    return User(
+        name,
+        tuple(one for one in permissions if isinstance(one, str)),
+        id_ if isinstance(id_, str) else None,
+        float(issued) if isinstance(issued, int | float) else 0.0,
+    )
 
 
 def is_user(name: object) -> bool:
@@ -71,7 +88,8 @@ def token_for(name: str, serving: Serving, *, now: datetime, days: float, operat
             "set CIRCADIAN_TOKEN_SECRET (32 characters or more) to sign tokens with; with "
             "CIRCADIAN_TOKEN_KEY they come from whoever has the private key"
         )
-    claims: dict[str, object] = {"sub": name, "iat": now, "exp": now + timedelta(days=days)}
+    until = now + timedelta(days=days)
+    claims: dict[str, object] = {"sub": name, "iat": now, "exp": until, "jti": token_hex(8)}
     if operator:
         claims["permissions"] = [OPERATOR]
     if serving.token_issuer:
@@ -83,18 +101,29 @@ def token_for(name: str, serving: Serving, *, now: datetime, days: float, operat
 
 def check(serving: Serving) -> None:
     """Raise InputError if the key cannot be read, before the first token arrives."""
-    if serving.token_secret is not None and serving.token_key is not None:
-        raise InputError("set one of CIRCADIAN_TOKEN_SECRET and CIRCADIAN_TOKEN_KEY, not both")
-    if not serving.open:
-        _key(serving)
+    ways = (serving.token_secret, serving.token_key, serving.token_jwks)
+    if sum(way is not None for way in ways) > 1:
+        raise InputError(
+            "set one of CIRCADIAN_TOKEN_SECRET, CIRCADIAN_TOKEN_KEY and CIRCADIAN_TOKEN_JWKS"
+        )
+    if serving.token_key is not None:
+        _read(serving.token_key)
 
 
-def _key(serving: Serving) -> tuple[str, list[str]]:
-    """The key and its algorithms; the token never chooses the algorithm."""
+def _key(serving: Serving, token: str) -> tuple[Any, list[str]]:
+    """The key and its algorithms; the token never chooses the algorithm. May block."""
     if serving.token_secret is not None:
         return serving.token_secret.get_secret_value(), [SHARED]
+    if serving.token_jwks is not None:
+        return _key_set(serving.token_jwks).get_signing_key_from_jwt(token).key, list(PUBLIC)
     assert serving.token_key is not None
     return _read(serving.token_key), list(PUBLIC)
+
+
+@lru_cache(maxsize=1)
+def _key_set(address: str) -> jwt.PyJWKClient:
+    """The issuer's keys: kept for a while, and asked for again when a token names a new one."""
+    return jwt.PyJWKClient(address, lifespan=KEYS_SECONDS, timeout=KEYS_TIMEOUT)
 
 
 def _read(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from memory.models.answers import CUT_OFF, MALFORMED, sure_words
 from memory.models.breaker import Breaker, Breakers, breakers_of, guarded
-from memory.models.client import Answer, ask, ask_for, charged, in_vain, total
+from memory.models.client import Account, Answer, ask, ask_for, charged, charging, in_vain, total
 from memory.models.embed import DIMENSION, HashingEmbeddings, embed_query, embed_texts
 from memory.models.registry import (
     OFFLINE,
@@ -22,6 +22,7 @@ __all__ = [
     "DIMENSION",
     "MALFORMED",
     "OFFLINE",
+    "Account",
     "Answer",
     "Breaker",
     "Breakers",
@@ -30,6 +31,7 @@ __all__ = [
     "ask_for",
     "breakers_of",
     "charged",
+    "charging",
     "checked_model",
     "choose_embedder",
     "choose_model",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -198,6 +199,29 @@ def _charged(error: ModelError, spent: Usage) -> ModelError:
     return error
 
 
+class Account(Protocol):
+    """Whoever pays for the calls of a process, such as a server's operator."""
+
+    async def check(self) -> None:
+        """Raise ConfigurationError if the run that is under way may make no call."""
+
+    async def charge(self, usage: Usage) -> None:
+        """Note what a call of the run that is under way has cost."""
+
+
+_accounts: list[Account] = []
+
+
+@contextmanager
+def charging(account: Account) -> Iterator[None]:
+    """Let `account` decide on this process's calls, and be charged for them."""
+    _accounts.append(account)
+    try:
+        yield
+    finally:
+        _accounts.remove(account)
+
+
 @dataclass
 class _Meter:
     """Adds up what the answers to one prompt cost."""
@@ -238,6 +262,8 @@ async def _answer(
     known: Collection[str] = (),
 ) -> Answer:
     model = telemetry.called(meter.model)
+    for account in _accounts:
+        await account.check()
     with telemetry.chat(meter.model) as span, telemetry.MODEL_SECONDS.labels(model).time():
         try:
             message = await _usable(send, meter, policy, breaker, known)
@@ -256,6 +282,8 @@ async def _answer(
                     "circadian.llm_calls": meter.calls,
                 }
             )
+            for account in _accounts:
+                await account.charge(meter.usage)
     return Answer(message, meter.usage)
 
 

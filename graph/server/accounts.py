@@ -1,0 +1,174 @@
+"""What the operator keeps of users: the model tokens they used, and tokens that are revoked.
+
+Store namespaces, which no user can have, since a user's label never begins so:
+`%operator/usage/DAY/USER` process -> {llm_calls, tokens} · `%operator/revoked` USER -> {before} ·
+`%operator/revoked_ids` token id -> {at}.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from datetime import datetime
+from secrets import token_hex
+from time import monotonic
+
+from langgraph.config import get_config
+from langgraph.store.base import PutOp
+from pydantic import BaseModel, Field
+
+from graph.documents import Listed
+from graph.server.settings import serving
+from graph.server.tokens import User
+from memory.errors import CircadianError, ConfigurationError
+from memory.models import total
+from memory.records import Scope, Usage
+from memory.runtime import process_now, scope_of
+from memory.storage import list_items, namespaces_below, write_batch
+
+SPACE = "%operator"
+
+DAYS_KEPT = 31
+"""Days whose use of tokens is kept."""
+
+FRESH_SECONDS = 5.0
+"""For so long another replica may take a token that was revoked here."""
+
+log = logging.getLogger("circadian")
+
+
+class Ledger:
+    """The model tokens of each user and day, over all processes; each writes records of its own."""
+
+    def __init__(self) -> None:
+        self._process = token_hex(8)
+        self._spent: dict[tuple[str, str], Usage] = {}
+
+    async def check(self) -> None:
+        """Raise ConfigurationError if the user of the run has used up their day."""
+        if (user := _user_of_run()) and (why := await self.why_spent(user)):
+            raise ConfigurationError(why)
+
+    async def charge(self, usage: Usage) -> None:
+        """Note what a model call of the run has cost."""
+        if user := _user_of_run():
+            place = (_today(), user)
+            if place not in self._spent:
+                self._spent = {key: one for key, one in self._spent.items() if key[0] == place[0]}
+                await _drop_old_days(place[0])
+            spent = self._spent[place] = total(self._spent.get(place, _NOTHING), usage)
+            put = PutOp(_usage_space(*place), self._process, dict(spent), index=False)
+            await write_batch(process_now().served_store, [put])
+
+    async def why_spent(self, user: str) -> str | None:
+        """Why the user's agents may make no model call today; None if they may."""
+        most = serving().user_tokens_per_day
+        if most is None or (used := (await used_today(user))["tokens"]) < most:
+            return None
+        return (
+            f"{used:,} of {most:,} model tokens are used for today (UTC): what waits is answered "
+            "tomorrow, or ask the operator for more"
+        )
+
+
+class UserLine(BaseModel):
+    """A user who has memory here, with what they use."""
+
+    user: str
+    agents: int
+    memories: int = Field(description="Facts, journal entries and waiting events.")
+    llm_calls: int = Field(description="Model calls of today (UTC).")
+    tokens: int = Field(description="Model tokens of today (UTC).")
+
+
+UserPage = Listed[UserLine]
+
+
+LEDGER = Ledger()
+
+_NOTHING: Usage = {"llm_calls": 0, "tokens": 0}
+
+
+async def used_today(user: str) -> Usage:
+    """What a user's agents used on this day (UTC)."""
+    used = _NOTHING
+    for item in await list_items(process_now().served_store, _usage_space(_today(), user)):
+        used = total(used, {"llm_calls": item.value["llm_calls"], "tokens": item.value["tokens"]})
+    return used
+
+
+def _user_of_run() -> str | None:
+    """None outside of a run, such as for a look at memory."""
+    try:
+        config = get_config()
+    except RuntimeError:
+        return None
+    return scope_of(config).user if "thread_id" in config.get("configurable", {}) else None
+
+
+def _usage_space(day: str, user: str) -> tuple[str, ...]:
+    return (SPACE, "usage", day, label_of(user))
+
+
+def label_of(user: str) -> str:
+    """A user's label in the store."""
+    return Scope(user, "").namespace()[0]
+
+
+def _today() -> str:
+    return f"{process_now().resources.clock():%Y%m%d}"
+
+
+async def _drop_old_days(today: str) -> None:
+    store = process_now().served_store
+    days = await namespaces_below(store, (SPACE, "usage"))
+    for namespace in days:
+        age = datetime.strptime(today, "%Y%m%d") - datetime.strptime(namespace[2], "%Y%m%d")  # noqa: DTZ007 - days alone
+        if age.days > DAYS_KEPT:
+            items = await list_items(store, namespace)
+            await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
+
+
+# Revoked tokens
+
+
+class Revocations:
+    """The tokens that no longer hold, read again after a while."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, float] = {}
+        self._ids: set[str] = set()
+        self._read = -FRESH_SECONDS
+
+    async def cover(self, user: User) -> bool:
+        """Whether a user's token is revoked."""
+        if monotonic() - self._read >= FRESH_SECONDS:
+            # While the store is down, what was known holds.
+            with suppress(CircadianError):
+                await self.refresh()
+        before = self._before.get(label_of(user.name))
+        return user.id in self._ids or (before is not None and user.issued <= before)
+
+    async def refresh(self) -> None:
+        """Read what any replica revoked."""
+        store = process_now().served_store
+        users = await list_items(store, (SPACE, "revoked"))
+        ids = await list_items(store, (SPACE, "revoked_ids"))
+        self._before = {item.key: float(item.value["before"]) for item in users}
+        self._ids = {item.key for item in ids}
+        self._read = monotonic()
+
+
+REVOKED = Revocations()
+
+
+async def revoke(user: str, id_: str | None, now: datetime) -> None:
+    """Revoke one token by its id, or all that the user has up to now."""
+    puts = (
+        [PutOp((SPACE, "revoked"), label_of(user), {"before": now.timestamp()}, index=False)]
+        if id_ is None
+        else [PutOp((SPACE, "revoked_ids"), id_, {"at": now.isoformat()}, index=False)]
+    )
+    await write_batch(process_now().served_store, puts)
+    await REVOKED.refresh()
+    log.info("tokens of a user were revoked")

@@ -1,0 +1,226 @@
+"""The operator's side: keys that rotate, tokens that are revoked, what users use and may use."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jwt.algorithms import OKPAlgorithm
+
+from graph.server.settings import Serving
+from graph.server.tokens import _key_set, user_of
+from memory.errors import TokenError
+from tests.support.openai_server import LoopbackServer
+from tests.support.server import Server
+
+SAID = "My parrot is called Quetzalcoatl"
+TOKENS, EVENTS, WAITING = 4_000, 5, 8
+
+
+class Issuer(LoopbackServer):
+    """An identity provider: it publishes its public keys, and signs with one of them."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, Ed25519PrivateKey] = {}
+        self.asked = 0
+        issuer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                issuer.asked += 1
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps({"keys": issuer.published()}).encode())
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        super().__init__(Handler)
+        self.signs = "key-0"
+        self.add()
+        self.add()
+
+    def published(self) -> list[dict[str, Any]]:
+        return [
+            {**OKPAlgorithm.to_jwk(key.public_key(), as_dict=True), "kid": kid, "use": "sig"}
+            for kid, key in self.keys.items()
+        ]
+
+    def add(self) -> str:
+        kid = f"key-{len(self.keys)}"
+        self.keys[kid] = Ed25519PrivateKey.generate()
+        return kid
+
+    def token(self, user: str, *permissions: str, **claims: Any) -> str:
+        now = time.time()
+        given = {"sub": user, "iat": now, "exp": now + 600, "permissions": permissions, **claims}
+        headers = {"kid": self.signs}
+        return jwt.encode(given, self.keys[self.signs], algorithm="EdDSA", headers=headers)
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    with Issuer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[Server]:
+    running = Server(
+        tmp_path_factory.mktemp("server"),
+        CIRCADIAN_TOKEN_JWKS=f"{issuer.root_url}/keys",
+        CIRCADIAN_USER_TOKENS_PER_DAY=str(TOKENS),
+        CIRCADIAN_EVENTS_PER_REQUEST=str(EVENTS),
+        CIRCADIAN_EVENTS_WAITING=str(WAITING),
+    ).start()
+    yield running
+    running.kill()
+
+
+class Clients:
+    """Clients of one server, by token."""
+
+    def __init__(self, server: Server, issuer: Issuer, opened: ExitStack) -> None:
+        self.server, self.issuer, self._opened = server, issuer, opened
+
+    def of(self, user: str, *permissions: str, **claims: Any) -> httpx.Client:
+        token = self.issuer.token(user, *permissions, **claims)
+        client = httpx.Client(
+            base_url=self.server.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+        )
+        return self._opened.enter_context(client)
+
+
+@pytest.fixture
+def clients(server: Server, issuer: Issuer) -> Iterator[Clients]:
+    with ExitStack() as opened:
+        yield Clients(server, issuer, opened)
+
+
+def said(client: httpx.Client, *texts: str, **given: Any) -> httpx.Response:
+    if texts:
+        given["messages"] = [{"role": "user", "content": text} for text in texts]
+    thread = client.put("/circadian/agents/default").json()["thread_id"]
+    body = {"assistant_id": "agent", "input": given}
+    return client.post(f"/threads/{thread}/runs/wait", json=body)
+
+
+def test_a_new_key_of_the_issuer_is_taken_without_a_restart(
+    clients: Clients, issuer: Issuer
+) -> None:
+    before = clients.of("rita")
+    assert before.get("/circadian/agents").status_code == 200
+    asked = issuer.asked
+    assert before.get("/circadian/agents").status_code == 200
+    assert issuer.asked == asked  # keys are kept
+    issuer.signs = "key-1"
+    assert clients.of("rita").get("/circadian/agents").status_code == 200
+    assert before.get("/circadian/agents").status_code == 200
+    stranger = Ed25519PrivateKey.generate()
+    claims = {"sub": "rita", "iat": time.time(), "exp": time.time() + 60}
+    for kid in ("key-0", "key-99", None):
+        headers = {"kid": kid} if kid else {}
+        forged = jwt.encode(claims, stranger, algorithm="EdDSA", headers=headers)
+        answer = httpx.get(f"{clients.server.url}/circadian/agents", headers={"X-Api-Key": forged})
+        assert answer.status_code == 401
+
+
+def test_a_key_that_was_not_published_before_is_asked_for() -> None:
+    with Issuer() as issuer:
+        serving = Serving(token_jwks=f"{issuer.root_url}/keys")
+        assert user_of(issuer.token("rita"), serving).name == "rita"
+        keys = _key_set(f"{issuer.root_url}/keys")
+        keys.cooldown_duration = 0  # an unknown key is asked for twice a minute at most
+        issuer.signs = issuer.add()
+        assert user_of(issuer.token("rita"), serving).name == "rita"
+        del issuer.keys["key-0"]
+        keys.get_jwk_set(refresh=True)
+        issuer.signs = "key-1"
+        assert user_of(issuer.token("rita"), serving).name == "rita"
+    _key_set.cache_clear()
+    with pytest.raises(TokenError, match="not valid"):
+        user_of(issuer.token("rita"), serving)
+
+
+def test_a_revoked_token_holds_no_longer(clients: Clients) -> None:
+    root = clients.of("root", "operator")
+    lost, kept = clients.of("lea", jti="lost"), clients.of("lea", jti="kept")
+    other = clients.of("max")
+    for client in (lost, kept, other):
+        assert client.get("/circadian/agents").status_code == 200
+    done = root.post("/circadian/users/lea/revoke", json={"id": "lost"})
+    assert done.json() == {"user": "lea", "id": "lost"}
+    assert (lost.get("/circadian/agents").status_code, kept.get("/ok").status_code) == (401, 200)
+    assert "revoked" in lost.get("/circadian/agents").text
+    assert kept.get("/circadian/agents").status_code == 200
+    assert root.post("/circadian/users/lea/revoke", json={}).status_code == 200
+    assert kept.get("/threads/00000000-0000-4000-8000-000000000000").status_code == 401
+    assert other.get("/circadian/agents").status_code == 200
+    later = clients.of("lea", iat=time.time() + 5)
+    assert later.get("/circadian/agents").status_code == 200
+
+
+def test_tokens_are_counted_by_user_and_have_a_ceiling(clients: Clients) -> None:
+    root, spender, other = clients.of("root", "operator"), clients.of("sam"), clients.of("tom")
+    for _ in range(50):
+        answer = said(spender, SAID)
+        if answer.status_code != 200:
+            break
+    assert (answer.status_code, "tokens are used for today" in answer.text) == (429, True)
+    assert said(spender, request="stop").status_code == 200
+    assert said(other, "Hello").status_code == 200
+    listed = root.get("/circadian/users").json()
+    users = {one["user"]: one for one in listed["items"]}
+    assert listed["total"] == len(users)
+    assert users["sam"]["tokens"] >= TOKENS > users["tom"]["tokens"] > 0
+    assert users["sam"]["agents"] == 1
+    assert users["sam"]["memories"] >= 1
+    assert SAID not in str(listed)
+    # The user cannot change what was counted.
+    assert spender.delete("/circadian/me").status_code == 200
+    assert said(spender, SAID).status_code == 429
+
+
+def test_one_request_brings_so_many_events_and_an_inbox_holds_so_many(clients: Clients) -> None:
+    una, path = clients.of("una"), "/circadian/agents/default/events"
+    event = {"text": "Tick.", "addressed": False}
+    many = una.post(path, json=[event] * (EVENTS + 1))
+    assert (many.status_code, "at most 5" in many.text) == (422, True)
+    assert said(una, *["Hello"] * (EVENTS + 1)).status_code == 422
+    assert una.post(path, json=[event] * EVENTS).status_code == 202
+    full = una.post(path, json=[event] * EVENTS)
+    assert (full.status_code, "5 events wait" in full.text) == (507, True)
+
+
+def test_the_operator_erases_a_user_and_nobody_else_does(clients: Clients) -> None:
+    root, vera, will = clients.of("root", "operator"), clients.of("vera"), clients.of("will")
+    for client in (vera, will):
+        assert said(client, SAID).status_code == 200
+    for method, path, body in (
+        ("GET", "/circadian/users", None),
+        ("DELETE", "/circadian/users/vera", None),
+        ("POST", "/circadian/users/vera/revoke", {}),
+    ):
+        answer = will.request(method, path, json=body)
+        assert (answer.status_code, "vera" in answer.text) == (403, False)
+    for acting in ("x", "vera"):
+        answer = will.get("/circadian/agents", headers={"X-Circadian-Acting": acting})
+        assert answer.status_code == 401
+    erased = root.delete("/circadian/users/vera").json()["erased"]
+    assert (erased["threads"], erased["records"] > 0) == (1, True)
+    assert vera.get("/circadian/agents").json() == []
+    assert vera.post("/store/namespaces", json={}).json()["namespaces"] == []
+    assert len(will.get("/circadian/agents").json()) == 1
+
+
+def test_the_log_of_actions_has_no_words_of_people(clients: Clients) -> None:
+    assert said(clients.of("xena"), "Remember that my sister is allergic to walnuts").is_success
+    assert "walnut" not in clients.server.log()
