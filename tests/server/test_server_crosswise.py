@@ -38,8 +38,10 @@ NOBODYS = {
     ("POST", "/ui/{graph_id}"),
     ("DELETE", "/a2a/{assistant_id}"),
     ("POST", "/threads/{thread_id}/runs/{run_id}/cancel"),
+    ("DELETE", "/circadian/users/{user}"),
+    ("POST", "/circadian/users/{user}/revoke"),
 }
-"""What is not done for anybody; a run that has ended is not cancelled."""
+"""What is not done for any user; a run that has ended is not cancelled."""
 PAGES = ("/docs", "/openapi.json")
 READY = "/circadian/ready"
 SAYS_NO = ("event: error", '{"jsonrpc":"2.0","id":1,"error"', '{"type":"error"')
@@ -203,7 +205,7 @@ def ask(client: httpx.Client, case: Case, adas: Adas) -> tuple[int, str]:
     """The status, and what is answered until it ends or says nothing for a while."""
     method, path = case
     more = {"name": "default", "namespace": "awake", "graph_id": "agent", "operation_id": "x"}
-    more |= {"id": adas.record, "number": "1"}
+    more |= {"id": adas.record, "number": "1", "user": ADA}
     params = (
         {"namespace": ".".join(adas.space), "key": adas.record} if path == "/store/items" else {}
     )

@@ -278,7 +278,17 @@ async def test_each_entry_is_logged_with_its_fields(
     await audit.write(store, ADA, told)
     (record,) = caplog.records
     assert record.getMessage() == "agent: tool_call add_goal: ok"
+    # People's words stand in lines of the level DEBUG alone.
+    words = {"why": "Ada asked for it", "detail": {"args": {"description": "mend the fence"}}}
+    assert record.__dict__["circadian"] == {
+        name: value for name, value in told[0].items() if name not in words
+    }
+    caplog.clear()
+    caplog.set_level(logging.DEBUG, logger="circadian.audit")
+    await audit.write(store, ADA, told)
+    (record,) = caplog.records
     assert record.__dict__["circadian"] == told[0]
+    assert words.items() <= told[0].items()
 
 
 def test_the_log_has_no_way_to_change_or_remove_an_entry() -> None:
