@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
+from memory.errors import InputError
 from memory.installation import DataFolder, Installation, database_address, open_installation
 from memory.models import model_name
 from memory.runtime import process_now, process_resources
 from memory.settings import configured
 from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, open_file
+from memory.text import machine_zone
 from tools.extensions import extra
 
 if TYPE_CHECKING:
@@ -105,6 +107,9 @@ async def store() -> AsyncIterator[BaseStore]:
     open_ = serving().open
     deployment = (await asyncio.to_thread(configured)).deployment
     home = await asyncio.to_thread(open_installation, deployment)
+    with suppress(InputError):  # a run says so where it needs the zone
+        # Read from files once; no node of a server may.
+        await asyncio.to_thread(machine_zone)
     async with (
         process_resources(
             lambda: extra(deployment, data=deployment.data, apart=not open_)

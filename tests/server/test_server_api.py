@@ -20,7 +20,15 @@ NAME = {"name": "home"}
 SAID = "Remember that my sister Wilma is allergic to walnuts"
 WORDS = ("walnut", "wilma", ADA)
 """What stands in everything of Ada's, and in nothing that Ben says."""
-OTHERS = ("ready", "health", "show_metrics", "erase_me")
+OTHERS = (
+    "ready",
+    "health",
+    "show_metrics",
+    "erase_me",
+    "list_users",
+    "erase_a_user",
+    "revoke_tokens",
+)
 """Routes of operators, and the one that ends it all: they have tests of their own."""
 
 

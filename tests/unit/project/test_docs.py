@@ -11,6 +11,7 @@ import pytest
 from langgraph.graph.state import CompiledStateGraph
 
 from graph.awake import awake
+from graph.server.app import app
 from graph.server.settings import USERS_OWN
 from graph.sleep import sleep
 from memory.events.rules import RULES
@@ -70,6 +71,22 @@ def test_the_settings_of_users_are_the_codes() -> None:
     told = (ROOT / "docs" / "deploy.md").read_text().split("Users set these settings")[1]
     listed = told.split("\n\n")[1]
     assert set(re.findall(r"`(\w+)`", listed)) == USERS_OWN
+
+
+def test_the_api_page_names_the_routes_that_there_are() -> None:
+    told = re.findall(
+        r"^\| ([A-Z]+) \| `(\S+)` \| (.*?) \|", Page("docs/api.md").text, re.MULTILINE
+    )
+    shown = {(method, path): set(re.findall(r"\w+", names)) for method, path, names in told}
+    assert len(shown) == len(told)
+    assert shown == {
+        (method.upper(), path): {
+            one["name"] for one in operation.get("parameters", []) if one["in"] == "query"
+        }
+        for path, methods in app.openapi()["paths"].items()
+        if "/inspect" not in path
+        for method, operation in methods.items()
+    }
 
 
 def test_the_bounds_are_the_defaults() -> None:
