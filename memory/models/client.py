@@ -199,7 +199,7 @@ def _charged(error: ModelError, spent: Usage) -> ModelError:
     return error
 
 
-class Account(Protocol):
+class Payer(Protocol):
     """Whoever pays for the calls of a process, such as a server's operator."""
 
     async def check(self) -> None:
@@ -209,11 +209,11 @@ class Account(Protocol):
         """Note what a call of the run that is under way has cost."""
 
 
-_accounts: list[Account] = []
+_accounts: list[Payer] = []
 
 
 @contextmanager
-def charging(account: Account) -> Iterator[None]:
+def charging(account: Payer) -> Iterator[None]:
     """Let `account` decide on this process's calls, and be charged for them."""
     _accounts.append(account)
     try:
