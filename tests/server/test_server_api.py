@@ -225,7 +225,7 @@ def test_another_user_reaches_none_of_it_by_any_id(home: Home) -> None:
     before = home.ada.export_memory(**NAME).splitlines()[1:]
     for operation, (method, path, _) in home.ben.operations.items():
         for id_ in ids.values():
-            url = path.format(name="home", id=id_, number=1)
+            url = path.format(name="home", id=id_, number=1, user=ADA)
             body = {"text": "No"} if path.endswith("correct") else {"fact": ids["fact"]}
             if path in ("/circadian/me", "/circadian/agents/{name}/sleep"):
                 continue
@@ -261,7 +261,7 @@ def test_what_is_malformed_is_refused_in_one_shape(home: Home) -> None:
     for operation, (method, path, declared) in home.ada.operations.items():
         if method == "get" or path == "/circadian/me":
             continue
-        url = path.format(name="junk", id="%ff%00'\"", number=1)
+        url = path.format(name="junk", id="%ff%00'\"", number=1, user=ADA)
         for body in JUNK if "requestBody" in declared else [None]:
             answer = client.request(
                 method, url, content=body, headers={"Content-Type": "application/json"}
