@@ -179,6 +179,8 @@ def other_subject(fact: ProposedFact) -> str | None:
     for piece in _PIECES.split(fact.text):
         found = names_in(piece.strip(), fact.people, fact.tongue)
         opening = [one for one in found[:1] if fold(piece).strip().startswith(one.key)]
+        if fact.tongue == "tr":  # A capital at the beginning makes no name.
+            opening = [one for one in opening if one.key in fact.people]
         for subject in opening:
             if (other := _said_of(subject, piece, fact)) is not None:
                 return (
@@ -258,6 +260,8 @@ def exchanged(fact: ProposedFact) -> str | None:
     if fact.translated:
         return None
     mine = {one.key for one in names_in(fact.text, fact.people, fact.tongue)} | fact.people
+    if fact.tongue == "tr":  # A capital at the beginning makes no name.
+        mine = set(fact.people)
     mine |= labels(fact.text, fact.evidence.heard.text)
     scene = list(_owners(fact, mine))
     for piece in _PIECES.split(fact.text):

@@ -41,6 +41,7 @@ _ONE = re.compile(
 _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)([01]\d|2[0-3])([0-5]\d)(?!\d)(?: ?(?:h|hrs|hours|uhr)\b)")
 
+_AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
 _FULL = r"(?P<h>\d+|one(?= |$|\W)|eins|una|une|bir[ei]?|uno|uma)"
 _PHRASES = tuple(
     (re.compile(r"(?<![a-z\d.,:])(?:" + pattern.replace(r"(?P<h>\d+)", _FULL) + ")"), sign)
@@ -49,7 +50,11 @@ _PHRASES = tuple(
         (r"(?:a )?quarter (?:past|after) (?P<h>\d+)", 15),
         (r"(?:a )?quarter (?:to|of|before|til) (?P<h>\d+)", -15),
         (r"(?P<m>5|10|20|25) (?:minutes? )?past (?P<h>\d+)", 0),
-        (r"(?P<m>5|10|20|25) (?:minutes? )?to (?P<h>\d+)(?! ?[-a-z%])", -1),
+        (
+            r"(?P<m>5|10|20|25) (?:minutes? )?to (?P<h>\d+)"
+            rf"(?! ?(?!(?:{_AFTER_AN_HOUR})(?!\w))[-a-z%])",
+            -1,
+        ),
         (r"(?:dreiviertel|3 ?viertel|drei viertel) (?P<h>\d+)", -15),
         (r"halb (?P<h>\d+)", -30),
         (r"viertel nach (?P<h>\d+)", 15),

@@ -25,7 +25,7 @@ from memory.guards.lexicon import (
 
 _AMBIGUOUS = word_set(
     """
-    may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene
+    may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene mai
     """
 )
 """Months that are words or names, too: alone they are none unless their place says so."""
@@ -191,6 +191,7 @@ _EXPLICIT = (
     re.compile(rf"(?<![a-z])({MONTH}){_CASE}\.?{_YEAR}"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?!\d|[/.]\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})\.(\d{1,2})\.(?!\d)"),
+    re.compile(r"(?<![\d.,/:-])(0?[1-9]|1[0-2])[/.]((?:19|20)\d\d)(?![\d/-]|\.\d)"),
     re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?!\d|[/.,]\d)"),
 )  # fmt: skip
 _RANGE = re.compile(
@@ -207,7 +208,7 @@ _DAY_ALONE = re.compile(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
     rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
-    rf"|(?<![\d.,])(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
+    rf"|(?<![\d.])(?<!\d,)(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
     r"|(?<![\d.,])(?<!to )(?<!at )(?<!past )(?<!um )(?<!nach )(?<!las )"
     rf"(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
     r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
@@ -258,17 +259,19 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
             if not placed or "'s" in text:
                 return None
         year, month, day = match[2], MONTH_OF[match[1]], None
+    elif kind == 7:
+        year, month, day = match[2], int(match[1]), None
     else:
         year = match[3] if kind == 5 else None
         day, month = int(match[1]), int(match[2])
-        if month > 12 >= day:
+        if month > 12 >= day and kind != 6:  # "1.20." at an end is an amount
             day, month = month, day
         return _checked(text, start, end, year, month, day, swapped=day <= 12)
     return _checked(text, start, end, year, month, day)
 
 
 _MONTH_PLACE = re.compile(
-    r"(?:(?<![\w'])(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|till|depuis|em|gecen"
+    r"(?:(?<![\w'])(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|debut|courant|till|depuis|em|gecen"
     r"|every|each"
     r"|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
     r"|a partir de)[ -])$"

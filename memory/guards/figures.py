@@ -6,39 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from memory.guards import clock, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, alike, fold, joined, word_set
+from memory.guards.lexicon import (
+    ABOUT,
+    FUNCTION_WORDS,
+    MORE,
+    alike,
+    fold,
+    joined,
+    word_set,
+)
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
 
-_MORE = re.compile(
-    r"(?<!\w)(?:by|more|less|above|below|over|ahead|behind|smaller|bigger|larger|taller|heavier|lighter|cheaper|older|younger"
-    r"|kleiner|groser|schwerer|leichter|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost"
-    r"|difference"
-    r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
-    r"|total\w*"
-    r"|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still"
-    r"|shorten\w*|raise\w*"
-    r"|um|mehr|weniger|hoher|niedriger|spater|fruher|langer|kurzer|unterschied|gestiegen"
-    r"|gesunken|rest\w*"
-    r"|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer|billiger|gunstiger"
-    r"|noch|bleib\w*"
-    r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*"
-    r"|juntos|sobra\w*"
-    r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*"
-    r"|retard|reste\w*|revien\w*|coute\w*"
-    r"|fazla|az|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)"
-    r"|多|少|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|晚|早|推迟|提前|总"
-)
-"""A fact with one of these may state a sum or a difference."""
-
-_ABOUT = re.compile(
-    r"(?<!\w)(?:about|around|roughly|approx\w*|almost|nearly|circa|ca|some|close to|over"
-    r"|more than|under"
-    r"|less than|just|etwa|ungefahr|rund|fast|knapp|gut|uber|circa|unter|casi|unos|unas"
-    r"|alrededor|cerca"
-    r"|aproximad\w*|mas de|menos de|environ|presque|pres de|quasi|plus de|moins de|yaklasik"
-    r"|neredeyse"
-    r"|civari\w*|kadar|asagi yukari|fazla)(?!\w)|大约|约|近|将近|左右|多|差不多|超过|不到"
-)
 _AT_TIME = re.compile(
     r"(?:\b(?:at|by|until|till|from|before|after|around|um|ab|bis|gegen|vor|nach|von|las?|a"
     r"|vers|jusqu'a"
@@ -63,7 +41,7 @@ def other_number(fact: ProposedFact) -> str | None:
         return score
     mine = _whole(numbers.numbers_in(_without_names(fact, text)))
     for number in mine:
-        theirs = fact.evidence.numbers
+        theirs = fact.evidence.amounts if number.unit else fact.evidence.numbers
         if number.unit == numbers.PART:
             if fact.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
@@ -110,8 +88,8 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     said = any(one.unit and one.unit[0] in ("part", "share") for one in theirs)
     if not said and len(plain) != 2:
         return True
-    rest = {*_MORE.findall(fact.digits)} - {
-        found for _, digits in fact.evidence.readings for found in _MORE.findall(digits)
+    rest = {*MORE.findall(fact.digits)} - {
+        found for _, digits in fact.evidence.readings for found in MORE.findall(digits)
     }
     values = {value for one in theirs for value in one.readings}
     made = numbers.shares(theirs, rest=bool(rest)) | values
@@ -125,7 +103,7 @@ _EQUALLY = re.compile(
 )
 _CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")
 """A letter and a number: a name such as lukas88, a place such as N4."""
-_FLAT = re.compile(r"(?<![\w.,])\d{1,3}[a-f](?!\w)")
+_FLAT = re.compile(r"(?<![\w.,])\d{1,3}[a-f](?!\w)|#\d+(?!\w)")
 
 
 def _without_names(fact: ProposedFact, text: str) -> str:
@@ -137,7 +115,7 @@ def _without_names(fact: ProposedFact, text: str) -> str:
     around = f"{said} {fact.evidence.heard_before.folded}"
 
     def blank(found: re.Match[str], told: str = said) -> str:
-        is_name = re.search(rf"(?<!\w){re.escape(found.group())}(?!\w)", told)
+        is_name = re.search(rf"(?<![\w#]){re.escape(found.group())}(?!\w)", told)
         return " " * len(found.group()) if is_name else found.group()
 
     # A flat or a seat, such as 4B, may be called so in what was said before.
@@ -198,6 +176,10 @@ def _stands(
                 for value in number.readings
             ):
                 return True
+    if number.unit and number.unit[0] == "time":
+        plain = {value for one in theirs if one.unit is None for value in one.readings}
+        if any(value % 1 and value in plain for one in number.bases() for value in (one / 3600,)):
+            return True
     for other in theirs:
         if number.unit and other.unit:
             if number.unit[0] == other.unit[0] and number.bases() & other.bases():
@@ -261,7 +243,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     evidence = fact.evidence
     said = evidence.numbers
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
-    about = _ABOUT.search(fact.digits) is not None
+    about = ABOUT.search(fact.digits) is not None
     part = 0.1 if number.written[0].isdigit() else 0.2
     if about and any(_is_near(one, told, part) for one in values):
         return True
@@ -270,7 +252,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     if number.unit and number.unit[0] == "time" and values & _parts(evidence):
         return True
     if number.unit and number.unit[0] == "share":
-        rest = _MORE.search(fact.digits) is not None
+        rest = MORE.search(fact.digits) is not None
         made = {100 * one for one in numbers.shares(said, rest=rest)}
         return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
     if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
@@ -278,8 +260,9 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     texts = [digits for _, digits in evidence.readings]
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
-    if any(_is_slip(number, one) and _is_of(one, number) for one in said):
-        return bool(_MORE.search(fact.digits) and values & sums)
+    compared = any(map(_THAN_BEFORE.search, texts))
+    if not compared and any(_is_slip(number, one) and _is_of(one, number) for one in said):
+        return bool(MORE.search(fact.digits) and values & sums)
     mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
     if not same and mine and theirs and not mine <= theirs:
         rates = {one * factor for one in told for factor in _PERIODS}
@@ -291,12 +274,22 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     if large and about:
         return any(abs(a - b) <= 0.01 * b for a in values for b in sums | products)
     large = large and not any(_is_slip(number, one) for one in said)
-    summed = large or _MORE.search(fact.digits) or any(map(_SCORES.search, texts))
+    summed = large or MORE.search(fact.digits) or any(map(_SCORES.search, texts))
+    summed = (summed or compared) and not any(map(_OF_WHICH.search, texts))
     multiplied = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
     return bool((summed and values & sums) or (multiplied and values & products))
 
 
 _SCORES = re.compile(r"(?<![\d.,:/])\d{1,2} ?[-:\u2013] ?\d{1,2}(?![\d.,:/]|[-\u2013]\d)")
+_THAN_BEFORE = re.compile(
+    r"(?<!\w)(?:than (?:last|before|the last)|als (?:letzt|vorig)\w*|que la (?:ultima|otra) vez"
+    r"|que la derniere fois|gecen sefer\w*)(?!\w)|比上次|比去年|比原来"
+)
+_OF_WHICH = re.compile(
+    r"(?<!\w)(?:of which|of whom|of them|including|davon|darunter|de ellos|de ellas|de los cuales"
+    r"|dont|bunun|bunlarin|icinden)(?!\w)|其中"
+)
+"""What is counted in has been counted: "46, twelve of them gluten-free" are no 58."""
 _PERIODS = (7, 12, 24, 30, 52, 60)
 _PERIOD = re.compile(
     r"(?:(?<!\w)(?:an?|per|each|every|pro|im|am|jed\w*|alle|cada|al|por|par|chaque|toutes les|le"
@@ -386,7 +379,7 @@ def _parts(evidence: Evidence) -> set[float]:
 def _parts_of(evidence: Evidence) -> set[float]:
     """Halves and doubles, if a source speaks of them."""
     text = "\n".join(digits for _, digits in evidence.readings)
-    told = {one for number in evidence.numbers for one in number.bases()}
+    told = {one for number in evidence.numbers for one in (*number.bases(), *number.readings)}
     return {
         numbers.rounded(one * factor)
         for factor, words in _FACTORS
@@ -400,7 +393,9 @@ _FACTORS = (
         r"(?<!\w)(?:(?:kids|children|students?|seniors?|members?|for|pay|in|at) half|half (?:price"
         r"|off|fare|as|that)|halbier\w*|halbe[rn]? preis|mitad|moitie|demi-tarif|yari\w*|metade)"
         r"|半价|减半|折半|一半")),
-    (2.0, re.compile(r"doubl|twice|doppelt|verdoppel|doble|duplic|deux fois|iki kat|翻倍|两倍")),
+    (2.0, re.compile(r"doubl|twice|2 a (?:day|week|month)|2 ?times|doppelt|zweimal|2 ?mal|verdoppel"
+                     r"|doble|duplic|dos veces|2 veces"
+                     r"|(?:deux|2) fois|iki (?:kat|kez|defa)|翻倍|两倍|[两2]次")),
 )  # fmt: skip
 
 

@@ -200,8 +200,8 @@ _SUBJECT = re.compile(
 
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
-    Mood.QUESTION: mood.asks_in,
-    Mood.CONDITION: mood.hedges_in,
+    Mood.QUESTION: lambda fact, codes: mood.asks_in(fact, codes) or mood.would_like_in(fact, codes),
+    Mood.CONDITION: lambda fact, codes: mood.hedges_in(fact, codes) or mood.wishes_in(fact, codes),
     Mood.WISH: mood.wishes_in,
     Mood.REPORT: mood.reports_in,
 }

@@ -403,3 +403,38 @@ def is_feast(digits: str) -> bool:
     for _, _, name in ON_FEASTS:
         digits = name.sub(" ", digits)
     return _OPEN.search(_EVENT.sub(" ", digits)) is not None
+
+
+MORE = re.compile(
+    r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller"
+    r"|bigger|larger|taller|heavier"
+    r"|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter|alter|junger|fewer|another"
+    r"|further|extra|increase\w*|decrease\w*|gain\w*|lost"
+    r"|difference"
+    r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
+    r"|total\w*"
+    r"|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still"
+    r"|shorten\w*|raise\w*"
+    r"|um|mehr|weniger|hoher|niedriger|spater|fruher|langer|kurzer|unterschied|gestiegen"
+    r"|gesunken|rest\w*"
+    r"|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer|billiger|gunstiger"
+    r"|noch|bleib\w*"
+    r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*"
+    r"|juntos|sobra\w*"
+    r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*"
+    r"|retard|reste\w*|revien\w*|coute\w*"
+    r"|fazla|az|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)"
+    r"|多|少|高|低|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|晚|早|推迟|提前|总"
+)
+"""A fact with one of these may state a sum or a difference."""
+
+ABOUT = re.compile(
+    r"(?<!\w)(?:about|around|roughly|approx\w*|almost|nearly|circa|ca|some|close to|over"
+    r"|more than|under"
+    r"|less than|just|etwa|ungefahr|rund|fast|knapp|gut|uber|circa|unter|casi|unos|unas"
+    r"|alrededor|cerca"
+    r"|aproximad\w*|mas de|menos de|environ|presque|pres de|quasi|plus de|moins de|yaklasik"
+    r"|neredeyse"
+    r"|civari\w*|kadar|asagi yukari|fazla)(?!\w)|大约|约|近|将近|左右|多|差不多|超过|不到"
+)
+"""Words of a number that is not exact."""

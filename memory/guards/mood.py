@@ -136,7 +136,7 @@ en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|suppo
  |whether|as long as|when
  |want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*
  |will not
-de wenn|falls|sofern|vielleicht|eventuell|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*
+de wenn|falls|sofern|vielleicht|eventuell|ware|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*
  |plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*|bietet
  |erst|nur|ob|bevor|bis|solange|vor|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls
  |bereit|voraussichtlich
@@ -173,12 +173,21 @@ fr voudr\w*|esper\w*|aimerai\w*|souhait\w*|veut|veulent|reve\w*|envie|desir\w*|p
 tr ist\w*|um\w*|dil\w*|hayal\w*|arzu\w*|tercih\w*
 zh 想|希望|盼|愿|梦想|期待
 """)
+_WOULD_LIKE = _by_language(r"""
+en would like|wants?|wanted|needs?
+de mochte\w*|hatte gern\w*|will|wollen|braucht
+es quisiera|quiere|querria|necesita
+fr voudrait|aimerait|veut|souhaite
+tr istiyor|istedi|ister
+zh 想要|希望|想借
+""")
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
  |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))
  |people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
  |allegedly|accus\w*|pretend\w*|reckons?|keeps? (?:saying|telling)
-de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort|gehort
+de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort
+ |(?<!nichts )(?<!nicht )(?<!nie )gehort
  |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort
 es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*|jura\w*
  |cuenta[n]? que|oi que|he oido|parece ser|supuestamente|dizque|sostiene|dicen
@@ -202,6 +211,7 @@ en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?
  |suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*|writ\w*|wrote
  |criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed|sceptical
  |skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion|view
+ |account
  |contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*|feel\w*
  |warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)
  |recommend\w*|advis\w*|told|assur\w*|concern\w*|gave|cit\w*|quot\w*|pass\w* on|relay\w*
@@ -425,6 +435,12 @@ def is_own(clause: str) -> bool:
     return _I_FIRST.match(fold(clause).lstrip(" \"'-")) is not None
 
 
+def is_concession(clause: str) -> bool:
+    """Whether it begins with "though": after a quote, that is the speaker's own remark."""
+    return _CONCEDES.match(fold(clause).lstrip(" \"'-")) is not None
+
+
+_CONCEDES = re.compile(r"(?:even )?(?:though|although|obwohl|wobei|aunque|bien que|quoique)(?!\w)")
 _I_FIRST = re.compile(
     r"(?:(?:but|and|though|aber|und|doch|pero|y|mais|et|ama|ve) )?"
     r"(?:i(?:'\w+)?|ich|yo|je|ben)(?!\w)|(?:但|可)?我(?!们)|j'|moi,? j"
@@ -452,6 +468,11 @@ _IN_MAY = re.compile(r"(?<=\w )May(?!\w)")
 def wishes_in(fact: str, codes: tuple[str, ...]) -> bool:
     """Whether a fact says that something is wished."""
     return _says(_WISHED, fold(fact), codes)
+
+
+def would_like_in(fact: str, codes: tuple[str, ...]) -> bool:
+    """Whether a fact says what somebody would like to have, as one does who asks for it."""
+    return _says(_WOULD_LIKE, fold(fact), codes)
 
 
 def reports_in(fact: str, codes: tuple[str, ...]) -> bool:

@@ -447,6 +447,8 @@ def _mixed(text: str) -> Iterator[Number]:
         for found in pattern.finditer(text):
             value = rounded(int(found[1]) * first + int(found[2]) * second)
             yield Number(frozenset({value}), unit, "", found.start(), found.end(), found.group())
+    for found in _ONE_UNIT.finditer(text):
+        yield Number(frozenset({1.0}), unit_of(found[1]), "", *found.span(), found.group())
     for found in _HALVES.finditer(text):
         whole = found[1] or found[3] or "1"
         value = (int(whole) if whole.isdigit() else 1) + (
@@ -472,6 +474,10 @@ _HALF = (
     "and a half|and 1/2|y media?|et demie?|bucuk|e mezz[oa]|e mei[ao]|个?半"
     "|and a quarter|y cuarto|et quart"
 )
+_ONE_UNIT = re.compile(
+    r"(?<!\w)an? (inch|foot|mile|yard|pint|gallon|pound|ounce|stone|litre|liter|kilo)(?!\w)"
+)
+"""A measure in words."""
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d+) ?(?:{_HALF})(?!\w)"
     rf"|(?<!\w)((?:(\d+|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?|and a quarter))(?!\w)"

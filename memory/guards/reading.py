@@ -12,6 +12,7 @@ from typing import NamedTuple
 from memory.guards import clock, dates, mood, names, numbers
 from memory.guards.lexicon import alike, content, fold, is_familiar, languages, shared, words_of
 from memory.guards.mood import Mood, sentences
+from memory.guards.numbers import Number
 
 
 class Source(NamedTuple):
@@ -93,9 +94,19 @@ class Evidence:
         return [(one, digits) for one in self.sources for digits in in_all_digits(one.text)]
 
     @cached_property
-    def numbers(self) -> list[numbers.Number]:
+    def numbers(self) -> list[Number]:
         """All numbers of the sources."""
         return [one for _, digits in self.readings for one in _unbroken(numbers.numbers_in(digits))]
+
+    @cached_property
+    def amounts(self) -> list[Number]:
+        """The numbers that may have a unit which is left out: "at ten" is an hour."""
+        return [
+            one
+            for _, digits in self.readings
+            for one in _unbroken(numbers.numbers_in(digits))
+            if one.unit or not _HOUR_AHEAD.search(digits, max(0, one.start - 10), one.start)
+        ]
 
     @cached_property
     def times(self) -> list[clock.ClockTime]:
@@ -144,7 +155,12 @@ class Evidence:
         return any(one.at > source.at and one.speaker != source.speaker for one in self.sources)
 
 
-def _unbroken(found: list[numbers.Number]) -> list[numbers.Number]:
+_HOUR_AHEAD = re.compile(
+    r"(?<!\w)(?:at|from|until|till|since|um|ab|gegen|bis|a las|desde las|hasta las|saat|vers) $"
+)
+
+
+def _unbroken(found: list[Number]) -> list[Number]:
     """The numbers without the 5 of "five and a half"."""
     mixed = [one for one in found if any(value % 1 in (0.25, 0.5) for value in one.readings)]
     return [
@@ -196,7 +212,8 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
             moods -= {Mood.CONDITION}
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}
-        if mood.is_own(part) and not mood.is_claim(part, codes):
+        is_own = mood.is_own(part) and not mood.is_claim(part, codes)
+        if is_own or (quoted and mood.is_concession(part)):
             general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
             quoted, quote = (), len(sentence)
         elif quoted or sentence.find(part) + len(part) > quote:
