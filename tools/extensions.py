@@ -73,8 +73,13 @@ def load_extensions(name: str) -> Extensions:
     """
     module = _imported(name)
     kinds = (BaseTool, FunctionType)
+    listed = _listed(module, "tools", kinds, "a function or a LangChain tool")
+    try:
+        tools = as_tools(listed)
+    except InputError as error:
+        raise InputError(f"{_VARIABLE}: {module.__name__}.tools: {error}") from error
     found = Extensions(
-        tools=tuple(as_tools(_listed(module, "tools", kinds, "a function or a LangChain tool"))),
+        tools=tuple(tools),
         components=_listed(module, "components", (PromptComponent,), "made with component(...)"),
     )
     if found == Extensions():

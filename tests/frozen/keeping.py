@@ -27,6 +27,8 @@ DERIVED = (
 """Digests of what has a random id or a measured time in it."""
 OPERATION = r"\b[0-9a-f]{32}\b"
 """An operation's id: random only where it comes from an event whose id is random."""
+SIZE = re.compile(r"\b\d+\.\d MB")
+"""A file's size, which depends on when the database last wrote its log back."""
 RANDOM = re.compile("|".join((UUID, *DERIVED)))
 ANY = re.compile("|".join((UUID, *DERIVED, OPERATION)))
 PREFIXES = ("<fact", "event_", "correction_")
@@ -108,6 +110,7 @@ class Normaliser:
             return value
         for folder, name in self._folders:
             value = value.replace(str(folder), name)
+        value = SIZE.sub("<size> MB", value)
         return re.sub(UUID, lambda match: self._facts.get(match[0], match[0]), value)
 
     def _numbered(self, value: Any) -> Any:

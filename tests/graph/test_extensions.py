@@ -94,7 +94,8 @@ def test_one_of_the_two_is_enough(modules: Path) -> None:
         ("tools = []", "holds neither tools nor components"),
         ("tools = 3", r"mine\.tools must be a list, and is a int"),
         ("components = 'abc'", r"mine\.components must be a list, and is a str"),
-        ("def f(): ...\ntools = [f]", r"mine\.tools\[0\] is a function; it must be .*registered"),
+        ("def f(): ...\ntools = [f]", r"mine\.tools: no tool can be made of f: .* docstring"),
+        ("tools = [1]", r"mine\.tools\[0\] is a int; it must be a function or a LangChain tool"),
         ("components = [1]", r"mine\.components\[0\] is a int; it must be made with component"),
     ],
 )
@@ -169,7 +170,7 @@ async def test_the_breakers_are_as_the_environment_sets_them(
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        ({"tools": [hum]}, "is no LangChain tool; wrap it"),
+        ({"tools": [3]}, "3 is no tool and no function"),
         ({"tools": [registered(hum, "safe_chain")] * 2}, "two tools are named 'hum'"),
         ({"components": [component(1001, "other", "x")]}, "both have the id 1001"),
         ({"folder": "gone"}, "the working folder gone does not exist"),
