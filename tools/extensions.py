@@ -72,19 +72,22 @@ def load_extensions(name: str) -> Extensions:
         InputError: there is no such module, its import fails, or a list has a wrong element.
     """
     module = _imported(name)
-    kinds = (BaseTool, FunctionType)
-    listed = _listed(module, "tools", kinds, "a function or a LangChain tool")
-    try:
-        tools = as_tools(listed)
-    except InputError as error:
-        raise InputError(f"{_VARIABLE}: {module.__name__}.tools: {error}") from error
     found = Extensions(
-        tools=tuple(tools),
+        tools=_tools_of(module),
         components=_listed(module, "components", (PromptComponent,), "made with component(...)"),
     )
     if found == Extensions():
         raise InputError(f"{_VARIABLE}: the module {name} holds neither tools nor components")
     return found
+
+
+def _tools_of(module: ModuleType) -> tuple[BaseTool, ...]:
+    kinds = (BaseTool, FunctionType)
+    listed = _listed(module, "tools", kinds, "a function or a LangChain tool")
+    try:
+        return tuple(as_tools(listed))
+    except InputError as error:
+        raise InputError(f"{_VARIABLE}: {module.__name__}.tools: {error}") from error
 
 
 def _imported(name: str) -> ModuleType:

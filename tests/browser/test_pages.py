@@ -99,6 +99,7 @@ def test_the_keyboard_alone_is_enough(shared: Open) -> None:
     place.shows("Where it was said")
     tab_to(place, "Correct")
     keys.press("Enter")
+    expect(page.get_by_label("What is true")).to_be_visible()
     tab_to(place, "What is true")
     keys.press("Control+A")
     keys.type("Rex is afraid of rain.")
