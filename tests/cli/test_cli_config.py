@@ -24,7 +24,6 @@ def test_settings_are_set_listed_and_unset(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = data / "circadian.toml"
-    monkeypatch.setenv("COLUMNS", "400")
     none = config(capsys, data)
     assert none.out.startswith(f"settings file {file}\nIt is not there yet")
     assert config(capsys, data, "set", "owners", "ada, local").out.startswith("set: owners is ada,")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Group, RenderableType
@@ -96,18 +95,18 @@ def _list(screen: Screen, options: Options, found: Configuration, *, everything:
         "settings": shown,
         "keys": {name: "set" for name in keys},
     }
-    screen.result(document, _view(path, found, shown, keys, everything=everything))
+    screen.line(f"settings file {path}")
+    screen.result(document, _view(found, shown, keys, everything=everything))
 
 
 def _view(
-    path: Path,
     found: Configuration,
     rows: list[dict[str, Any]],
     keys: list[str],
     *,
     everything: bool,
 ) -> RenderableType:
-    parts: list[RenderableType] = [Text.assemble(("settings file ", "dim"), str(path))]
+    parts: list[RenderableType] = []
     if found.file is None:
         parts.append(Text("It is not there yet: `circadian config set` makes it.", style="dim"))
     if rows:
