@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.outputs import ChatResult
 
 from graph.api.async_agent import AsyncAgent
 from memory import audit
@@ -15,7 +17,7 @@ from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
 from tests.support.agents import night_model, opened, result_of, said
 from tests.support.clock import Clock
-from tests.support.scripted import calls, scripted
+from tests.support.scripted import ScriptedChatModel, calls, scripted
 
 NIGHTLY = Settings(sleep_schedule_enabled=True, time_zone="Europe/Berlin")
 HEARD = {"events": [{"id": "h1", "text": "The gate closes", "sender": "Ada", "addressed": False}]}
@@ -102,13 +104,24 @@ async def test_under_the_emergency_stop_nothing_sends_it_to_sleep(data: Path, cl
     assert model.calls == []
 
 
+class StoppedWhileItAnswers(ScriptedChatModel):
+    """Somebody asks for a stop while its first answer is under way."""
+
+    stop: Any = None
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        answer = await super()._agenerate(*args, **kwargs)
+        if self.stop is not None:
+            stop, self.stop = self.stop, None
+            await stop()
+        return answer
+
+
 async def test_a_stop_asked_for_in_the_tick_makes_its_tool_refuse(data: Path, clock: Clock) -> None:
-    model = scripted(SLEEP, "I can not.")
+    model = StoppedWhileItAnswers(steps=[SLEEP, "I can not."])
     async with opened(data, model, clock) as agent:
-        stream = agent.astream(said("Sleep well"), stream_mode="updates", subgraphs=True)
-        async for _, update in stream:
-            if "assemble_context" in update:
-                await ask_for_stop(agent.store, agent.scope, at=clock(), by="Ada")
+        model.stop = partial(ask_for_stop, agent.store, agent.scope, at=clock(), by="Ada")
+        await agent.ainvoke(said("Sleep well"))
         values = (await agent.aget_state()).values
     told = [result_of(m) for m in model.calls[-1].messages if m.type == "tool"]
     assert told[-1]["error"] == "The emergency stop stands"
