@@ -521,7 +521,7 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
 _WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
 _WEEK = re.compile(
     r" (?:week(?![\w-]| ?\d)|(?:in|uber|over) (?:a|1|eine[rm]?|een) (?:week|woche)"
-    r"|(?:dans|dentro de) (?:une|una|1) semai?na?e?|en (?:8|huit))(?!\w)"
+    r"|(?:dans|dentro de) (?:une|una|1) (?:semaine|semana)|en (?:8|huit))(?!\w)"
 )
 """Wednesday week is the Wednesday after the next one."""
 _ITS_DAY = re.compile(r",? (?:the |den |le |el )?(\d{1,2})(?:st|nd|rd|th|\.)(?![\d:])")

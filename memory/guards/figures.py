@@ -178,7 +178,8 @@ def _stands(
                 return True
     if number.unit and number.unit[0] == "time":
         plain = {value for one in theirs if one.unit is None for value in one.readings}
-        if any(value % 1 and value in plain for one in number.bases() for value in (one / 3600,)):
+        hours = {one / 3600 for one in number.bases()}
+        if any(one % 1 for one in hours & plain):
             return True
     for other in theirs:
         if number.unit and other.unit:

@@ -96,15 +96,23 @@ class Evidence:
     @cached_property
     def numbers(self) -> list[Number]:
         """All numbers of the sources."""
-        return [one for _, digits in self.readings for one in _unbroken(numbers.numbers_in(digits))]
+        return [one for _, one in self._counted]
+
+    @cached_property
+    def _counted(self) -> list[tuple[str, Number]]:
+        """The numbers, each with the text in which it stands."""
+        return [
+            (digits, one)
+            for _, digits in self.readings
+            for one in _unbroken(numbers.numbers_in(digits))
+        ]
 
     @cached_property
     def amounts(self) -> list[Number]:
         """The numbers that may have a unit which is left out: "at ten" is an hour."""
         return [
             one
-            for _, digits in self.readings
-            for one in _unbroken(numbers.numbers_in(digits))
+            for digits, one in self._counted
             if one.unit or not _HOUR_AHEAD.search(digits, max(0, one.start - 10), one.start)
         ]
 

@@ -289,20 +289,19 @@ def _attribute(
 ) -> Attribute:
     """`on`: the evidence, and on whose words beside owners' each piece rests."""
     evidence, origins = list(on), [name for names in on.values() for name in names]
-    replaced = list[dict[str, Any]]()
+    at, replaced = now, list[dict[str, Any]]()
     if old is not None:
-        if old["value"] == value or _adds_to(value, old):
+        same = old["value"] == value
+        if same or _adds_to(value, old):
             evidence = [*old["evidence"], *evidence]
             origins = [*old.get("origins", ()), *origins]
-        replaced = old["replaced"]
-        if old["value"] != value:
-            was = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
-            replaced = [*replaced, was][-MOST_REPLACED:]
-    same = old is not None and old["value"] == value
+        was = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
+        at = old["at"] if same else now
+        replaced = old["replaced"] if same else [*old["replaced"], was][-MOST_REPLACED:]
     made: Attribute = {
         "value": value,
         "evidence": list(dict.fromkeys(evidence)),
-        "at": old["at"] if old is not None and same else now,
+        "at": at,
         "replaced": replaced,
     }
     return {**made, "origins": list(dict.fromkeys(origins))} if origins else made

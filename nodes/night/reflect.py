@@ -126,8 +126,11 @@ def insights(
     `owners` whose words were shown: a conclusion may rest on any of them.
 
     Args:
-        shown: The memories shown, by id; `trust` in them likewise (0..1).
+        given: As the model gave them.
+        shown: The memories shown, by id.
         night: The night's id.
+        now: The night's time.
+        trust: Of the memories shown, by id (0..1).
         rules: The prompt's instructions, which are no insight.
     """
     made = Reflected([], [])
