@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from types import AsyncGeneratorType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -50,12 +54,59 @@ def _method(
     return call
 
 
+def _streaming(
+    use_case: Callable[Concatenate[AgentContext, P], AsyncGenerator[R]],
+) -> Callable[Concatenate[AsyncAgent, P], AsyncGenerator[R]]:
+    """A use case that yields, as a method; closing the agent closes what it left open."""
+
+    @wraps(use_case)
+    def call(self: AsyncAgent, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R]:
+        return self.streams.kept(use_case(self.context, *args, **kwargs))
+
+    return call
+
+
+class Streams:
+    """The streams that were begun and have not ended, to be closed before what they use is."""
+
+    def __init__(self) -> None:
+        self._begun: dict[asyncio.Event, weakref.ref[AsyncGeneratorType[Any, None]]] = {}
+
+    def kept(self, parts: AsyncGenerator[R]) -> AsyncGenerator[R]:
+        """`parts`, known here from the first one to the end."""
+        ended = asyncio.Event()
+
+        async def read() -> AsyncGenerator[R]:
+            self._begun[ended] = own
+            try:
+                async with aclosing(parts):
+                    async for part in parts:
+                        yield part
+            finally:
+                del self._begun[ended]
+                ended.set()
+
+        reading = read()
+        own = weakref.ref(cast(AsyncGeneratorType[R, None], reading))
+        return reading
+
+    async def close(self) -> None:
+        """Close the streams whose readers left, and wait for those that Python closes already."""
+        for ended, known in list(self._begun.items()):
+            reading = known()
+            if reading is None:
+                await ended.wait()
+            elif not reading.ag_running:
+                await reading.aclose()
+
+
 class AsyncAgent:
     """One agent of one data folder or database. Made by `open_agent` and `open_agents`."""
 
-    def __init__(self, context: AgentContext) -> None:
+    def __init__(self, context: AgentContext, streams: Streams) -> None:
         self.context = context
         """What the use cases take."""
+        self.streams = streams
 
     @property
     def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
@@ -87,7 +138,7 @@ class AsyncAgent:
     # Running
 
     ainvoke = _method(run)
-    astream = _method(stream)
+    astream = _streaming(stream)
     post = _method(post)
     approve = _method(approve)
     refuse = _method(refuse)

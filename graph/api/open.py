@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.store.sqlite import SqliteStore
 
-from graph.api.async_agent import AsyncAgent
+from graph.api.async_agent import AsyncAgent, Streams
 from graph.api.blocking import Agent
 from graph.blocking import BackgroundLoop, shared_loop
 from graph.builder import builder
@@ -56,6 +56,7 @@ class Agents:
         default_factory=weakref.WeakValueDictionary
     )
     """Thread -> where the callers of this process wait for their turn."""
+    streams: Streams = field(default_factory=Streams)
 
     def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
         """The agent called `name` that belongs to `user`, cheap to make whenever it is needed.
@@ -70,7 +71,8 @@ class Agents:
         queue = self._queues.setdefault(scope.thread, asyncio.Lock())
         checked = CheckedLock(lock, self.home.check, queue)
         return AsyncAgent(
-            AgentContext(self.graph, self.store, resources, settings, scope, checked, name)
+            AgentContext(self.graph, self.store, resources, settings, scope, checked, name),
+            self.streams,
         )
 
 
@@ -125,10 +127,12 @@ class open_agents:
             saver = await stack.enter_async_context(open_saver(home, keep=kept.checkpoints_kept))
             store = await stack.enter_async_context(open_store(home))
             graph = builder.compile(checkpointer=saver, store=store, name="agent")
+            resources = replace(resources, synced=True)
+            wait, usual = deployment.lock_timeout, deployment.agent
+            agents = Agents(home, graph, store, resources, kept, wait, usual)
+            stack.push_async_callback(agents.streams.close)
             self._stack = stack.pop_all()
-        resources = replace(resources, synced=True)
-        wait, usual = deployment.lock_timeout, deployment.agent
-        return Agents(home, graph, store, resources, kept, wait, usual)
+        return agents
 
     async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()

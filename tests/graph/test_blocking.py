@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,6 +109,21 @@ async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_stream(data
         next(iter(agent.stream(said("Hi", id="e1"), stream_mode="updates")))
         parts = list(agent.stream(None, stream_mode="values"))
     assert [tick["event_id"] for tick in parts[-1]["report"]["ticks"]] == ["e1"]
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["the reader keeps it", "nobody keeps it"])
+async def test_an_agent_closes_with_the_streams_that_were_left_early(
+    data: Path, kept: bool
+) -> None:
+    async with open_agent(data, model=scripted(call("noop"), "Done."), clock=Clock()) as one:
+        stream: AsyncIterator[Any] | None = one.astream(said("Hi", id="e1"), stream_mode="updates")
+        assert stream is not None
+        await anext(stream)
+        if not kept:
+            stream = None
+    async with open_agent(data, model=scripted(call("noop"), "Done."), clock=Clock()) as one:
+        out = await asyncio.wait_for(one.ainvoke(None), 20)
+    assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 
 
 def test_an_unread_stream_does_nothing(data: Path) -> None:

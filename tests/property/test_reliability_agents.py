@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from graph.agent import builder
-from graph.api.async_agent import AsyncAgent
+from graph.api.async_agent import AsyncAgent, Streams
 from graph.persistence import open_saver, open_store
 from graph.use_cases.context import AgentContext
 from graph.use_cases.forgetting import forget, forget_fact
@@ -214,7 +214,7 @@ class World:
         graph = builder.compile(checkpointer=self.saver, store=self.store)
         lock = self.home.agent_lock(scope.thread)
         context = AgentContext(graph, self.store, resources, Settings(), scope, lock)
-        return AsyncAgent(context)
+        return AsyncAgent(context, Streams())
 
     async def held(self, agent: AsyncAgent) -> dict[str, Any]:
         """All that an agent keeps: facts, everything in the store, and its state."""
