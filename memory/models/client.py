@@ -14,7 +14,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from langgraph.runtime import get_runtime
 from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying
 
@@ -80,6 +79,7 @@ class Answer:
 async def ask(
     model: BaseChatModel,
     messages: Sequence[BaseMessage],
+    settings: Settings,
     *,
     tools: Sequence[BaseTool] = (),
     calls: bool = True,
@@ -96,7 +96,7 @@ async def ask(
     told so, because the beginning of the prompt is what a provider's cache keeps.
 
     Rate limits, 5xx, dropped connections, time limits and broken bodies are tried again, at most
-    `attempts` times in all (default: the run's `model_attempts`), after exponential backoff with
+    `attempts` times in all (default: `model_attempts`), after exponential backoff with
     jitter (0..1 from `jitter`), or after the provider's Retry-After. For `breaker` all that is one
     call. An answer that is empty, cannot be read, or prints a call of a tool as text is asked for
     once more, with what is wrong. `names`: tools that may be meant by that, beside `tools`.
@@ -117,12 +117,12 @@ async def ask(
     meter = _Meter(model, messages, tools)
     known = {tool.name for tool in tools} | set(names)
     answer = await _answer(
-        send, meter, _policy(attempts, sleep=sleep, jitter=jitter), breaker, known
+        send, meter, _policy(settings, attempts, sleep=sleep, jitter=jitter), breaker, known
     )
     if calls or runnable is model or str(answer.message.text).strip():
         return answer
     # A server that does not know the option, such as some behind OpenAI's protocol.
-    plain = await ask(model, messages, config=config, breaker=breaker)
+    plain = await ask(model, messages, settings, config=config, breaker=breaker)
     return Answer(plain.message, total(answer.usage, plain.usage))
 
 
@@ -139,6 +139,7 @@ async def ask_for(
     model: BaseChatModel,
     messages: Sequence[BaseMessage],
     schema: type[T],
+    settings: Settings,
     *,
     config: RunnableConfig | None = None,
     breaker: Breaker | None = None,
@@ -164,7 +165,7 @@ async def ask_for(
     for _ in range(1 + CORRECTIONS):
         meter = _Meter(model, shown)
         try:
-            answer = await _answer(send, meter, _policy(sleep=sleep), breaker)
+            answer = await _answer(send, meter, _policy(settings, sleep=sleep), breaker)
         except ModelError as error:
             raise _charged(error, spent) from error.__cause__
         spent = total(spent, answer.usage)
@@ -178,18 +179,10 @@ async def ask_for(
     raise _charged(unfit, spent)
 
 
-def _policy(attempts: int | None = None, **given: Any) -> tuple[AsyncRetrying, float]:
-    settings = settings_of_run()
+def _policy(
+    settings: Settings, attempts: int | None = None, **given: Any
+) -> tuple[AsyncRetrying, float]:
     return retrying(attempts or settings.model_attempts, **given), settings.model_timeout
-
-
-def settings_of_run() -> Settings:
-    """The settings of LangGraph's run that this call is part of; outside of a run the defaults."""
-    try:
-        context: Any = getattr(get_runtime(), "context", None)
-    except (RuntimeError, KeyError):
-        return Settings()
-    return context if isinstance(context, Settings) else Settings.model_validate(context or {})
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:

@@ -136,6 +136,7 @@ class NightContext:
             self.resources.chat_model,
             messages,
             form,
+            self.settings,
             config=self.config,
             breaker=self.resources.breakers.model,
         )

@@ -283,7 +283,7 @@ async def _asked(
     whole = compaction.transcript(parts.fresh, most, calibration)
 
     async def put(*said: AnyMessage) -> Answer:
-        return await ask(model, [system, *told, *said], config=config, breaker=guard)
+        return await ask(model, [system, *told, *said], settings, config=config, breaker=guard)
 
     said = HumanMessage(as_data("conversation", whole))
     try:

@@ -134,6 +134,7 @@ async def _turn(
     answer = await ask(
         resources.chat_model,
         [*_opening(state, settings, now), *as_model_sees(exchange)],
+        settings,
         tools=tools,
         config=config,
         breaker=resources.breakers.model,

@@ -46,6 +46,7 @@ async def ask_delegate(
         answer = await ask(
             resources.chat_model,
             as_model_sees(messages),
+            settings,
             tools=tools,
             config=config,
             breaker=resources.breakers.model,

@@ -18,16 +18,17 @@ async def report_result(
     state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
 ) -> DelegateState:
     """Return the result. A long one costs one more model call, and is cut if that does not help."""
-    resources = resources_of(config)
+    settings, resources = settings_of(runtime.context), resources_of(config)
     text, usage = str(state["messages"][-1].text).strip(), state["usage"]
     long = len(text) > LONGEST_RESULT
-    if not long or not settings_of(runtime.context).result_summarization:
+    if not long or not settings.result_summarization:
         return succeeded(state, text, summarised=False, usage=usage, now=resources.clock())
     summary: str | None = None
     try:
         answer = await ask(
             resources.chat_model,
             to_summarise(state["args"]["task"], text),
+            settings,
             config=config,
             breaker=resources.breakers.model,
         )

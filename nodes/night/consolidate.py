@@ -106,6 +106,7 @@ async def _turn(
         answer = await ask(
             context.resources.chat_model,
             as_model_sees(exchange),
+            context.settings,
             tools=tools,
             config=context.config,
             breaker=context.resources.breakers.model,
@@ -133,12 +134,11 @@ async def _turn(
     standing = standing_of(exchange, stored, batch)
     if standing.goes_on == "after a nudge":
         exchange.append(HumanMessage(NUDGE))
-    last = len(turns) + 1 >= pattern["max_iterations"]
     thought = Thought(
         operations=new,
         usage=total(total(answer.usage, done.usage), judging),
         exchange=messages_to_dict(exchange),
-        finished=standing.goes_on is None or last,
+        finished=standing.goes_on is None or len(turns) + 1 >= pattern["max_iterations"],
         log=context.calls_logged(done.calls),
     )
     if thought.finished:

@@ -57,6 +57,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         answer = await ask(
             resources.chat_model,
             prompt,
+            settings,
             tools=tools,
             calls=not capped,
             names=list(known),

@@ -97,7 +97,7 @@ async def assess_task(
     if loop["overflowed"] and before is not None:
         assessment = narrower(assessment, before)
     elif settings.task_assessment_enabled and kind != "reflection" and text:
-        assessment, usage = await _judged(assessment, text, state, config)
+        assessment, usage = await _judged(assessment, text, state, settings, config)
         update["loop"] = charged(loop, usage)
     pattern = select_execution_pattern(
         settings, CONTEXTS[context["context_type"]], limits_of(assessment)
@@ -129,7 +129,7 @@ def _percentage(state: State, context: AssembledContext, settings: Settings) -> 
 
 
 async def _judged(
-    measured: Assessment, text: str, state: State, config: RunnableConfig
+    measured: Assessment, text: str, state: State, settings: Settings, config: RunnableConfig
 ) -> tuple[Assessment, Usage]:
     """The model's assessment within the heuristic one, and what it cost."""
     resources = resources_of(config)
@@ -138,6 +138,7 @@ async def _judged(
             resources.chat_model,
             _prompt(text, measured["signals"], state["calibration"]),
             TaskAssessment,
+            settings,
             config=config,
             breaker=resources.breakers.model,
         )

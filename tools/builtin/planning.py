@@ -152,6 +152,7 @@ async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
             resources.chat_model,
             _prompt(runtime, goal),
             Subtasks,
+            settings_of(runtime.context),
             config=runtime.config,
             breaker=resources.breakers.model,
         )

@@ -139,7 +139,8 @@ async def _model(options: Options, *, call: bool) -> Check:
         if not call:
             return _check("model", f"{detail}, a key is set; --call asks it")
         question = HumanMessage("Answer with the one word: ready")
-        answer, took = await _timed(ask(model, [question], attempts=1), "the model")
+        asking = ask(model, [question], options.configuration.settings, attempts=1)
+        answer, took = await _timed(asking, "the model")
         cost = counted(answer.usage["tokens"], "token")
         return _check("model", f"{detail}, it answers in {took}, {cost}")
     except CircadianError as error:

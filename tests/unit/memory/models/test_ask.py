@@ -21,6 +21,7 @@ from memory.errors import ContextOverflow, ModelError
 from memory.models.answers import MALFORMED
 from memory.models.client import ask
 from memory.models.retry import judge
+from memory.settings import Settings
 from memory.text.redaction import without_secrets
 from tests.support.scripted import ScriptedChatModel, Step, Waits, call, scripted
 
@@ -38,7 +39,7 @@ class Status(Exception):
 
 
 async def _ask(*steps: Step, waits: Waits | None = None, **options: Any) -> Any:
-    return await ask(scripted(*steps), PROMPT, sleep=waits or Waits(), **options)
+    return await ask(scripted(*steps), PROMPT, Settings(), sleep=waits or Waits(), **options)
 
 
 async def test_an_answer_comes_with_what_it_cost() -> None:
@@ -125,7 +126,7 @@ async def test_an_exhausted_script_fails_the_test_and_not_the_model() -> None:
 
 async def test_cancellation_passes() -> None:
     model = scripted("noon", delay=30)
-    task = asyncio.create_task(ask(model, PROMPT))
+    task = asyncio.create_task(ask(model, PROMPT, Settings()))
     await asyncio.sleep(0.05)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -136,7 +137,7 @@ async def test_cancellation_passes() -> None:
 @pytest.mark.parametrize("empty", ["", "  \n", AIMessage([])], ids=repr)
 async def test_an_empty_answer_is_paid_for_and_asked_for_once_more(empty: Step) -> None:
     model, waits = scripted(empty, "noon"), Waits()
-    answer = await ask(model, PROMPT, sleep=waits)
+    answer = await ask(model, PROMPT, Settings(), sleep=waits)
     assert answer.message.text == "noon"
     assert answer.usage["llm_calls"] == 2
     assert waits.seconds == []
@@ -197,7 +198,7 @@ async def test_after_the_last_try_the_error_names_the_reason_and_the_number_of_t
 async def test_attempts_can_be_limited() -> None:
     model = scripted(Status(503), "never asked for")
     with pytest.raises(ModelError, match="after 1 try:"):
-        await ask(model, PROMPT, attempts=1, sleep=Waits())
+        await ask(model, PROMPT, Settings(), attempts=1, sleep=Waits())
     assert model.remaining == 1
 
 
@@ -295,7 +296,7 @@ async def test_tools_are_bound_and_tokens_stream_through_the_config() -> None:
     model = scripted("it is noon")
 
     async def act(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
-        answer = await ask(model, state["messages"], tools=[clock], config=config)
+        answer = await ask(model, state["messages"], Settings(), tools=[clock], config=config)
         return {"messages": [answer.message]}
 
     builder = StateGraph(MessagesState)
@@ -333,7 +334,7 @@ def look(place: str) -> str:
 )
 async def test_told_to_call_none_a_model_keeps_its_tools(kind: str, choice: Any) -> None:
     model = Choosing(steps=["noon"], kind=kind)
-    answer = await ask(model, PROMPT, tools=[look], calls=False)
+    answer = await ask(model, PROMPT, Settings(), tools=[look], calls=False)
     assert answer.message.text == "noon"
     assert model.chosen == [choice]
     assert model.calls[0].tools == ["look"]
@@ -341,13 +342,13 @@ async def test_told_to_call_none_a_model_keeps_its_tools(kind: str, choice: Any)
 
 async def test_a_model_that_cannot_be_told_is_asked_without_tools() -> None:
     model = Choosing(steps=["noon"], kind="another")
-    await ask(model, PROMPT, tools=[look], calls=False)
+    await ask(model, PROMPT, Settings(), tools=[look], calls=False)
     assert [one.tools for one in model.calls] == [[]]
 
 
 async def test_a_server_that_calls_a_tool_all_the_same_is_asked_once_more_without_tools() -> None:
     model = Choosing(steps=[call("look", place="here"), "noon"])
-    answer = await ask(model, PROMPT, tools=[look], calls=False)
+    answer = await ask(model, PROMPT, Settings(), tools=[look], calls=False)
     assert answer.message.text == "noon"
     assert answer.usage["llm_calls"] == 2
     assert [one.tools for one in model.calls] == [["look"], []]

@@ -45,7 +45,8 @@ def asked(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
         async def act(state: MessagesState) -> dict[str, Any]:
             model = load_chat_model("openai:gpt-test")
-            found.append(await ask(model, PROMPT, tools=[clock], sleep=Waits()))
+            settings = context or Settings()
+            found.append(await ask(model, PROMPT, settings, tools=[clock], sleep=Waits()))
             return {}
 
         builder = StateGraph(MessagesState, context_schema=Settings)
@@ -178,7 +179,7 @@ async def test_an_address_where_nobody_answers_is_tried_once_more(
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     waits = Waits()
     with pytest.raises(ConfigurationError, match=f"{address}, the address of the model") as raised:
-        await ask(load_chat_model("openai:gpt-test"), PROMPT, sleep=waits)
+        await ask(load_chat_model("openai:gpt-test"), PROMPT, Settings(), sleep=waits)
     assert str(raised.value).endswith("set OPENAI_BASE_URL")
     assert len(waits.seconds) == 1
 
@@ -196,7 +197,7 @@ NOON: Mapping[str, Any] = {"hour": 12, "zone": "UTC"}
 )
 async def test_json_where_a_form_was_asked_for_is_read(serve: Serve, content: str) -> None:
     serve(text(content))
-    found, usage = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time)
+    found, usage = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time, Settings())
     assert (found.model_dump(), usage["llm_calls"]) == (NOON, 1)
 
 
@@ -215,7 +216,7 @@ async def test_a_form_that_does_not_fit_is_told_to_the_model(
     serve: Serve, reply: Reply, told: str
 ) -> None:
     server = serve(reply, tool_call("Time", NOON))
-    found, _ = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time)
+    found, _ = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time, Settings())
     assert found.hour == 12
     assert told in server.requests[1]["messages"][-1]["content"]
     assert len(server.requests) == 2
@@ -224,5 +225,5 @@ async def test_a_form_that_does_not_fit_is_told_to_the_model(
 async def test_a_refused_form_is_not_asked_for_again(serve: Serve) -> None:
     server = serve(replies.refusal("No."))
     with pytest.raises(ModelRefused):
-        await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time)
+        await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time, Settings())
     assert len(server.requests) == 1

@@ -12,6 +12,7 @@ from memory.messages.trust import as_data
 from memory.models.client import ask_for
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import RecallHit
+from memory.settings import Settings
 from nodes.night.reflect import Insights, Questions, insights_prompt, with_ids
 from nodes.night.reflect import insights as reflect_insights
 from nodes.night.reflect import questions as reflect_questions
@@ -38,7 +39,7 @@ def journaled(heard: Sequence[tuple[str, str]]) -> list[BaseMessage]:
 
 
 async def questions(heard: Sequence[tuple[str, str]]) -> list[str]:
-    answer, _ = await ask_for(OfflineChatModel(), journaled(heard), Questions)
+    answer, _ = await ask_for(OfflineChatModel(), journaled(heard), Questions, Settings())
     kept, refused = reflect_questions(answer.questions)
     assert (kept, refused) == (answer.questions, [])
     return kept
@@ -69,7 +70,7 @@ def hit(id_: str, speaker: str | None, text: str, day: str = "2026-05-02") -> Re
 
 
 async def insights(found: dict[str, list[RecallHit]]) -> list[tuple[str, list[str]]]:
-    answer, _ = await ask_for(OfflineChatModel(), insights_prompt(found, UTC), Insights)
+    answer, _ = await ask_for(OfflineChatModel(), insights_prompt(found, UTC), Insights, Settings())
     shown = {one["id"]: one for hits in found.values() for one in hits}
     given = with_ids([answer], Handles(shown))
     made = reflect_insights(given, shown, night="night_1", now=datetime.fromisoformat(NOW))

@@ -12,6 +12,7 @@ from memory.models.client import ask
 from memory.models.offline.model import OfflineChatModel
 from memory.models.offline.prompt import read_prompt
 from memory.models.offline.requests import RULES, Rule, read_wishes
+from memory.settings import Settings
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 
@@ -230,13 +231,15 @@ def add_goal(description: str) -> str:
 
 async def test_it_is_a_chat_model_with_tools_ids_and_usage() -> None:
     model, prompt = OfflineChatModel(), [HumanMessage("Add a goal: fix the roof", name="Alice")]
-    first, second = [(await ask(model, prompt, tools=[add_goal])) for _ in range(2)]
+    first, second = [(await ask(model, prompt, Settings(), tools=[add_goal])) for _ in range(2)]
     (call,) = first.message.tool_calls
     assert (call["name"], call["args"]) == ("add_goal", {"description": "Fix the roof"})
     assert first.message.tool_calls == second.message.tool_calls
     assert first.usage["llm_calls"] == 1
     assert first.usage["tokens"] > 10
-    other = await ask(model, [*prompt, AIMessage("Later."), prompt[0]], tools=[add_goal])
+    other = await ask(
+        model, [*prompt, AIMessage("Later."), prompt[0]], Settings(), tools=[add_goal]
+    )
     assert other.message.tool_calls[0]["id"] != call["id"]
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from memory.models.client import ask_for
 from memory.models.offline.model import OfflineChatModel, decide
 from memory.models.offline.night import importance
+from memory.settings import Settings
 from tests.support.offline_prompts import TOOLS, asked, results
 
 
@@ -30,7 +31,7 @@ BATCH = """Entries:
 
 
 async def test_every_entry_shown_gets_a_score_by_the_rules() -> None:
-    found, _ = await ask_for(OfflineChatModel(), [HumanMessage(BATCH)], Scores)
+    found, _ = await ask_for(OfflineChatModel(), [HumanMessage(BATCH)], Scores, Settings())
     assert found.scores == [
         {"id": "j1", "importance": 7},
         {"id": "j2", "importance": 2},
@@ -190,7 +191,7 @@ async def test_subtasks_come_from_the_goals_own_words(
     goal: str, subtasks: list[str] | None
 ) -> None:
     prompt = [HumanMessage(f"Goal: {goal}")]
-    found, _ = await ask_for(OfflineChatModel(), prompt, Subtasks)
+    found, _ = await ask_for(OfflineChatModel(), prompt, Subtasks, Settings())
     assert 3 <= len(found.subtasks) <= 7
     if subtasks is not None:
         assert found.subtasks == subtasks

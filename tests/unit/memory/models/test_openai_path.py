@@ -16,6 +16,7 @@ from memory.models.client import Answer, ask, ask_for
 from memory.models.embed import embed_query, embed_texts
 from memory.models.registry import choose_model, embedding_dimension, load_chat_model, load_embedder
 from memory.models.retry import retrying
+from memory.settings import Settings
 from tests.support import openai_server as server_replies
 from tests.support.openai_server import DIMENSION, Reply, Serve, text, tool_call
 from tests.support.scripted import Waits
@@ -44,7 +45,7 @@ async def _ask(waits: list[float] | None = None, **options: Any) -> Answer:
         (waits if waits is not None else []).append(seconds)
 
     model = load_chat_model("openai:gpt-test")
-    return await ask(model, PROMPT, sleep=sleep, **options)
+    return await ask(model, PROMPT, Settings(), sleep=sleep, **options)
 
 
 async def test_a_plain_answer_with_the_usage_that_the_provider_reports(serve: Serve) -> None:
@@ -65,14 +66,16 @@ async def test_a_tool_call_and_its_answer_go_through(serve: Serve) -> None:
     (made,) = first.message.tool_calls
     assert (made["name"], made["args"]) == ("clock", {"zone": "UTC"})
     result = ToolMessage("noon", tool_call_id=str(made["id"]))
-    second = await ask(load_chat_model("openai:gpt-test"), [*PROMPT, first.message, result])
+    second = await ask(
+        load_chat_model("openai:gpt-test"), [*PROMPT, first.message, result], Settings()
+    )
     assert second.message.text == "Noon."
     assert server.requests[1]["messages"][-1]["tool_call_id"] == made["id"]
 
 
 async def test_a_structured_answer(serve: Serve) -> None:
     server = serve(tool_call("Time", {"hour": 12, "zone": "UTC"}))
-    found, usage = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time)
+    found, usage = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time, Settings())
     assert found == Time(hour=12, zone="UTC")
     assert usage == {"llm_calls": 1, "tokens": 25}
     assert server.requests[0]["tool_choice"]["function"]["name"] == "Time"
@@ -82,7 +85,7 @@ async def test_a_structured_answer_that_does_not_fit_is_shown_to_the_model(serve
     server = serve(
         tool_call("Time", {"hour": "noon"}), tool_call("Time", {"hour": 12, "zone": "UTC"})
     )
-    found, usage = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time)
+    found, usage = await ask_for(load_chat_model("openai:gpt-test"), PROMPT, Time, Settings())
     assert found.hour == 12
     assert usage["llm_calls"] == 2
     assert "zone: Field required" in server.requests[1]["messages"][-1]["content"]
@@ -150,7 +153,9 @@ async def _stream() -> list[str]:
         return None
 
     async def act(state: MessagesState) -> dict[str, Any]:
-        answer = await ask(load_chat_model("openai:gpt-test"), state["messages"], sleep=no_wait)
+        answer = await ask(
+            load_chat_model("openai:gpt-test"), state["messages"], Settings(), sleep=no_wait
+        )
         return {"messages": [answer.message]}
 
     builder = StateGraph(MessagesState)
@@ -181,20 +186,20 @@ async def test_an_overflow_while_streaming_is_told_apart(serve: Serve) -> None:
 def test_one_loaded_model_works_in_one_event_loop_after_another(serve: Serve) -> None:
     serve(text("one"), text("two"), text("three"))
     model = load_chat_model("openai:gpt-test")
-    answers = [asyncio.run(ask(model, PROMPT)).message.text for _ in range(3)]
+    answers = [asyncio.run(ask(model, PROMPT, Settings())).message.text for _ in range(3)]
     assert answers == ["one", "two", "three"]
 
 
 async def test_many_calls_at_once_share_one_model(serve: Serve) -> None:
     serve(*[text("noon")] * 20)
     model = load_chat_model("openai:gpt-test")
-    answers = await asyncio.gather(*(ask(model, PROMPT) for _ in range(20)))
+    answers = await asyncio.gather(*(ask(model, PROMPT, Settings()) for _ in range(20)))
     assert [str(one.message.text) for one in answers] == ["noon"] * 20
 
 
 async def test_the_default_model_is_openais_when_a_key_is_set(serve: Serve) -> None:
     server = serve(text("noon"))
-    await ask(choose_model(None), PROMPT)
+    await ask(choose_model(None), PROMPT, Settings())
     assert server.requests[0]["model"] == "gpt-4o-mini"
 
 

@@ -32,6 +32,7 @@ from memory.models.breaker import Breaker, Breakers
 from memory.models.client import ask, ask_for
 from memory.models.embed import embed_query, embed_texts
 from memory.models.retry import retrying
+from memory.settings import Settings
 from tests.support.facts import ANA, WordEmbeddings, draft, memory_at, nearest_facts
 from tests.support.scripted import Step, Waits, call, scripted
 from tests.unit.memory.models.test_ask import PROMPT, Status
@@ -40,7 +41,7 @@ from tests.unit.memory.models.test_breaker import state_of
 
 
 async def _asked(*steps: Step, breaker: Breaker | None = None) -> Any:
-    return await ask(scripted(*steps), PROMPT, sleep=Waits(), breaker=breaker)
+    return await ask(scripted(*steps), PROMPT, Settings(), sleep=Waits(), breaker=breaker)
 
 
 @pytest.mark.parametrize(
@@ -168,16 +169,16 @@ async def test_while_it_is_open_the_model_is_not_asked() -> None:
         await _asked(Status(402, "pay first"), breaker=breaker)
     model = scripted()
     with pytest.raises(CircuitOpen, match="the last failure: the model call failed: HTTP 402"):
-        await ask(model, PROMPT, breaker=breaker)
+        await ask(model, PROMPT, Settings(), breaker=breaker)
     with pytest.raises(CircuitOpen):
-        await ask_for(model, PROMPT, Facts, breaker=breaker)
+        await ask_for(model, PROMPT, Facts, Settings(), breaker=breaker)
     assert model.calls == []
 
 
 async def test_a_structured_answer_that_never_fits_does_not_count() -> None:
     breaker = Breaker("model", failures=1)
     with pytest.raises(ModelError, match="does not fit"):
-        await ask_for(scripted(*[call("Facts")] * 3), PROMPT, Facts, breaker=breaker)
+        await ask_for(scripted(*[call("Facts")] * 3), PROMPT, Facts, Settings(), breaker=breaker)
     assert state_of(breaker) == "closed"
 
 

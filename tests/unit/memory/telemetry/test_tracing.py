@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from memory import telemetry
 from memory.errors import ModelError
 from memory.models.client import ask
+from memory.settings import Settings
 from tests.support.agents import night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import Waits, scripted
@@ -45,7 +46,7 @@ def only(spans: InMemorySpanExporter, name: str) -> ReadableSpan:
 async def test_a_model_call_is_a_span_with_its_tokens(spans: InMemorySpanExporter) -> None:
     usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
     model = scripted("", AIMessage(SECRET, usage_metadata=usage))
-    await ask(model, [HumanMessage(SECRET)], sleep=Waits())
+    await ask(model, [HumanMessage(SECRET)], Settings(), sleep=Waits())
     chat = only(spans, "chat scripted")
     assert chat.kind == trace.SpanKind.CLIENT
     attributes: dict[str, Any] = dict(chat.attributes or {})
@@ -62,7 +63,9 @@ async def test_a_model_call_is_a_span_with_its_tokens(spans: InMemorySpanExporte
 
 async def test_reported_tokens_stand_as_they_are(spans: InMemorySpanExporter) -> None:
     usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-    await ask(scripted(AIMessage("noon", usage_metadata=usage)), [HumanMessage("When?")])
+    await ask(
+        scripted(AIMessage("noon", usage_metadata=usage)), [HumanMessage("When?")], Settings()
+    )
     attributes = only(spans, "chat scripted").attributes or {}
     assert attributes["gen_ai.usage.input_tokens"] == 10
     assert attributes["gen_ai.usage.output_tokens"] == 5
@@ -72,7 +75,7 @@ async def test_a_failed_call_says_so_by_the_type_of_the_error(
     spans: InMemorySpanExporter,
 ) -> None:
     with pytest.raises(ModelError):
-        await ask(scripted(ModelError(SECRET)), [HumanMessage("When?")])
+        await ask(scripted(ModelError(SECRET)), [HumanMessage("When?")], Settings())
     chat = only(spans, "chat scripted")
     assert chat.status.status_code == trace.StatusCode.ERROR
     assert chat.status.description == "ModelError"
@@ -179,8 +182,9 @@ from langchain_core.messages import HumanMessage
 from memory import telemetry
 from memory.models import ask
 from memory.models.offline import OfflineChatModel
+from memory.settings import Settings
 async def run():
-    answer = await ask(OfflineChatModel(), [HumanMessage("Hello")])
+    answer = await ask(OfflineChatModel(), [HumanMessage("Hello")], Settings())
     async def parts():
         yield "a part"
     return [one async for one in telemetry.invoke_agent_stream("t", parts())], answer.message.text
