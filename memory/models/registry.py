@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from memory.errors import InputError
 from memory.models.embed import DIMENSION, HashingEmbeddings
 from memory.models.offline import OfflineChatModel
+from memory.models.retry import Service, once
 from memory.telemetry import called
 from memory.text import shortened
 
@@ -131,10 +132,16 @@ def choose_embedder(name: str | None, *, offline: bool = False) -> str:
 
 
 def embedding_dimension(name: str, embeddings: Embeddings) -> int:
-    """The length of the embedder's vectors: known, or found by embedding one word (blocking)."""
+    """The length of the embedder's vectors: known, or found by embedding one word (blocking).
+
+    Raises as `once`, of `memory.models.retry`.
+    """
     if name == OFFLINE:
         return DIMENSION
-    return _DIMENSIONS.get(name) or len(embeddings.embed_query("dimension"))
+    whom = Service.of(embeddings, "embedder")
+    return _DIMENSIONS.get(name) or len(
+        once(lambda: embeddings.embed_query("dimension"), whom=whom)
+    )
 
 
 def _chosen(name: str | None, default: str, *, offline: bool) -> str:

@@ -192,7 +192,7 @@ def judge(error: Exception) -> Failure:
             told = causes[-1] if misfit == "address" else cause
             waits = _retry_after(cause)
             return Failure(verdict, _reason(told), waits, misfit, url, _is_down(cause))
-    verdict = "give_up" if isinstance(error, _UNREADABLE) else "unknown"
+    verdict = "give_up" if misfit or isinstance(error, _UNREADABLE) else "unknown"
     return Failure(verdict, _reason(error), misfit=misfit, url=url)
 
 
@@ -211,7 +211,7 @@ def _misfit(error: BaseException) -> Misfit | None:
         return "key"
     if marks & _OF_THE_NAME:
         return "name"
-    said = str(error)
+    said = _said(error)
     page = _PAGE.search(said) or _NO_STREAM.search(said)
     return "page" if page and _status(error) is None else None
 
@@ -303,9 +303,15 @@ def _types(error: BaseException) -> set[str]:
 
 def _reason(error: BaseException) -> str:
     status = _status(error)
-    said = str(_body(error).get("message") or error) or type(error).__name__
+    said = str(_body(error).get("message") or _said(error)) or type(error).__name__
     kind = f"HTTP {status}" if status is not None and status >= 400 else type(error).__name__
     return f"{kind}: {'a web page' if _PAGE.search(said) else said}"
+
+
+def _said(error: BaseException) -> str:
+    """The error's words, or the page that a client took for an answer and looked for vectors in."""
+    taken = error.obj if isinstance(error, AttributeError) else None
+    return taken if isinstance(taken, str) and _PAGE.search(taken) else str(error)
 
 
 def _retry_after(error: BaseException) -> float | None:
@@ -397,17 +403,33 @@ async def persist(
         try:
             answer: T = await policy(one_try)
         except Again as last:
-            if last.failure.misfit:
-                raise _misconfigured(last.failure, whom) from last.__cause__
-            made = policy.statistics["attempt_number"]
-            tries = "1 try" if made == 1 else f"{made} tries"
-            line = (
-                f"no usable answer from the {whom.kind} after {tries}: {safe(last.failure.reason)}"
-            )
-            raise _kind(last.failure)(line) from last.__cause__
+            tries = policy.statistics["attempt_number"]
+            raise _given_up(last.failure, whom, tries) from last.__cause__
         return answer
 
     return await guarded(breaker, all_tries, failure=ServiceDown)
+
+
+def once(send: Callable[[], T], *, whom: Service) -> T:
+    """The result of `send`, tried once. Blocking. Raises as `persist`, without a breaker."""
+    try:
+        return send()
+    except CircadianError:
+        raise
+    except Exception as error:
+        found = _translated(error, whom)
+        if found is error:
+            raise
+        known = _given_up(found.failure, whom, 1) if isinstance(found, Again) else found
+        raise known from error
+
+
+def _given_up(failure: Failure, whom: Service, tries: int) -> ModelError:
+    if failure.misfit:
+        return _misconfigured(failure, whom)
+    counted = "1 try" if tries == 1 else f"{tries} tries"
+    line = f"no usable answer from the {whom.kind} after {counted}: {safe(failure.reason)}"
+    return _kind(failure)(line)
 
 
 def _translated(error: Exception, whom: Service) -> Exception:

@@ -199,15 +199,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.script.embedded.append(body)
             if self.server.script.embedding_errors:
                 failed = self.server.script.embedding_errors.pop(0)
-                self._send(failed.status, {"error": dict(failed.error)}, failed.headers)
+                if failed.kind == "page":
+                    self._send_page()
+                else:
+                    self._send(failed.status, {"error": dict(failed.error)}, failed.headers)
             else:
                 self._send(200, _embeddings(body))
             return
         reply = self.server.script.next_reply(body)
         time.sleep(reply.delay)
         if reply.kind == "page":
-            page = b"<!DOCTYPE html><html><head><title>Welcome</title></head></html>"
-            self._send_bytes(200, page, {}, kind="text/html")
+            self._send_page()
         elif reply.kind == "error":
             self._send(reply.status, {"error": dict(reply.error)}, reply.headers)
         elif reply.kind == "malformed":
@@ -243,6 +245,10 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
     ) -> None:
         self._send_bytes(status, json.dumps(body).encode(), headers or {})
+
+    def _send_page(self) -> None:
+        page = b"<!DOCTYPE html><html><head><title>Welcome</title></head></html>"
+        self._send_bytes(200, page, {}, kind="text/html")
 
     def _send_bytes(
         self, status: int, body: bytes, headers: Mapping[str, str], kind: str = "application/json"

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
-from memory.errors import ContextOverflow, ModelError
+from memory.errors import ConfigurationError, ContextOverflow, ModelError, ServiceDown
 from memory.models.client import Answer, ask, ask_for
 from memory.models.embed import embed_query, embed_texts
 from memory.models.registry import choose_model, embedding_dimension, load_chat_model, load_embedder
@@ -228,3 +228,24 @@ def test_embeddings_are_sent_as_text_in_one_batch(serve: Serve) -> None:
     assert [vector[0] for vector in vectors] == [3.0, 5.0]
     assert [one["input"] for one in server.embedded] == [["one", "three"]]
     assert embedding_dimension("openai:some-embedder", embedder) == DIMENSION
+
+
+async def test_a_web_page_in_place_of_vectors_names_the_address_to_set(serve: Serve) -> None:
+    server = serve()
+    server.embedding_errors = [server_replies.page()]
+    with pytest.raises(ConfigurationError, match=r"is no API for the embedder e .*web page"):
+        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
+
+
+def test_an_embedder_whose_dimension_cannot_be_measured_is_one_clear_error(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve()
+    server.embedding_errors = [server_replies.error(401), server_replies.error(503)]
+    with pytest.raises(ConfigurationError, match="refuses the key of the embedder e"):
+        embedding_dimension("openai:e", load_embedder("openai:e"))
+    with pytest.raises(ServiceDown, match="embedder after 1 try"):
+        embedding_dimension("openai:e", load_embedder("openai:e"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(ConfigurationError, match="cannot be reached .*set OPENAI_BASE_URL"):
+        embedding_dimension("openai:e", load_embedder("openai:e"))
