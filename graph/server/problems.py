@@ -66,6 +66,19 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 """For the OpenAPI document."""
 
 
+def with_media_type(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document, in which problems have their own media type.
+
+    FastAPI declares every answer of a route with the media type of the route's good one.
+    """
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    for response in (one for operation in operations for one in operation["responses"].values()):
+        for declared in list(response.get("content", {}).values()):
+            if declared["schema"].get("$ref", "").endswith("/Problem"):
+                response["content"] = {MEDIA_TYPE: declared}
+    return document
+
+
 def operation_id(route: APIRoute) -> str:
     """The name of a route's function, which a generated client takes for its method's."""
     return route.name
@@ -116,7 +129,8 @@ class Problems:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Serve a request."""
         path = str(scope.get("path", ""))
-        if scope["type"] != "http" or not path.startswith(OURS) or path.startswith(f"{INSPECT}/"):
+        ours = f"{path}/".startswith(OURS) and not path.startswith(f"{INSPECT}/")
+        if scope["type"] != "http" or not ours:
             await self._app(scope, receive, send)
             return
         await self._app(scope, receive, _Rewritten(send))

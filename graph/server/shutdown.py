@@ -23,7 +23,7 @@ from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.server.inspector import SignIn
-from graph.server.problems import Problems
+from graph.server.problems import Problems, with_media_type
 from graph.server.settings import serving
 from memory.state import STEPS
 
@@ -87,7 +87,7 @@ class GracefulApp(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document, with the routes of LangGraph Server that its own leaves out."""
-        found = super().openapi()
+        found = with_media_type(super().openapi())
         others = [route for route in self.routes if not isinstance(route, APIRoute)]
         paths: dict[str, Any] = {}
         for route in SchemaGenerator({}).get_endpoints(others):

@@ -52,15 +52,16 @@ class ApiClient:
             answer.status_code,
             answer.text,
         )
-        return answer.status_code, self._checked(operation, declared, answer)
+        return answer.status_code, self.checked(operation, answer)
 
-    def _checked(self, operation: str, declared: dict[str, Any], answer: httpx.Response) -> Any:
+    def checked(self, operation: str, answer: httpx.Response) -> Any:
+        """The document of an answer, which has the form that is declared for its status."""
+        _, _, declared = self.operations[operation]
         type_ = answer.headers.get("content-type", "").partition(";")[0]
         response = declared["responses"][str(answer.status_code)]
         if type_ not in JSON:
             return answer.text
-        schemas = response["content"]
-        schema = schemas.get(type_) or schemas["application/json"]
+        schema = response["content"][type_]
         found = answer.json()
         whole = {**schema["schema"], "components": self._document["components"]}
         problems = [one.message for one in Draft202012Validator(whole).iter_errors(found)]
