@@ -56,6 +56,7 @@ from memory.runtime import (
 from memory.settings import Settings
 from memory.state import (
     REDUCED_KEYS,
+    Course,
     Request,
     SleepCause,
     State,
@@ -73,7 +74,7 @@ from memory.state import (
 DIRECT_EVENT = "a direct event waits"
 
 
-async def next_turn(state: State) -> Literal["awake", "sleep", "refuse", "__end__"]:
+async def next_turn(state: Course) -> Literal["awake", "sleep", "refuse", "__end__"]:
     """Route from `intake` to what it decided."""
     match state.get("turn", "rest"):
         case "tick":

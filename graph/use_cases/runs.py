@@ -77,15 +77,17 @@ async def run(
         accepted = await accept(context, input)
     try:
         async with prepare(context, config, passed) as bound:
-            output = await _done_meanwhile(context, accepted)
+            now = await context.graph.aget_state(bound)
+            output = await _done_meanwhile(context, accepted, now)
             if output is None:
-                async with aclosing(_resume(context, bound, passed)) as earlier:
+                async with aclosing(_resume(context, bound, passed, now)) as earlier:
                     async for _ in earlier:
                         pass
                 with telemetry.invoke_agent(context.scope.thread):
                     output = await context.graph.ainvoke(accepted.input, bound, **passed)
     except BusyError:
-        if (output := await _done_meanwhile(context, accepted)) is None:
+        now = await context.snapshot()
+        if (output := await _done_meanwhile(context, accepted, now)) is None:
             raise
     given, report = await _replying(context, accepted, output, passed)
     if raise_on_failure:
@@ -115,9 +117,10 @@ async def stream(
     # Closed here and not by the garbage collector: no step may outlive the lock.
     try:
         async with prepare(context, config, passed) as bound:
-            output = await _done_meanwhile(context, accepted)
+            now = await context.graph.aget_state(bound)
+            output = await _done_meanwhile(context, accepted, now)
             if output is None:
-                async with aclosing(_run_parts(context, accepted, bound, passed)) as parts:
+                async with aclosing(_run_parts(context, accepted, bound, passed, now)) as parts:
                     async for part in parts:
                         for own in shown.of(part):
                             yield own
@@ -125,7 +128,8 @@ async def stream(
                     values = (await context.graph.aget_state(bound)).values
                     check_failures(values.get("report"), accepted.asked)
     except BusyError:
-        if (output := await _done_meanwhile(context, accepted)) is None:
+        now = await context.snapshot()
+        if (output := await _done_meanwhile(context, accepted, now)) is None:
             raise
     if output is not None:
         for own in shown.late(await _with_reply(context, accepted, output)):
@@ -133,10 +137,14 @@ async def stream(
 
 
 async def _run_parts(
-    context: AgentContext, accepted: PostedInput, bound: RunnableConfig, passed: Mapping[str, Any]
+    context: AgentContext,
+    accepted: PostedInput,
+    bound: RunnableConfig,
+    passed: Mapping[str, Any],
+    now: StateSnapshot,
 ) -> AsyncGenerator[Any]:
     """The stream of an unfinished run, then of this one."""
-    async with aclosing(_resume(context, bound, passed)) as earlier:
+    async with aclosing(_resume(context, bound, passed, now)) as earlier:
         async for part in earlier:
             yield part
     async with aclosing(_parts(context, accepted.input, bound, passed)) as parts:
@@ -167,12 +175,13 @@ def _told(failure: FailureReport) -> str:
     return f"{failure['error']} (event {failure['event_id']} {waits})"
 
 
-async def _done_meanwhile(context: AgentContext, accepted: PostedInput) -> dict[str, Any] | None:
+async def _done_meanwhile(
+    context: AgentContext, accepted: PostedInput, now: StateSnapshot
+) -> dict[str, Any] | None:
     """The output where another run handled all of this input and nothing else waits, else None."""
     if not accepted.fresh or accepted.fresh != accepted.asked.keys() or accepted.request:
         return None
-    found = [await tick_of(context, id_) for id_ in accepted.asked]
-    now = await context.snapshot()
+    found = [await _tick_in(now, context, id_) for id_ in accepted.asked]
     if not all(found) or any(not task.interrupts for task in now.tasks):
         return None
     if await inbox.waiting(context.store, context.scope, now.values["handled"]):
@@ -240,8 +249,12 @@ async def _ticks_elsewhere(
 
 async def tick_of(context: AgentContext, event_id: str) -> TickReport | None:
     """The tick on an event, of whatever run; None if it has none, or none that is kept still."""
-    now: Report = (await context.snapshot()).values.get("report") or empty_report()
-    for tick in reversed(now["ticks"]):
+    return await _tick_in(await context.snapshot(), context, event_id)
+
+
+async def _tick_in(now: StateSnapshot, context: AgentContext, event_id: str) -> TickReport | None:
+    report: Report = now.values.get("report") or empty_report()
+    for tick in reversed(report["ticks"]):
         if tick["event_id"] == event_id:
             return cast(TickReport, tick)
     return await inbox.report_on(context.store, context.scope, event_id)
@@ -346,13 +359,13 @@ async def prepare(
 
 
 async def _resume(
-    context: AgentContext, bound: RunnableConfig, passed: Mapping[str, Any]
+    context: AgentContext, bound: RunnableConfig, passed: Mapping[str, Any], now: StateSnapshot
 ) -> AsyncGenerator[Any]:
     """Finish an unfinished run, told by its tasks: `next` can be empty while work waits.
 
     Puts that run's report into `bound`, so that the run that follows continues it.
     """
-    tasks = (await context.graph.aget_state(bound)).tasks
+    tasks = now.tasks
     if not tasks or any(task.interrupts for task in tasks):
         return
     log.info("resuming the unfinished run at %s", ", ".join(task.name for task in tasks))

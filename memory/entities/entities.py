@@ -148,6 +148,19 @@ async def names_in(store: BaseStore, scope: Scope, text: str) -> tuple[str, ...]
     return _names(named[0])
 
 
+async def called_in(store: BaseStore, scope: Scope, text: str, *, beside: str) -> set[str]:
+    """Names and aliases of the entities that `text` names, and names in the namespace `beside`.
+
+    One batch of reads, or two where there are entities.
+    """
+    found = places(text)
+    keys = list(dict.fromkeys(place.key for place in found))
+    known = await _values(store, scope, {NAMES: keys, beside: keys})
+    ids = {key: str(value["id"]) for key, value in known[NAMES].items()}
+    profiles = await read(store, scope, {ids[key] for key in longest(found, ids)})
+    return {str(one["name"]) for one in known[beside].values()} | {*_names(profiles.values())}
+
+
 def _names(profiles: Iterable[EntityProfile], *, but: str | None = None) -> tuple[str, ...]:
     others = (one for one in profiles if one["id"] != but)
     return tuple(name for one in others for name in (one["name"], *one["aliases"]))

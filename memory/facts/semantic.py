@@ -318,7 +318,7 @@ class SemanticMemory:
 
     async def embed_query(self, text: str) -> Vector | None:
         """The vector of a query, of length 1; None where the embedder gives a zero vector."""
-        embeddings = await asyncio.to_thread(self.open_embeddings)
+        embeddings = await self._embedder()
         given = await embed_query(embeddings, text[:EMBEDDED_CHARS], breaker=self._embedder_breaker)
         vector = unit(given, self._dimension)
         return vector if vector.any() else None
@@ -331,12 +331,18 @@ class SemanticMemory:
         distinct = list(dict.fromkeys(text for text in texts if text.strip()))
         vectors = {text: np.zeros(self._dimension, dtype=np.float32) for text in texts}
         if distinct:
-            embeddings = await asyncio.to_thread(self.open_embeddings)
+            embeddings = await self._embedder()
             cut = [text[:EMBEDDED_CHARS] for text in distinct]
             given = await embed_texts(embeddings, cut, breaker=self._embedder_breaker)
             pairs = zip(distinct, given, strict=True)
             vectors |= {text: unit(vector, self._dimension) for text, vector in pairs}
         return vectors
+
+    async def _embedder(self) -> Embeddings:
+        """The embedder. Only loading it takes a thread."""
+        if self._embeddings is not None:
+            return self._embeddings
+        return await asyncio.to_thread(self.open_embeddings)
 
     @property
     def _embedder_breaker(self) -> Breaker | None:

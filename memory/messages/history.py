@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
+    BaseMessageChunk,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
@@ -50,15 +51,21 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
         InputError: a new message cannot be an event, for example because its name is empty. Raised
             here, before it gets into the thread, where it would trouble every later run.
     """
-    past = {message.id: message for message in convert_to_messages(_listed(left))}
-    given = convert_to_messages(_listed(right))
+    standing, given = _messages(left), _messages(right)
+    past = {message.id: message for message in standing}
+    removing = any(isinstance(message, RemoveMessage) for message in given)
+    if not removing:
+        # A subgraph gives back the whole history.
+        given = [message for message in given if past.get(message.id) is not message]
     for message in given:
         if isinstance(message, HumanMessage) and not is_history(message):
             check_message(message)
-    if not any(isinstance(message, RemoveMessage) for message in given):
+    if not removing and _are_new(given, past):
+        return cast(list[AnyMessage], [*standing, *given])
+    if not removing:
         given = [_beside(past, message) for message in given]
     # Without `format` it returns a list, and not a reducer.
-    return cast(list[AnyMessage], add_messages(cast(Any, _listed(left)), cast(Any, given)))
+    return cast(list[AnyMessage], add_messages(cast(Any, standing), cast(Any, given)))
 
 
 def given_id(message: BaseMessage, messages: Sequence[BaseMessage]) -> str:
@@ -114,5 +121,20 @@ def _origin(message: HumanMessage) -> tuple[Any, Any]:
     return mark["event"], mark["tick"]
 
 
-def _listed(messages: Any) -> list[Any]:
-    return messages if isinstance(messages, list) else [messages]
+def _are_new(given: Sequence[BaseMessage], past: Mapping[str | None, BaseMessage]) -> bool:
+    """Whether all of `given` simply go to the end, as in nearly every update of a long history."""
+    ids = {message.id for message in given}
+    return (
+        len(ids) == len(given)
+        and None not in ids
+        and None not in past
+        and ids.isdisjoint(past)
+        and not any(isinstance(message, BaseMessageChunk) for message in given)
+    )
+
+
+def _messages(given: Any) -> list[BaseMessage]:
+    listed = given if isinstance(given, list) else [given]
+    if all(issubclass(kind, BaseMessage) for kind in set(map(type, listed))):
+        return listed
+    return convert_to_messages(listed)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying
@@ -109,7 +110,7 @@ async def ask(
         ModelError: no usable answer. One line, without secrets; it says what was spent.
     """
     closing = {} if calls else _NO_CALLS.get(model._llm_type)
-    runnable = model if not tools or closing is None else model.bind_tools(list(tools), **closing)
+    runnable = model if not tools or closing is None else _with_tools(model, tools, closing)
 
     async def send(shown: Sequence[BaseMessage]) -> AIMessage:
         return await runnable.ainvoke(list(shown), config)
@@ -124,6 +125,26 @@ async def ask(
     # A server that does not know the option, such as some behind OpenAI's protocol.
     plain = await ask(model, messages, settings, config=config, breaker=breaker)
     return Answer(plain.message, total(answer.usage, plain.usage))
+
+
+def _with_tools(
+    model: BaseChatModel, tools: Sequence[BaseTool], options: Mapping[str, Any]
+) -> Runnable[LanguageModelInput, AIMessage]:
+    """The model with these tools, kept: making the provider's form of them takes long."""
+    key = (id(model), repr(options), *((id(tool), tool.description) for tool in tools))
+    kept = _with_tools_kept.pop(key, None)
+    # An id means the same object as long as that is in use.
+    kept = kept or (model, list(tools), model.bind_tools(list(tools), **options))
+    _with_tools_kept[key] = kept
+    if len(_with_tools_kept) > BOUND:
+        _with_tools_kept.popitem(last=False)
+    return kept[2]
+
+
+BOUND = 16
+"""Models with tools that are kept: those used last."""
+
+_with_tools_kept: OrderedDict[tuple[Any, ...], tuple[Any, Any, Any]] = OrderedDict()
 
 
 _NO_CALLS: Mapping[str, dict[str, Any]] = {

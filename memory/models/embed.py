@@ -70,6 +70,10 @@ class HashingEmbeddings(Embeddings):
         """One vector; a question and a document are embedded alike."""
         return _vector(text)
 
+    async def aembed_query(self, text: str) -> list[float]:
+        """The same at once: LangChain would hand it to a thread, which takes longer."""
+        return _vector(text)
+
 
 def _vector(text: str) -> list[float]:
     stems = content_stems(text) or [stem(word) for word in words(text)]

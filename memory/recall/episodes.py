@@ -26,7 +26,7 @@ from memory.facts import Episode, SemanticMemory, SessionPlace
 from memory.recall.ranking import moment
 from memory.records import JournalEntry, Scope
 from memory.storage import list_items, write_batch
-from memory.text import ANALYSIS_VERSION, embedded_text, entry_terms, name_key, places
+from memory.text import ANALYSIS_VERSION, embedded_text, entry_terms, name_key
 
 SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
 
@@ -102,10 +102,7 @@ async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
     """The known names in `query`: of speakers, and of entities with their aliases."""
     text = " ".join(query.split()[:WORDS_OF_NAMES])
-    keys = list(dict.fromkeys(place.key for place in places(text)))
-    found = await store.abatch([GetOp(scope.namespace(SPEAKERS), key) for key in keys])
-    spoke = {str(item.value["name"]) for item in found if isinstance(item, Item)}
-    return spoke | set(await entities.names_in(store, scope, text))
+    return await entities.called_in(store, scope, text, beside=SPEAKERS)
 
 
 def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:

@@ -196,6 +196,16 @@ class AgentOutput(TypedDict, total=False):
     report: Report
 
 
+class Course(TypedDict, total=False):
+    """The keys of the state that routers go by. LangGraph merges no others for them."""
+
+    turn: Turn
+    pattern: PatternState | None
+    loop: Loop | None
+    exchange: list[AnyMessage]
+    night: NightCursor | None
+
+
 class State(TypedDict, total=False):
     """Everything that is checkpointed; bounded in size."""
 

@@ -162,9 +162,15 @@ def terms(text: str) -> list[str]:
 
     Stored texts and queries follow the same rule.
     """
+    return list(_terms(text))
+
+
+@cached_by_text(4_096)
+def _terms(text: str) -> Sequence[str]:
+    """`terms`, kept: one tick's memories are nearly all the next one's, too."""
     pieces = [match.group() for match in _PIECE.finditer(_folded(text))]
     bare = [_bare(piece) for piece in pieces]
-    return _indexed(word for word in bare if word not in STOP_WORDS) or _indexed(bare)
+    return tuple(_indexed(word for word in bare if word not in STOP_WORDS) or _indexed(bare))
 
 
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:

@@ -28,7 +28,7 @@ from memory.prompt import rendering
 from memory.records import AssembledContext, EndedBy, after_answer
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State, checked, counted_failure
+from memory.state import Course, State, checked, counted_failure
 from memory.telemetry import called
 from memory.text import clock_line
 from nodes.compaction.compact import archived, parts_of
@@ -50,7 +50,7 @@ def instruction(now: str, zone: tzinfo) -> str:
     )
 
 
-async def after_extraction(state: State) -> Literal["extract_facts", "compact"]:
+async def after_extraction(state: Course) -> Literal["extract_facts", "compact"]:
     """Go on with the loop while its exchange is open."""
     return "extract_facts" if state.get("exchange") else "compact"
 

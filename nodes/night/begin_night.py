@@ -20,12 +20,12 @@ from memory.night import (
 from memory.records import JournalEntry
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import Course, State, checked
 from memory.storage import write_batch
 from nodes.night.prune import anything_to_forget
 
 
-async def next_in_night(state: State) -> str:
+async def next_in_night(state: Course) -> str:
     """The node that the last step chose."""
     cursor = state.get("night")
     return cursor["next"] if cursor else "hand_back"

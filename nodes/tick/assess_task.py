@@ -20,7 +20,7 @@ from memory.prompt import assembly
 from memory.records import AssembledContext, Assessment, Goal, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import Course, State, checked
 from memory.text import approximate_tokens, calibrated, cut_to, shortened, utilisation
 from tools.policy import CONTEXTS, history, limits_of, narrower, select_execution_pattern
 
@@ -59,7 +59,7 @@ class TaskAssessment(BaseModel):
     reasoning: str = Field(description="One sentence.")
 
 
-async def after_assessment(state: State) -> Literal["draft_plan", "act"]:
+async def after_assessment(state: Course) -> Literal["draft_plan", "act"]:
     """A large goal is given steps first; once a tool of the tick has run it is too late for that.
 
     The tick comes here again after a compaction that the model's limit forced.

@@ -13,11 +13,11 @@ from memory.messages import history_share, marked
 from memory.records import Loop, ParkedTick
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
-from memory.state import State, checked, kept_problem
+from memory.state import Course, State, checked, kept_problem
 from tools.policy import CONTEXTS, narrowed
 
 
-async def after_begin(state: State) -> Literal["extract_facts", "confirm", "assemble_context"]:
+async def after_begin(state: Course) -> Literal["extract_facts", "confirm", "assemble_context"]:
     """The emergency check's way out (data-flow-01, section 2); a tick that waited was checked."""
     loop = state.get("loop")
     if loop is not None and loop["next"] == "confirm":

@@ -249,8 +249,12 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
 def _session_begins(state: State) -> int:
     """The place of the first message of this session in the history."""
     before = state["metrics"].get("after_tick", 0)
-    ticks = (mark_of(message).get("tick", 0) for message in state["messages"])
-    return max((place for place, tick in enumerate(ticks, 1) if 0 < tick <= before), default=0)
+    if not before:
+        return 0
+    messages = state["messages"]
+    places = range(len(messages), 0, -1)
+    ticks = ((place, mark_of(messages[place - 1]).get("tick", 0)) for place in places)
+    return next((place for place, tick in ticks if 0 < tick <= before), 0)
 
 
 def _without_lookup(message: AnyMessage, tick: int) -> AnyMessage:

@@ -352,3 +352,13 @@ async def test_a_server_that_calls_a_tool_all_the_same_is_asked_once_more_withou
     assert answer.message.text == "noon"
     assert answer.usage["llm_calls"] == 2
     assert [one.tools for one in model.calls] == [["look"], []]
+
+
+async def test_a_provider_makes_its_form_of_the_same_tools_once() -> None:
+    model = Choosing(steps=["noon", "one", "two"])
+    await ask(model, PROMPT, Settings(), tools=[look])
+    await ask(model, PROMPT, Settings(), tools=[look])
+    assert model.chosen == [None]
+    changed = look.model_copy(update={"description": "Look at a place, briefly."})
+    await ask(model, PROMPT, Settings(), tools=[changed])
+    assert model.chosen == [None, None]

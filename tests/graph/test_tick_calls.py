@@ -1,0 +1,59 @@
+"""What a tick asks of its store, its checkpoints and its threads: counts, which no machine changes.
+
+The limits follow what is reached; a change may lower one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, OpenedFile
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.scripted import scripted
+
+STORE = ("abatch", "aput_new", "alist", "acount", "acount_named", "aleast_named")
+SAVER = ("aget_tuple", "aput", "aput_writes", "alist")
+
+LIMITS = {
+    "store": 32,
+    "saver aget_tuple": 3,
+    "saver aput": 5,
+    "saver aput_writes": 4,
+    "saver alist": 0,
+    "file": 18,
+    "thread": 13,
+}
+"""Most calls of a tick without tools; `file` and `thread` are hand-offs to another thread."""
+
+
+async def test_a_tick_makes_few_calls_and_hand_offs(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Counter[str]()
+
+    def counting(owner: type, name: str, what: str) -> None:
+        call = getattr(owner, name)
+
+        def counted(*args: Any, **more: Any) -> Any:
+            seen[what] += 1
+            return call(*args, **more)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    async with opened(tmp_path / "data", scripted(otherwise=lambda *_: "Noted."), clock) as agent:
+        for number in range(3):
+            await agent.ainvoke(said(f"Pear tree {number} has blossoms.", sender="Ada"))
+        for name in STORE:
+            counting(CircadianSqliteStore, name, "store")
+        for name in SAVER:
+            counting(CircadianSqliteSaver, name, f"saver {name}")
+        counting(OpenedFile, "_submit", "file")
+        counting(ThreadPoolExecutor, "submit", "thread")
+        await agent.ainvoke(said("Pear tree 3 has blossoms.", sender="Ada"))
+    assert {what: count for what, count in seen.items() if count > LIMITS[what]} == {}
