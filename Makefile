@@ -10,7 +10,7 @@ INSTALLED := .venv/.installed
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-browser check bench studio clean
+.PHONY: help demo test test-slow test-browser test-image check bench studio clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -29,6 +29,9 @@ test-browser: $(INSTALLED) ## the inspector's pages in chromium; axe looks for b
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 		echo "chromium is not on PATH. To get it: sudo apt-get install chromium" >&2; exit 1; }
 	$(BIN)/python -m pytest -q -m browser tests/browser
+
+test-image: $(INSTALLED) ## the image and compose.yaml, where a Docker engine is
+	@.ci/image
 
 check: $(INSTALLED) ## ruff, mypy --strict, layers
 	$(BIN)/ruff check .

@@ -78,6 +78,26 @@ def test_the_shell_takes_no_version_for_a_file_to_write_to(dockerfile: str) -> N
     assert set("<>;&|$") & set(line) == set()
 
 
+THE_TOOLS_OWN = ("DL3020", "DL3003", "DL3059", "SC2102")
+"""What hadolint says of lines that `langgraph dockerfile` writes: `ADD`, `cd`, several `RUN`, and
+the brackets of extras, which the shell leaves as they are."""
+
+
+def test_hadolint_finds_nothing_else_in_the_image_s_recipe(dockerfile: str) -> None:
+    found = linted(dockerfile)
+    assert {one["code"] for one in found} <= set(THE_TOOLS_OWN), found
+    wrong = linted(f"{dockerfile}\nRUN sudo true\n")
+    assert "DL3004" in {one["code"] for one in wrong}
+
+
+def linted(text: str) -> list[dict[str, Any]]:
+    command = [str(Path(sys.executable).parent / "hadolint"), "--no-fail", "--format", "json", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
 def named(requirement: str) -> str:
     """The name with its extras."""
     parsed = Requirement(requirement)

@@ -61,7 +61,7 @@ OPTIONAL = {
 }
 """The same for the extras; imported only where a user asks for what they bring."""
 
-TARGETS = ("demo", "test", "test-slow", "test-browser", "check", "bench", "studio")
+TARGETS = ("demo", "test", "test-slow", "test-browser", "test-image", "check", "bench", "studio")
 
 # Package registries and their mirrors, and folders of the machine that a file was written on.
 # A letter in brackets keeps a pattern from matching its own line here.
