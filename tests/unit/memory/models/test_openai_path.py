@@ -247,5 +247,5 @@ def test_an_embedder_whose_dimension_cannot_be_measured_is_one_clear_error(
     with pytest.raises(ServiceDown, match="embedder after 1 try"):
         embedding_dimension("openai:e", load_embedder("openai:e"))
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    with pytest.raises(ConfigurationError, match="cannot be reached .*set OPENAI_BASE_URL"):
+    with pytest.raises(ConfigurationError, match=r"cannot be reached .*set OPENAI_BASE_URL"):
         embedding_dimension("openai:e", load_embedder("openai:e"))
