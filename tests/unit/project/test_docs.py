@@ -89,6 +89,14 @@ def test_the_api_page_names_the_routes_that_there_are() -> None:
     }
 
 
+def test_the_tests_that_the_page_of_threats_names_exist() -> None:
+    page = Page("docs/security.md")
+    assert [row for row in page.rows("threat") if "tests/" not in row[2]] == []
+    for name in re.findall(r"`(tests/[^`]+)`", page.text):
+        file, _, test = name.partition("::")
+        assert f"def {test or 'test_'}" in (ROOT / file).read_text(encoding="utf-8"), name
+
+
 def test_the_bounds_are_the_defaults() -> None:
     deployment = {f"CIRCADIAN_{name.upper()}": value for name, value in Deployment()}
     defaults = {**dict(Settings()), **deployment}
