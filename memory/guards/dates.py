@@ -36,6 +36,21 @@ _LOOSE = word_set(
     """
 )
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
+_SHORT_WEEKDAYS = {
+    code: names.split()
+    for code, names in {
+        "de": "mo di mi do fr sa so",
+        "es": "lun mar mie jue vie sab dom",
+        "fr": "lun mar mer jeu ven sam dim",
+        "it": "lun mar mer gio ven sab dom",
+        "pl": "pn wt sr czw pt sob nd",
+    }.items()
+}
+_SHORT = "|".join(sorted({one for names in _SHORT_WEEKDAYS.values() for one in names}))
+_LISTED_WEEKDAYS = re.compile(
+    rf"(?<!\w)(?:{_SHORT})(?:\.?(?: ?[/,+&-] ?| (?:und|y|et|e|u|i) )(?:{_SHORT}))+(?!\w)"
+)
+"""Weekdays in two or three letters are other words, too, unless some stand together."""
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
@@ -57,7 +72,8 @@ _RELATIVE = {
             "|esta manana|bu sabah|bu aksam",
         ),
         1: (
-            "tomorrow tmrw tmr tmw 2moro tomorow morgen manana demain yarin yarinki 明天 明早 明晚"
+            "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
+            " morgen manana demain yarin yarinki 明天 明早 明晚"
             " 明日 "
             "domani amanha",
             "ertesi gun",
@@ -104,6 +120,10 @@ _SPANS = tuple(
     (days, re.compile(rf"(?<![\w.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"))
     for days, names in _PERIODS
 )
+_FROM_SPAN = re.compile(
+    r"(?<![\w.,:])(\d{1,3}) ?(?:-|\u2013|to|or|bis|oder|al?|o|à|ou|ila|veya|或|到|至) ?$"
+)
+"""The other end of a length of time: 9 to 10 days."""
 _FORTNIGHT = re.compile(r"fortnight|quinzaine|quincena|半个月|(?<!\d)(?:14 tag|15 jours|15 dias)")
 _EIGHT_DAYS = re.compile(r"(?<!\w)(?:8 tagen?|8 jours|8 dias|en (?:8|huit)|huit jours)(?!\w)")
 _NEAR_PERIODS = (
@@ -314,6 +334,13 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     for match in _WEEKDAYS_IN.finditer(digits):
         if not (strict and match[1] in _LOOSE):
             found.append(Named(match.group(), *match.span(), weekday=WEEKDAY_OF[match[1]]))
+    for match in _LISTED_WEEKDAYS.finditer(digits):
+        for short in re.finditer(_SHORT, match.group()):
+            at = (match.start() + short.start(), match.start() + short.end())
+            places = {
+                names.index(short[0]) for names in _SHORT_WEEKDAYS.values() if short[0] in names
+            }
+            found += [Named(short[0], *at, weekday=place) for place in places if not strict]
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found
@@ -344,6 +371,7 @@ def _days_of(digits: str, today: date) -> Days:
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
+    _add_numbered_weeks(made, digits, today)
     _add_spans(made, digits, today)
     _add_ordinals(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
@@ -391,8 +419,9 @@ def _day(year: int, month: int, day: int) -> list[date]:
 
 def _add_alone(made: Days, digits: str, today: date) -> None:
     """A day of the month alone: of this month, the next or the last."""
-    for match in _DAY_ALONE.finditer(digits):
-        day = int(next(filter(None, match.groups())))
+    alone = [int(next(filter(None, match.groups()))) for match in _DAY_ALONE.finditer(digits)]
+    behind = (_BARE_DAY.match(digits, one.end) for one in weekdays_in(digits, strict=False))
+    for day in [*alone, *(int(one[1]) for one in behind if one)]:
         for shift in (-1, 0, 1):
             month = today.month - 1 + shift
             if 1 <= day <= 31:
@@ -418,6 +447,12 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         for length, pattern in _SPANS
         for found in pattern.finditer(digits)
         if not digits.startswith(" on ", found.end())
+    ]
+    spans += [
+        (int(least[1]), length)
+        for length, pattern in _SPANS
+        for found in pattern.finditer(digits)
+        if (least := _FROM_SPAN.search(digits, max(0, found.start() - 12), found.start()))
     ]
     spans += [(int(found[1]) // 24, 1) for found in _HOURS.finditer(digits)]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
@@ -465,15 +500,18 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
 
 
 DAY_AFTER = re.compile(
-    r"(?<!\w)(?:(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
+    r"(?<!\w)(?:(?:an?|one|ein(?:en)?|una?|une?) (?:day|tag|dia|jour|giorno) (?:later|earlier|after"
+    r"|before|spater|fruher|danach|davor|eher|nach|vor|mas tarde|despues|antes"
+    r"|plus tot|plus tard|apres|avant|dopo|prima|piu tardi)|il giorno (?:dopo|prima|seguente)"
+    r"|l'indomani|la vigilia"
+    r"|(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
     r"|morning)|next (?:day"
     r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
     r"|folgenden) tag|vortag"
-    r"|(?:al )?dia (?:siguiente|anterior)|la vispera|(?:le )?lendemain|la veille"
+    r"|(?:al )?dia (?:siguiente|anterior|despues|antes)|la vispera|(?:le )?lendemain|la veille"
     r"|(?:le )?jour (?:suivant"
     r"|d'apres|d'avant)|ertesi gun\w*|sonraki gun|bir gun (?:once|sonra))(?!\w)|第二天|次日|翌日"
-    r"|隔天"
-    r"|前一天"
+    r"|隔天|[早晚后前]一天"
 )
 """The day before or after another one that was named."""
 
@@ -487,6 +525,20 @@ def _shifted(today: date, count: int, length: int) -> date:
 
 
 _END = re.compile(r"(?<!\w)(?:end|ende|fin|final\w*|fine|fim|sonu\w*|eind\w*)(?!\w)|[底末]")
+
+
+_WEEK_NUMBER = re.compile(
+    r"(?<!\w)(?:week|wk|cw|kw|kalenderwoche|woche|semana|semaine|sem|settimana|hafta)\.? ?(\d\d?)"
+    r"(?![\d:%]|[.,]\d)|第?(\d\d?)周"
+)
+
+
+def _add_numbered_weeks(made: Days, digits: str, today: date) -> None:
+    """The days of a week of the year: "wk 46"."""
+    for found in _WEEK_NUMBER.finditer(digits):
+        if 1 <= (week := int(found[1] or found[2])) <= 52:
+            for year in _years(today):
+                made.days |= {date.fromisocalendar(year, week, one) for one in range(1, 8)}
 
 
 def _add_periods(made: Days, digits: str, today: date) -> None:
@@ -526,6 +578,11 @@ _WEEK = re.compile(
 """Wednesday week is the Wednesday after the next one."""
 _ITS_DAY = re.compile(r",? (?:the |den |le |el )?(\d{1,2})(?:st|nd|rd|th|\.)(?![\d:])")
 """Friday the 31st is no other Friday."""
+_BARE_DAY = re.compile(
+    r",? (\d{1,2})(?= ?(?:[,;.!?)]|$)"
+    rf"| (?!(?:{MONTH}|[ap]\.?m|h|uhr|o'?clock)(?!\w))[a-z])(?![.:]\d)"
+)
+"""El sábado 24, samedi 24: a day of the month behind its weekday."""
 
 
 def _weekday_days(named: Named, digits: str, today: date) -> set[date]:

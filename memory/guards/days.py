@@ -123,7 +123,8 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
     Only clauses that share no word with the fact name its day. What names none may be said of the
     day on which it was said (`today`), and so may a fact that has the other day as well.
     """
-    if any(_CORRECTS.search(fold(one.text)) for one in fact.evidence.sources):
+    said = [fold(one.text) for one in fact.evidence.sources]
+    if any(_CORRECTS.search(one) or dates.DAY_AFTER.search(one) for one in said):
         return False
     figures = {*re.findall(r"\d+", fact.digits_without_days)}
     others = [one for one in fact.days if one != named]

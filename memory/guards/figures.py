@@ -15,6 +15,7 @@ from memory.guards.lexicon import (
     joined,
     word_set,
 )
+from memory.guards.mood import sentences
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
 
 _AT_TIME = re.compile(
@@ -207,7 +208,13 @@ def _follows(number: numbers.Number, fact: ProposedFact, text: str) -> bool:
         or _is_computed(number, values, fact)
         or _is_in_a_run(number, evidence)
         or _is_a_count(number, values, evidence)
+        or bool(values & (_totals(fact) | _in_thousands(evidence.numbers)))
+        or (values == {1.0} and any(_SINGLE.search(fold(one.text)) for one in evidence.sources))
     )
+
+
+_SINGLE = re.compile(r"(?<!\w)(?:an?|one|single|eine?\w?|un[aoe]?|bir|tek|jed\w+)(?!\w)|一")
+"""An article may count: "una la sera"."""
 
 
 def _is_of_a_day(
@@ -262,8 +269,12 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
     compared = any(map(_THAN_BEFORE.search, texts))
-    if not compared and any(_is_slip(number, one) and _is_of(one, number) for one in said):
-        return bool(MORE.search(fact.digits) and values & sums)
+    written = numbers.numbers_in(fact.digits)
+    shown = {value for one in written for value in one.readings}
+    slips = [one for one in said if _is_slip(number, one) and not one.readings & shown]
+    if not compared and any(_is_of(one, number) for one in slips):
+        by_rate = _TIMES.search(fact.digits) is not None and values & products
+        return bool(by_rate or (MORE.search(fact.digits) and values & sums))
     mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
     if not same and mine and theirs and not mine <= theirs:
         rates = {one * factor for one in told for factor in _PERIODS}
@@ -278,7 +289,38 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     summed = large or MORE.search(fact.digits) or any(map(_SCORES.search, texts))
     summed = (summed or compared) and not any(map(_OF_WHICH.search, texts))
     multiplied = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
+    multiplied = multiplied or "share" in {one.unit[0] for one in written if one.unit}
     return bool((summed and values & sums) or (multiplied and values & products))
+
+
+def _totals(fact: ProposedFact) -> set[float]:
+    """The totals of what a sentence lists: of three numbers or more, or of kinds of people."""
+    made: set[float] = set()
+    people = _PEOPLE.search(fact.digits) is not None
+    for source in fact.evidence.sources:
+        for _, sentence in sentences(source.text):
+            for digits in in_all_digits(sentence):
+                listed = [one for one in _whole(numbers.numbers_in(digits)) if one.unit is None]
+                if len(listed) >= (2 if people else 3) and all(one.noun for one in listed):
+                    made.add(sum(max(one.readings) for one in listed))
+    return made
+
+
+_PEOPLE = re.compile(
+    r"(?<!\w)\d+ (?:\w+ )?(?:people|persons|guests|in all|leute|personen|gaste|personas"
+    r"|invitad\w+|personnes|convives|invit\w+|persone|invitati|osob\w*|kisi\w*)(?!\w)|\d+[个位]?[人]"
+)
+
+
+def _in_thousands(said: Sequence[numbers.Number]) -> set[float]:
+    """The numbers that leave out the thousand which one before them has: 148k, then 153."""
+    thousands = {value for one in said for value in one.readings if value >= 1000}
+    return {
+        1000 * value
+        for one in said
+        for value in one.readings
+        if value < 1000 and _is_near(1000 * value, thousands, 0.5)
+    }
 
 
 _SCORES = re.compile(r"(?<![\d.,:/])\d{1,2} ?[-:\u2013] ?\d{1,2}(?![\d.,:/]|[-\u2013]\d)")
@@ -368,13 +410,13 @@ def _is_a_count(number: numbers.Number, values: frozenset[float], evidence: Evid
 
 
 def _parts(evidence: Evidence) -> set[float]:
-    """The parts of numbers such as 5.45, which may be minutes and seconds."""
+    """The parts of numbers such as 5.45 and 3:30, which may be lengths of time."""
     written = (one.written for one in evidence.numbers)
     made: set[float] = set()
     for one in filter(_SIXTIES.match, written):
         first, second = (float(part) for part in re.split("[.,:]", one))
         made |= {first, second, first * 60 + second, first * 3600 + second * 60}
-    return made
+    return made | {60.0 * one.minutes for one in evidence.times if _SIXTIES.match(one.written)}
 
 
 def _parts_of(evidence: Evidence) -> set[float]:
@@ -391,9 +433,10 @@ def _parts_of(evidence: Evidence) -> set[float]:
 
 _FACTORS = (
     (0.5, re.compile(
-        r"(?<!\w)(?:(?:kids|children|students?|seniors?|members?|for|pay|in|at) half|half (?:price"
-        r"|off|fare|as|that)|halbier\w*|halbe[rn]? preis|mitad|moitie|demi-tarif|yari\w*|metade)"
-        r"|半价|减半|折半|一半")),
+        r"(?<!\w)(?:(?:kids|children|students?|seniors?|members?|for|pay|in|at|split|cost) half"
+        r"|half (?:price|off|fare|as|that|each)|halves|fifty-fifty|50[-/]50|halbier\w*"
+        r"|halbe[rn]? preis|halfte|mitad|a medias|moitie|demi-tarif|yari\w*|metade|(?:la )?meta)"
+        r"(?!\w)|半价|减半|折半|一半|[平对]分")),
     (2.0, re.compile(r"doubl|twice|2 a (?:day|week|month)|2 ?times|doppelt|zweimal|2 ?mal|verdoppel"
                      r"|doble|duplic|dos veces|2 veces"
                      r"|(?:deux|2) fois|iki (?:kat|kez|defa)|翻倍|两倍|[两2]次")),
@@ -575,7 +618,11 @@ def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
         for found in (match for pattern in _REPLACED for match in pattern.finditer(digits)):
             old = numbers.readings_of(found[1].strip(".,"))
             rest = digits[: found.start(1)] + " " + digits[found.end(1) :]
-            valid = frozenset[float]().union(*(one.readings for one in numbers.numbers_in(rest)))
+            unit = next(
+                (n.unit for n in numbers.numbers_in(digits) if n.start == found.start(1)), None
+            )
+            others = [one for one in numbers.numbers_in(rest) if one.unit == unit or not unit]
+            valid = frozenset[float]().union(*(one.readings for one in others))
             named = frozenset[float]().union(*(one.readings for one in mine))
             if named & old and valid and not valid & (old | named):
                 return f"What it cites says that {found[1]} is not, or no longer, the number"

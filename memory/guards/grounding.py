@@ -147,7 +147,7 @@ def _other_name(fact: ProposedFact) -> str | None:
 
 def _ruled_out(fact: ProposedFact) -> str | None:
     """A name that the sources have only to say that it is not the one: "Wyk, not Wittdün"."""
-    if mood.denies(fact.text, fact.codes):
+    if mood.denies(fact.text, fact.codes) or _PREFERS.search(fact.folded):
         return None
     said = [fold(one.text) for one in fact.evidence.sources]
     for name in names.names_in(fact.text, fact.people, fact.tongue):
@@ -160,6 +160,11 @@ def _ruled_out(fact: ProposedFact) -> str | None:
     return None
 
 
+_PREFERS = re.compile(
+    r"(?<!\w)(?:over|prefer\w*|instead|rather|than|versus|statt|anstelle|vorgezogen|gegenuber|als"
+    r"|frente a|prefir\w*|antes que|plutot|que|invece|piuttosto|anziche|yerine)(?!\w)|而不是|而非"
+)
+"""Who chooses one thing over another names both."""
 _NOT = (
     r"[,(;] ?(?:and |und )?(?:not|nicht|no|pas|non) "
     r"(?:(?:in|at|to|with|en|a|con|bei|nach|mit|avec|chez) )?"

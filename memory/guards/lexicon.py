@@ -175,6 +175,12 @@ def language(text: str) -> str | None:
     return likely[0] if len(likely) == 1 else None
 
 
+def may_be_english(text: str) -> bool:
+    """Whether nothing speaks against English: its letters, and the words of other languages."""
+    strange = _STRANGE.search(text.lower()) is not None
+    return text.isascii() or (not strange and languages(text)[:1] == ("en",))
+
+
 def is_familiar(text: str) -> bool:
     """Whether the rules know the language of `text`, or it has too few words to tell."""
     if HAN.search(text) and languages(text) == ("zh",):
@@ -409,16 +415,17 @@ MORE = re.compile(
     r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller"
     r"|bigger|larger|taller|heavier"
     r"|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter|alter|junger|fewer|another"
-    r"|further|extra|increase\w*|decrease\w*|gain\w*|lost"
+    r"|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
     r"|difference"
     r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
     r"|total\w*"
     r"|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still"
     r"|shorten\w*|raise\w*"
-    r"|um|mehr|weniger|hoher|niedriger|spater|fruher|langer|kurzer|unterschied|gestiegen"
+    r"|um|mehr|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
     r"|gesunken|rest\w*"
     r"|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer|billiger|gunstiger"
     r"|noch|bleib\w*"
+    r"|gan[ao]\w*|perd\w*|gagn\w*|guadagn\w*|piu|meno|in tutto|totale|differenza|manca\w*"
     r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*"
     r"|juntos|sobra\w*"
     r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*"

@@ -221,7 +221,7 @@ de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellun
  |aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten
  |meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*
  |mutmas\w*|munkel\w*|versicher\w*|findet
-es dice\w*|dij\w*|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
+es dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
  |sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*
  |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*
  |habla\w*

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from text_to_num import find_numbers
 
-from memory.guards.lexicon import HAN, WEEKDAY_OF, fold
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, WEEKDAY_OF, fold
 
 
 def _values(table: str) -> dict[str, float]:
@@ -53,11 +53,16 @@ _KEPT = {
     ),
     "de": _values(
         "dutzend=12 anderthalb|eineinhalb=1.5 zweieinhalb dreieinhalb viereinhalb funfeinhalb"
-        " sechseinhalb siebeneinhalb"
+        " sechseinhalb siebeneinhalb anderthalbtausend=1500 zweieinhalbtausend=2500"
     ),
     "en": _values("dozen|dozens=12 twenties=20 fifties=50"),
-    "es": _values("veintena=20 centenar=100 docena|docenas=12"),
-    "it": _values("dozzina=12"),
+    "es": _values(
+        "decena=10 veintena=20 treintena=30 cincuentena=50 centenar=100 docena|docenas=12"
+    ),
+    "it": _values(
+        "decina=10 dozzina=12 quindicina=15 ventina=20 trentina=30 quarantina=40 cinquantina=50"
+        " sessantina=60 centinaio=100"
+    ),
     "pt": _values("duzia=12"),
     "nl": _values("dozijn=12 anderhalf=1.5"),
 }
@@ -404,7 +409,9 @@ def unit_of(word: str) -> tuple[str, float] | None:
     """The unit that `word` (folded) names, in the singular or plural."""
     if word.startswith(("sq", "metre carre", "metres carre", "metro c", "metros c")):
         return "area", 1.0
-    forms = [word, word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")]
+    forms = [word]
+    if not any(word in words for words in FUNCTION_WORDS.values()):  # "30 has" is no hectare.
+        forms += [word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")]
     for form in [*forms, _CASES.sub("", word)]:
         if form in _CURRENCIES:
             return _CURRENCIES[form], 1.0
@@ -464,6 +471,10 @@ def _mixed(text: str) -> Iterator[Number]:
             # A part of a thing that is no unit is a share.
             whole_unit = (unit_of(of[1]) if of else None) or PART
             yield Number(frozenset({value}), whole_unit, "", *found.span(), found.group())
+    for below, pattern in _NTHS:
+        for found in pattern.finditer(text):
+            part = (int(found[1]) if found[1].isdigit() else 1) / below
+            yield Number(frozenset({part}), PART, "", *found.span(), found.group())
 
 
 PART = ("part", 1.0)
@@ -488,7 +499,8 @@ FRACTIONS = (
     (0.5, re.compile(
         r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)"
         r"|(?:die |zur )?halfte"
-        r"|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi|yarim(?= [a-z]))"
+        r"|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi|yarim(?= [a-z])"
+        r"|(?:la )?meta(?!\w)|mezz[oa](?!\w))"
         r"|半(?=个?小时)|一半")),
     (0.25, re.compile(
         r"(?<!\w)(?:(?:a|one) quarter(?= of)|ein viertel(?= )|viertel(?=stunde)|un cuarto"
@@ -506,6 +518,16 @@ FRACTIONS = (
         r"|(?:les )?2 tiers|(?:ucte|3) (?:2|ikisi))|3分之2")),
 )  # fmt: skip
 """Fractions in words."""
+_NTHS = tuple(
+    (below, re.compile(rf"(?<!\w)(\d|an?|ein|une?) ?-?(?:{names})(?!\w)"))
+    for below, names in (
+        (5, "funftel|fifths?|5s|quintos?|cinquiemes?|quint[oi]"),
+        (6, "sechstel|sixths?|6s|sextos?|sixiemes?|sest[oi]"),
+        (8, "achtel|eighths?|8s|octavos?|huitiemes?|ottav[oi]"),
+        (10, "zehntel|tenths?|10s|decimos?|dixiemes?|decim[oi]"),
+    )
+)
+"""Smaller parts: four fifths."""
 _OF = re.compile(r"(?: ?of an? | ?of one | an? | d'| d'une |-| de | )?([a-z]+|个?小时|钟)")
 
 
@@ -548,6 +570,8 @@ def products(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[f
     made: set[float] = set()
     parts = {part for one in sources for part in _parts(one)}
     made |= {value * part for one in same for value in one.bases() for part in parts}
+    # What it was before it rose or fell by a percentage.
+    made |= {value / part for one in same for value in one.bases() for part in parts if part}
     for one, other in combinations(plain, 2):
         if not _may_make(one, other, unit):
             continue

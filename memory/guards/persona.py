@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from memory.guards.lexicon import may_be_english
+
 ERROR = "Content appears to reference assistant actions or identity"
 
 SUGGESTION = (
@@ -50,6 +52,9 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 """After one of these nouns an "I" is a numeral."""
+
+_CAPITAL = re.compile(r" [A-Z\u00c0-\u00de]")
+"""Behind "Me", as French lawyers are called: Me Laurent."""
 
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 
@@ -167,8 +172,10 @@ def _first_person(text: str) -> Iterator[str]:
     for match in _PRONOUN.finditer(text):
         word = match.group()
         numeral = word == "I" and _NUMBERED.search(text[: match.start()])
-        if word != _COUNTRY and not numeral:
-            yield word
+        title = word == "Me" and _CAPITAL.match(text, match.end())
+        if word == _COUNTRY or numeral or title or (word == "i" and not may_be_english(text)):
+            continue
+        yield word
 
 
 def _unquoted(text: str) -> str:

@@ -23,6 +23,13 @@ ARITHMETIC = [
     ("Die Pumpe läuft alle 3 Stunden.", "Die Pumpe läuft 8-mal am Tag."),
     ("Mozaik 2x3 m.", "Mozaik 6 metrekarelik bir alan kaplıyor."),
     ("Kids under 12 travel free.", "A child of 10 travels free."),
+    ("Club dues are up 5% to £63.", "Before the rise of 5% to £63 the dues were £60."),
+    ("80 g de croquettes, en quatre rations.", "Chaque ration fait 20 g de croquettes."),
+    ("The tandem cost 90 euros, Ben and I split half and half.", "Ana paid 45 euros."),
+    ("The van has 96k miles, the belt is due at 101.", "The belt is due at 101,000 miles."),
+    ("3 Bretter, 5 Leisten und 2 Balken sind da.", "Es sind 10 Hölzer da."),
+    ("We seat 9 adults and 4 kids.", "They seat 13 people."),
+    ("Mein Rating ging von 1510 auf 1534.", "Ana hat 24 Punkte Rating gewonnen."),
 ]
 WRITINGS = [
     ("Il faut trois quarts d'heure.", "Il faut 45 minutes."),
@@ -33,6 +40,12 @@ WRITINGS = [
     ("Ana bought 5 1/2 m of silk.", "Ana bought five and a half metres of silk."),
     ("The lag was 0.4 s.", "The lag was 400 milliseconds."),
     ("The walk was ten miles long.", "The walk was 16 km long."),
+    ("I want to run it in under 2:30.", "Ana wants to run it in under two and a half hours."),
+    ("Der Zuschuss deckt 60 %.", "Der Zuschuss deckt drei Fünftel."),
+    ("Abbiamo una ventina di sedie.", "Ana ha 20 sedie."),
+    ("Der Kredit läuft über anderthalbtausend Euro.", "Der Kredit läuft über 1.500 Euro."),
+    ("Got £75 till Friday.", "£75 has to last Ana until Friday."),
+    ("The coat was 90 euros, size 42, third floor.", "The coat cost 90 euros."),
 ]
 TIMES = [
     ("The van left at quarter past one.", "The van left at 13:15."),
@@ -58,6 +71,17 @@ DAYS = [
     ("It rained yest. at noon.", "It rained at 12:00 on 21 October 2026."),
     ("Le camion n'est pas venu.", "Le camion n'était pas venu au matin du 22/10/2026."),
     ("Ekim aidatını ödedim.", "Ekim aidatı ödendi."),
+    ("The oven goes in on 3 November, tiles the day before.", "The tiles come on 2 November 2026."),
+    (
+        "El barco de Ben sale el 4 de noviembre, yo llego a Vigo un día más tarde.",
+        "Ana llega a Vigo el 5 de noviembre de 2026.",
+    ),
+    ("Départ le 2 novembre, retour le lendemain.", "Le retour est le 3 novembre 2026."),
+    ("The glaze cures in 8-9 days.", "The glaze has cured by 30 October 2026."),
+    ("Liefertermin ist KW 45.", "Geliefert wird in der Woche ab dem 2. November 2026."),
+    ("La fiesta es el sábado 14, en casa.", "La fiesta es el 14 de noviembre de 2026."),
+    ("Training ist Mo/Mi/Fr.", "Montags, mittwochs und freitags ist Training."),
+    ("The vet comes tommorow.", "The vet comes on 23 October 2026."),
 ]
 SLIPS = [
     ("The propane tank is a third full.", "The propane tank is two thirds full."),
@@ -68,6 +92,11 @@ SLIPS = [
     ("厨房台面长两米六五。", "厨房台面长两米五六。"),
     ("The goat gets milk every 3 hours.", "The goat gets milk every eight hours."),
     ("Sold 112 tickets in hall 9, 180 seats.", "Ana sold 121 tickets."),
+    ("The coat was 90 euros, now it's 70 euros.", "The coat costs 90 euros."),
+    ("80 g de croquettes, en quatre rations.", "Chaque ration fait 30 g de croquettes."),
+    ("Liefertermin ist KW 45.", "Geliefert wird am 9. November 2026."),
+    ("Training ist Mo/Mi/Fr.", "Dienstags ist Training."),
+    ("We seat 9 adults and 4 kids.", "They seat 12 people."),
     ("The exam is a week on Friday.", "The exam is on 23 October 2026."),
     ("Die Trauung ist um Viertel vor drei.", "Die Trauung ist um 15:15 Uhr."),
     ("Pas plus de quinze enfants, à dix heures et quart.", "Up to seventeen children may come."),

@@ -80,6 +80,8 @@ RIGHT += [
         "Ana has not decided about the rest yet.",
     ),
     ("They'd like me to rest the knee until May.", "Ana was advised to rest the knee until May."),
+    ("We took the Sony, not the Canon.", "They preferred the Sony over the Canon."),
+    ("Dice mi vecino que la puerta está rota.", "A Ana le han dicho que la puerta está rota."),
     ("Der Rest kommt erst, wenn der Plan da ist.", "Bevor der Plan da ist, kommt der Rest nicht."),
 ]
 
