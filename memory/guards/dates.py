@@ -14,9 +14,12 @@ from datetime import date, timedelta
 
 from memory.guards.lexicon import (
     HAN,
+    LISTED_WEEKDAYS,
     MONTH,
     MONTH_OF,
     ON_FEASTS,
+    SHORT,
+    SHORT_WEEKDAYS,
     WEEKDAY,
     WEEKDAY_OF,
     is_feast,
@@ -36,21 +39,6 @@ _LOOSE = word_set(
     """
 )
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
-_SHORT_WEEKDAYS = {
-    code: names.split()
-    for code, names in {
-        "de": "mo di mi do fr sa so",
-        "es": "lun mar mie jue vie sab dom",
-        "fr": "lun mar mer jeu ven sam dim",
-        "it": "lun mar mer gio ven sab dom",
-        "pl": "pn wt sr czw pt sob nd",
-    }.items()
-}
-_SHORT = "|".join(sorted({one for names in _SHORT_WEEKDAYS.values() for one in names}))
-_LISTED_WEEKDAYS = re.compile(
-    rf"(?<!\w)(?:{_SHORT})(?:\.?(?: ?[/,+&-] ?| (?:und|y|et|e|u|i) )(?:{_SHORT}))+(?!\w)"
-)
-"""Weekdays in two or three letters are other words, too, unless some stand together."""
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
@@ -234,10 +222,6 @@ _DAY_ALONE = re.compile(
     r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
     r"|[dt]an)(?![a-z])"
 )
-_FACT_DAY = re.compile(
-    r"(?<![a-z])(?:on|by|until|since|from|till) the (\d{1,2})(?:st|nd|rd|th)(?![\d])"
-    r"|(?<![a-z])(?:am|zum|bis zum|vom) (\d{1,2})\.(?! ?[a-z]*\d)(?= |$)"
-)
 
 
 def named_in(digits: str, *, strict: bool = True) -> list[Named]:
@@ -334,13 +318,12 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     for match in _WEEKDAYS_IN.finditer(digits):
         if not (strict and match[1] in _LOOSE):
             found.append(Named(match.group(), *match.span(), weekday=WEEKDAY_OF[match[1]]))
-    for match in _LISTED_WEEKDAYS.finditer(digits):
-        for short in re.finditer(_SHORT, match.group()):
+    for match in LISTED_WEEKDAYS.finditer(digits):
+        for short in re.finditer(SHORT, match.group()):
             at = (match.start() + short.start(), match.start() + short.end())
-            places = {
-                names.index(short[0]) for names in _SHORT_WEEKDAYS.values() if short[0] in names
-            }
-            found += [Named(short[0], *at, weekday=place) for place in places if not strict]
+            listed = (names for names in SHORT_WEEKDAYS.values() if short[0] in names)
+            places = {names.index(short[0]) for names in listed if not strict}
+            found += [Named(short[0], *at, weekday=place) for place in places]
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found
@@ -497,23 +480,6 @@ def _add_ordinals(made: Days, digits: str, today: date) -> None:
                 if first.replace(day=one).weekday() == day
             ]
             made.days |= {all_days[nth] + timedelta(one) for one in range(2 if ends else 1)}
-
-
-DAY_AFTER = re.compile(
-    r"(?<!\w)(?:(?:an?|one|ein(?:en)?|una?|une?) (?:day|tag|dia|jour|giorno) (?:later|earlier|after"
-    r"|before|spater|fruher|danach|davor|eher|nach|vor|mas tarde|despues|antes"
-    r"|plus tot|plus tard|apres|avant|dopo|prima|piu tardi)|il giorno (?:dopo|prima|seguente)"
-    r"|l'indomani|la vigilia"
-    r"|(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
-    r"|morning)|next (?:day"
-    r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
-    r"|folgenden) tag|vortag"
-    r"|(?:al )?dia (?:siguiente|anterior|despues|antes)|la vispera|(?:le )?lendemain|la veille"
-    r"|(?:le )?jour (?:suivant"
-    r"|d'apres|d'avant)|ertesi gun\w*|sonraki gun|bir gun (?:once|sonra))(?!\w)|第二天|次日|翌日"
-    r"|隔天|[早晚后前]一天"
-)
-"""The day before or after another one that was named."""
 
 
 def _shifted(today: date, count: int, length: int) -> date:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
 from memory.guards import clock, dates, mood
-from memory.guards.lexicon import MONTH, WEEKDAY, content, fold, is_feast
+from memory.guards.lexicon import DAY_AFTER, MONTH, WEEKDAY, content, fold, is_feast
 from memory.guards.mood import sentences
 from memory.guards.reading import ProposedFact, in_all_digits
 
@@ -124,7 +124,7 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
     day on which it was said (`today`), and so may a fact that has the other day as well.
     """
     said = [fold(one.text) for one in fact.evidence.sources]
-    if any(_CORRECTS.search(one) or dates.DAY_AFTER.search(one) for one in said):
+    if any(_CORRECTS.search(one) or DAY_AFTER.search(one) for one in said):
         return False
     figures = {*re.findall(r"\d+", fact.digits_without_days)}
     others = [one for one in fact.days if one != named]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from memory.guards import clock, numbers
 from memory.guards.lexicon import (
@@ -56,11 +56,6 @@ def other_number(fact: ProposedFact) -> str | None:
         if (clause := _of_another(number, mine, fact)) is not None:
             return f'What it cites says "{clause.text}", and the fact says {number.written}'
     return _outdated(mine, fact)
-
-
-def _is_near(value: float, others: Iterable[float], part: float = 0.1) -> bool:
-    """Whether `value` is within a tenth, or another part, of one of `others`."""
-    return any(abs(value - one) <= part * abs(one) for one in others)
 
 
 def _is_an_example(
@@ -202,13 +197,13 @@ def _follows(number: numbers.Number, fact: ProposedFact, text: str) -> bool:
         one.unit and one.unit[0] != number.unit[0] and one.readings & number.readings
         for one in evidence.numbers
     ):
-        return _is_converted(number, evidence.numbers)
+        return numbers.is_converted(number, evidence.numbers)
     return (
         _is_of_a_day(number, values, fact, text)
         or _is_computed(number, values, fact)
         or _is_in_a_run(number, evidence)
         or _is_a_count(number, values, evidence)
-        or bool(values & (_totals(fact) | _in_thousands(evidence.numbers)))
+        or bool(values & (_totals(fact) | numbers.in_thousands(evidence.numbers)))
         or (values == {1.0} and any(_SINGLE.search(fold(one.text)) for one in evidence.sources))
     )
 
@@ -253,9 +248,9 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
     about = ABOUT.search(fact.digits) is not None
     part = 0.1 if number.written[0].isdigit() else 0.2
-    if about and any(_is_near(one, told, part) for one in values):
+    if about and any(numbers.is_near(one, told, part) for one in values):
         return True
-    if values & _ages(evidence) or (number.unit and _is_converted(number, said)):
+    if values & _ages(evidence) or (number.unit and numbers.is_converted(number, said)):
         return True
     if number.unit and number.unit[0] == "time" and values & _parts(evidence):
         return True
@@ -271,7 +266,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     compared = any(map(_THAN_BEFORE.search, texts))
     written = numbers.numbers_in(fact.digits)
     shown = {value for one in written for value in one.readings}
-    slips = [one for one in said if _is_slip(number, one) and not one.readings & shown]
+    slips = [one for one in said if numbers.is_slip(number, one) and not one.readings & shown]
     if not compared and any(_is_of(one, number) for one in slips):
         by_rate = _TIMES.search(fact.digits) is not None and values & products
         return bool(by_rate or (MORE.search(fact.digits) and values & sums))
@@ -285,7 +280,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     large = max(number.readings) > _LARGE
     if large and about:
         return any(abs(a - b) <= 0.01 * b for a in values for b in sums | products)
-    large = large and not any(_is_slip(number, one) for one in said)
+    large = large and not any(numbers.is_slip(number, one) for one in said)
     summed = large or MORE.search(fact.digits) or any(map(_SCORES.search, texts))
     summed = (summed or compared) and not any(map(_OF_WHICH.search, texts))
     multiplied = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
@@ -312,17 +307,6 @@ _PEOPLE = re.compile(
 )
 
 
-def _in_thousands(said: Sequence[numbers.Number]) -> set[float]:
-    """The numbers that leave out the thousand which one before them has: 148k, then 153."""
-    thousands = {value for one in said for value in one.readings if value >= 1000}
-    return {
-        1000 * value
-        for one in said
-        for value in one.readings
-        if value < 1000 and _is_near(1000 * value, thousands, 0.5)
-    }
-
-
 _SCORES = re.compile(r"(?<![\d.,:/])\d{1,2} ?[-:\u2013] ?\d{1,2}(?![\d.,:/]|[-\u2013]\d)")
 _THAN_BEFORE = re.compile(
     r"(?<!\w)(?:than (?:last|before|the last)|als (?:letzt|vorig)\w*|que la (?:ultima|otra) vez"
@@ -347,29 +331,6 @@ def _periods(digits: str) -> set[str]:
     """The lengths of time by which a text counts: "a day", "every 3 hrs"."""
     words = (re.split(r"[\W\d]+", one.group())[-1] for one in _PERIOD.finditer(digits))
     return {str(numbers.unit_of(word) or word) for word in words}
-
-
-def _is_slip(number: numbers.Number, other: numbers.Number) -> bool:
-    """Whether two numbers differ in one digit or in the order of their digits alone."""
-    mine, theirs = (re.sub(r"\D", "", one.written) for one in (number, other))
-    if len(mine) != len(theirs) or len(mine) < 2 or not numbers.comparable(other, number.unit):
-        return False
-    return sorted(mine) == sorted(theirs) or sum(map(str.__ne__, mine, theirs)) == 1
-
-
-def _is_converted(number: numbers.Number, said: Sequence[numbers.Number]) -> bool:
-    """Whether it is a cited number in a unit of another system: miles, feet, pounds."""
-    assert number.unit is not None
-    for one in said:
-        for theirs, ours in ((one, number), (number, one)):
-            if theirs.unit == ("pound", 1.0) and ours.unit and ours.unit[0] == "mass":
-                return any(
-                    abs(a * 0.4536 - b) <= 0.03 * b for a in theirs.readings for b in ours.bases()
-                )
-        other = one.unit and one.unit[0] == number.unit[0] and one.unit[1] != number.unit[1]
-        if other and any(abs(a - b) <= 0.02 * a for a in one.bases() for b in number.bases()):
-            return True
-    return False
 
 
 _BOUND = re.compile(

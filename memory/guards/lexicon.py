@@ -354,6 +354,37 @@ WEEKDAY_OF = {
 }
 WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))
 
+SHORT_WEEKDAYS = {
+    code: names.split()
+    for code, names in {
+        "de": "mo di mi do fr sa so",
+        "es": "lun mar mie jue vie sab dom",
+        "fr": "lun mar mer jeu ven sam dim",
+        "it": "lun mar mer gio ven sab dom",
+        "pl": "pn wt sr czw pt sob nd",
+    }.items()
+}
+SHORT = "|".join(sorted({one for names in SHORT_WEEKDAYS.values() for one in names}))
+LISTED_WEEKDAYS = re.compile(
+    rf"(?<!\w)(?:{SHORT})(?:\.?(?: ?[/,+&-] ?| (?:und|y|et|e|u|i) )(?:{SHORT}))+(?!\w)"
+)
+"""Weekdays in two or three letters are other words, too, unless some stand together."""
+DAY_AFTER = re.compile(
+    r"(?<!\w)(?:(?:an?|one|ein(?:en)?|una?|une?) (?:day|tag|dia|jour|giorno) (?:later|earlier|after"
+    r"|before|spater|fruher|danach|davor|eher|nach|vor|mas tarde|despues|antes"
+    r"|plus tot|plus tard|apres|avant|dopo|prima|piu tardi)|il giorno (?:dopo|prima|seguente)"
+    r"|l'indomani|la vigilia"
+    r"|(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
+    r"|morning)|next (?:day"
+    r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
+    r"|folgenden) tag|vortag"
+    r"|(?:al )?dia (?:siguiente|anterior|despues|antes)|la vispera|(?:le )?lendemain|la veille"
+    r"|(?:le )?jour (?:suivant"
+    r"|d'apres|d'avant)|ertesi gun\w*|sonraki gun|bir gun (?:once|sonra))(?!\w)|第二天|次日|翌日"
+    r"|隔天|[早晚后前]一天"
+)
+"""The day before or after another one that was named."""
+
 _OPEN = re.compile(
     r"easter|ostern|pascua|paques|paskalya|christmas|weihnacht|navidad|noel|xmas|bayram|ramazan"
     r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
@@ -445,3 +476,79 @@ ABOUT = re.compile(
     r"|civari\w*|kadar|asagi yukari|fazla)(?!\w)|大约|约|近|将近|左右|多|差不多|超过|不到"
 )
 """Words of a number that is not exact."""
+
+
+def _values(table: str) -> dict[str, float]:
+    """`one=1 two=2 ...`; words without a value count up from the last one."""
+    made: dict[str, float] = {}
+    value = -1.0
+    for word in table.split():
+        name, _, given = word.partition("=")
+        value = float(given) if given else value + 1
+        made.update(dict.fromkeys(name.split("|"), value))
+    return made
+
+
+TURKISH_NUMBERS = _values(
+    "sifir bir iki uc dort bes alti yedi sekiz dokuz on yirmi=20 otuz=30 kirk=40 elli=50 altmis=60 "
+    "yetmis=70 seksen=80 doksan=90 yuz=100 bin=1000 milyon=1e6 duzine=12"
+)
+RESPELLED = {
+    **dict.fromkeys(("veintiun", "veintiuna"), "veintiuno"),
+    "veintidos": "veintid\u00f3s",
+    "veintitres": "veintitr\u00e9s",
+    "veintiseis": "veintis\u00e9is",
+    "dieciseis": "diecis\u00e9is",
+    "millon": "mill\u00f3n",
+    "funf": "f\u00fcnf",
+    "zwolf": "zw\u00f6lf",
+}
+"""Number words that people write without their accents."""
+NUMBER_WORDS = {
+    "fr": _values(
+        "dizaine=10 douzaine=12 quinzaine=15 vingtaine=20 trentaine=30 quarantaine=40"
+        " cinquantaine=50 soixantaine=60 centaine=100"
+    ),
+    "de": _values(
+        "dutzend=12 anderthalb|eineinhalb=1.5 zweieinhalb dreieinhalb viereinhalb funfeinhalb"
+        " sechseinhalb siebeneinhalb anderthalbtausend=1500 zweieinhalbtausend=2500"
+    ),
+    "en": _values("dozen|dozens=12 twenties=20 fifties=50"),
+    "es": _values(
+        "decena=10 veintena=20 treintena=30 cincuentena=50 centenar=100 docena|docenas=12"
+    ),
+    "it": _values(
+        "decina=10 dozzina=12 quindicina=15 ventina=20 trentina=30 quarantina=40 cinquantina=50"
+        " sessantina=60 centinaio=100"
+    ),
+    "pt": _values("duzia=12"),
+    "nl": _values("dozijn=12 anderhalf=1.5"),
+}
+"""Words for numbers that are nouns, and halves."""
+LOOSE_NUMBERS: dict[str, dict[str, float]] = {
+    "en": _values("both|twice|couple|pair|twins|double=2 thrice|triplets|trio=3 quartet=4"),
+    "de": _values(
+        "beide|beiden|paar|zweimal|zwilling|zwillinge|doppelt=2 dreimal|drilling=3 viermal funfmal"
+    ),
+    "es": _values("ambos|ambas|par|segundo|segunda|gemelos|doble=2 tercer=3"),
+    "fr": _values("paire|jumeaux|deuxieme|seconde|double=2"),
+    "tr": _values("ikisi|cift|ikiz|ikizler=2"),
+}
+"""Words that name a number and may mean something else: they count in sources alone."""
+CURRENCIES = {
+    name: code
+    for code, names in {
+        "euro": "€ eur euro euros",
+        "dollar": "$ usd dollar dollars dolar dolares",
+        "pound": "£ gbp pound pounds quid lb lbs",
+        "lira": "₺ tl try lira",
+        "yuan": "元 块 ¥ yuan rmb cny kuai",
+        "franc": "chf franken fr",
+    }.items()
+    for name in names.split()
+}
+HALF_DOZEN = re.compile(
+    r"half a dozen|(?:ein )?halbes dutzend|media docena|demi-douzaine|yarim d.zine"
+    r"|mezza dozzina",
+    re.IGNORECASE,
+)

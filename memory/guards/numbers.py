@@ -8,75 +8,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
 from text_to_num import find_numbers
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, WEEKDAY_OF, fold
-
-
-def _values(table: str) -> dict[str, float]:
-    """`one=1 two=2 ...`; words without a value count up from the last one."""
-    made: dict[str, float] = {}
-    value = -1.0
-    for word in table.split():
-        name, _, given = word.partition("=")
-        value = float(given) if given else value + 1
-        made.update(dict.fromkeys(name.split("|"), value))
-    return made
-
-
-_TURKISH = _values(
-    "sifir bir iki uc dort bes alti yedi sekiz dokuz on yirmi=20 otuz=30 kirk=40 elli=50 altmis=60 "
-    "yetmis=70 seksen=80 doksan=90 yuz=100 bin=1000 milyon=1e6 duzine=12"
+from memory.guards.lexicon import (
+    CURRENCIES,
+    FUNCTION_WORDS,
+    HALF_DOZEN,
+    HAN,
+    LOOSE_NUMBERS,
+    NUMBER_WORDS,
+    RESPELLED,
+    TURKISH_NUMBERS,
+    WEEKDAY_OF,
+    fold,
 )
+
 LANGUAGES = ("en", "de", "es", "fr", "tr", "it", "pt", "nl")
 """The languages whose number words are known, Chinese aside."""
-
-_RESPELLED = {
-    **dict.fromkeys(("veintiun", "veintiuna"), "veintiuno"),
-    "veintidos": "veintid\u00f3s",
-    "veintitres": "veintitr\u00e9s",
-    "veintiseis": "veintis\u00e9is",
-    "dieciseis": "diecis\u00e9is",
-    "millon": "mill\u00f3n",
-    "funf": "f\u00fcnf",
-    "zwolf": "zw\u00f6lf",
-}
-"""Number words that people write without their accents."""
-_KEPT = {
-    "fr": _values(
-        "dizaine=10 douzaine=12 quinzaine=15 vingtaine=20 trentaine=30 quarantaine=40"
-        " cinquantaine=50 soixantaine=60 centaine=100"
-    ),
-    "de": _values(
-        "dutzend=12 anderthalb|eineinhalb=1.5 zweieinhalb dreieinhalb viereinhalb funfeinhalb"
-        " sechseinhalb siebeneinhalb anderthalbtausend=1500 zweieinhalbtausend=2500"
-    ),
-    "en": _values("dozen|dozens=12 twenties=20 fifties=50"),
-    "es": _values(
-        "decena=10 veintena=20 treintena=30 cincuentena=50 centenar=100 docena|docenas=12"
-    ),
-    "it": _values(
-        "decina=10 dozzina=12 quindicina=15 ventina=20 trentina=30 quarantina=40 cinquantina=50"
-        " sessantina=60 centinaio=100"
-    ),
-    "pt": _values("duzia=12"),
-    "nl": _values("dozijn=12 anderhalf=1.5"),
-}
-"""Words for numbers that are nouns, and halves."""
-_LOOSE: dict[str, dict[str, float]] = {
-    "en": _values("both|twice|couple|pair|twins|double=2 thrice|triplets|trio=3 quartet=4"),
-    "de": _values(
-        "beide|beiden|paar|zweimal|zwilling|zwillinge|doppelt=2 dreimal|drilling=3 viermal funfmal"
-    ),
-    "es": _values("ambos|ambas|par|segundo|segunda|gemelos|doble=2 tercer=3"),
-    "fr": _values("paire|jumeaux|deuxieme|seconde|double=2"),
-    "tr": _values("ikisi|cift|ikiz|ikizler=2"),
-}
-"""Words that name a number and may mean something else: they count in sources alone."""
 
 _TURKISH_CASE = re.compile(
     r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu|si"
@@ -96,11 +48,6 @@ _CHINESE_PERCENT = re.compile(
 _PERCENT = re.compile(
     r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE
 )
-_HALF_DOZEN = re.compile(
-    r"half a dozen|(?:ein )?halbes dutzend|media docena|demi-douzaine|yarim d.zine"
-    r"|mezza dozzina",
-    re.IGNORECASE,
-)
 _NO_NUMBERS = re.compile(
     "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
@@ -111,8 +58,8 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
 
     `strict` leaves ordinals and words such as "both" alone.
     """
-    text = _HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", _VULGAR.sub(_vulgar, text))))
-    if language in _KEPT:
+    text = HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", _VULGAR.sub(_vulgar, text))))
+    if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
     folded = fold(text)
     if HAN.search(folded):
@@ -122,7 +69,7 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
         folded = _TENTHS.sub(lambda found: f"{found[1]}{found[2] or 0}%", folded)
         folded = _SPLIT.sub(r"\1.\3\2", folded)
     if language == "tr":
-        return _turkish(_AT_TEN.sub("10", folded), {} if strict else _LOOSE["tr"])
+        return _turkish(_AT_TEN.sub("10", folded), {} if strict else LOOSE_NUMBERS["tr"])
     return folded
 
 
@@ -138,7 +85,7 @@ class _Word(NamedTuple):
     def text(self) -> str:
         """How it is spelled."""
         plain = fold(self.written)
-        return _RESPELLED.get(plain, self.written.lower())
+        return RESPELLED.get(plain, self.written.lower())
 
     def nt_separated(self, previous: _Word) -> bool:
         """Whether it begins another number."""
@@ -158,7 +105,7 @@ def _read(text: str, language: str, *, strict: bool) -> str:
     for found in _TOKEN.finditer(text):
         gap = text[words[-1].end if words else 0 : found.start()]
         words.append(_Word(found.group(), gap, *found.span()))
-    others = _KEPT[language] | ({} if strict else _LOOSE.get(language, {}))
+    others = NUMBER_WORDS[language] | ({} if strict else LOOSE_NUMBERS.get(language, {}))
     values = {
         at: (at + 1, others[plain])
         for at, word in enumerate(words)
@@ -245,7 +192,7 @@ def _chinese_digits(run: str) -> str:
 def _turkish(folded: str, loose: dict[str, float]) -> str:
     """The Turkish number words of a folded text put together: "iki yuz bes" is 205."""
     made, done = "", 0
-    for start, end, values in _runs(folded, _TURKISH | loose):
+    for start, end, values in _runs(folded, TURKISH_NUMBERS | loose):
         if values != [1]:
             made += folded[done:start]
             made += " " if _BEHIND_DIGIT.search(made) else ""
@@ -334,18 +281,6 @@ _UNITS: dict[str, tuple[str, float]] = {
     for names, factor in (row.rsplit("=", 1) for row in rows.split())
     for name in names.split("|")
 }
-_CURRENCIES = {
-    name: code
-    for code, names in {
-        "euro": "€ eur euro euros",
-        "dollar": "$ usd dollar dollars dolar dolares",
-        "pound": "£ gbp pound pounds quid lb lbs",
-        "lira": "₺ tl try lira",
-        "yuan": "元 块 ¥ yuan rmb cny kuai",
-        "franc": "chf franken fr",
-    }.items()
-    for name in names.split()
-}
 _AFTER = re.compile(
     r"\s*-?\s*([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?|metros? cuadrados?|"
     r"(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升"
@@ -413,8 +348,8 @@ def unit_of(word: str) -> tuple[str, float] | None:
     if not any(word in words for words in FUNCTION_WORDS.values()):  # "30 has" is no hectare.
         forms += [word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")]
     for form in [*forms, _CASES.sub("", word)]:
-        if form in _CURRENCIES:
-            return _CURRENCIES[form], 1.0
+        if form in CURRENCIES:
+            return CURRENCIES[form], 1.0
         if form in _UNITS and (form == word or len(form) > 1 or HAN.match(form)):
             return _UNITS[form]
     return None
@@ -622,3 +557,42 @@ def shares(sources: Sequence[Number], *, rest: bool) -> set[float]:
         for one, other in combinations(sources[:14], 2):
             made |= {min(a, b) / max(a, b) for a, b in _pairs(one, other) if a and b}
     return made | ({1 - one for one in made} if rest else set())
+
+
+def is_near(value: float, others: Iterable[float], part: float = 0.1) -> bool:
+    """Whether `value` is within a tenth, or another part, of one of `others`."""
+    return any(abs(value - one) <= part * abs(one) for one in others)
+
+
+def is_slip(number: Number, other: Number) -> bool:
+    """Whether two numbers differ in one digit or in the order of their digits alone."""
+    mine, theirs = (re.sub(r"\D", "", one.written) for one in (number, other))
+    if len(mine) != len(theirs) or len(mine) < 2 or not comparable(other, number.unit):
+        return False
+    return sorted(mine) == sorted(theirs) or sum(map(str.__ne__, mine, theirs)) == 1
+
+
+def is_converted(number: Number, said: Sequence[Number]) -> bool:
+    """Whether it is a cited number in a unit of another system: miles, feet, pounds."""
+    assert number.unit is not None
+    for one in said:
+        for theirs, ours in ((one, number), (number, one)):
+            if theirs.unit == ("pound", 1.0) and ours.unit and ours.unit[0] == "mass":
+                return any(
+                    abs(a * 0.4536 - b) <= 0.03 * b for a in theirs.readings for b in ours.bases()
+                )
+        other = one.unit and one.unit[0] == number.unit[0] and one.unit[1] != number.unit[1]
+        if other and any(abs(a - b) <= 0.02 * a for a in one.bases() for b in number.bases()):
+            return True
+    return False
+
+
+def in_thousands(said: Sequence[Number]) -> set[float]:
+    """The numbers that leave out the thousand which one before them has: 148k, then 153."""
+    thousands = {value for one in said for value in one.readings if value >= 1000}
+    return {
+        1000 * value
+        for one in said
+        for value in one.readings
+        if value < 1000 and is_near(1000 * value, thousands, 0.5)
+    }

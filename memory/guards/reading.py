@@ -10,7 +10,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memory.guards import clock, dates, mood, names, numbers
-from memory.guards.lexicon import alike, content, fold, is_familiar, languages, shared, words_of
+from memory.guards.lexicon import (
+    DAY_AFTER,
+    alike,
+    content,
+    fold,
+    is_familiar,
+    languages,
+    shared,
+    words_of,
+)
 from memory.guards.mood import Mood, sentences
 from memory.guards.numbers import Number
 
@@ -131,7 +140,7 @@ class Evidence:
         made = dates.Days()
         for source, digits in self.readings:
             made.join(dates.days_of(digits, self.said(source.at)))
-        if any(dates.DAY_AFTER.search(digits) for _, digits in self.readings):
+        if any(DAY_AFTER.search(digits) for _, digits in self.readings):
             near = set(made.days)
             for source in self.before:
                 for digits in in_all_digits(source.text):
