@@ -1,7 +1,7 @@
 """Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
 from memory.guards import persona
-from memory.guards.grounding import is_plain, ungrounded
+from memory.guards.grounding import Doubt, is_plain, ungrounded
 from memory.guards.lexicon import languages
 from memory.guards.overlap import (
     BORNE,
@@ -37,6 +37,7 @@ __all__ = [
     "ERROR",
     "OWN",
     "SUGGESTION",
+    "Doubt",
     "Said",
     "Source",
     "about_the_same",

@@ -38,6 +38,10 @@ LONG, LEAST = 10, 0.2
 """A fact of so many content words shares at least this part of them."""
 
 
+class Doubt(str):
+    """Why a fact may not follow, by a rule of language: a model that reads both may overrule it."""
+
+
 def ungrounded(
     text: str,
     speaker: str | None,
@@ -49,6 +53,8 @@ def ungrounded(
     zone: tzinfo = UTC,
 ) -> str | None:
     """Why a fact does not follow from what it cites, in a sentence; None if it may.
+
+    All but whose words they are is a `Doubt`.
 
     Args:
         text: the fact.
@@ -64,8 +70,9 @@ def ungrounded(
     fact = ProposedFact(text, evidence, _known([*people, *evidence.speakers]))
     if not is_plain(text):
         return "It is a heading or an answer of a tool and no fact: write one plain sentence"
+    if (why := of_another(fact, speaker)) is not None:
+        return why
     checks: tuple[Callable[[], str | None], ...] = (
-        lambda: of_another(fact, speaker),
         lambda: other_day(fact),
         lambda: other_number(fact),
         lambda: other_code(fact),
@@ -77,7 +84,7 @@ def ungrounded(
         lambda: _turned(fact),
         lambda: _unrelated(fact),
     )
-    return next((why for check in checks if (why := check()) is not None), None)
+    return next((Doubt(why) for check in checks if (why := check()) is not None), None)
 
 
 def is_plain(text: str) -> bool:

@@ -8,7 +8,7 @@ another format, and expect text as `unescaped` gives it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ SETTLE = "Call store_memory"
 ENTRIES = "Entries:"
 """Line before the block of journal entries in a night's prompt."""
 
-FACTS = "Facts, each above what it was made from:"
+FACTS = "Facts, each with the numbers of the entries that it was made from:"
 """Line before the block of facts that are looked at again."""
 
 OTHER_PROJECTS = "Other projects:"
@@ -106,6 +106,11 @@ def entry_line(entry: JournalEntry, handle: str, zone: tzinfo) -> str:
     """A journal entry: `[3] Tue 2026-11-17 09:00 speaker: text`."""
     who = one_line(entry["source_entity"] or _NOBODY)
     return f"[{handle}] {shown_time(entry['timestamp'], zone)} {who}: {one_line(entry['content'])}"
+
+
+def derived_line(handle: str, text: str, sources: Iterable[str]) -> str:
+    """A fact that was made from entries: `[2] text (from 1, 3)`."""
+    return f"[{handle}] {one_line(text)} (from {', '.join(sources)})"
 
 
 def asked_line(question: str) -> str:

@@ -1,7 +1,8 @@
-"""A second look at facts that rules cannot decide: paraphrases, and facts in another language.
+"""A second look of the chat model at the facts that a night made.
 
-The rules of `memory.guards` compare numbers, days, names and negations. A fact in other words than
-the entries that it cites passes them; a model is asked whether it follows.
+The rules of `memory.guards` compare numbers, days, names and negations. They pass what stands in
+the entries and is put together wrongly: who does what to whom, or more than was said. They refuse
+what follows by ways that no rule knows. The model decides both, but never whose words a fact is.
 """
 
 from __future__ import annotations
@@ -12,19 +13,35 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from memory.errors import ModelError
-from memory.guards import share
-from memory.messages import TRUST_NOTE, Citation, Handles, as_data, one_line, prompt_lines
+from memory.messages import (
+    TRUST_NOTE,
+    Citation,
+    Handles,
+    as_data,
+    one_line,
+    prompt_lines,
+)
 from memory.models import in_vain, is_offline
-from memory.night.order import used_up
+from memory.night.order import entry_lines, used_up
 from memory.night.steps import NightContext
+from memory.operations import PlanCollector
 from memory.records import JournalEntry, Operation, Usage
+from memory.settings import Settings
 
-PLAIN = 0.5
-"""Share of a fact's words that stand in what it cites, from which the rules alone decide."""
+PROMPT = f"""Below are journal entries, with time and speaker, and facts that were made from them.
+Does each fact follow from the entries that it names, and from them alone?
 
-PROMPT = f"""Below are facts, each with the entries that it was made from. Does a fact follow from
-its entries alone? Another language or other words are no fault. It does not follow if it turns
-somebody's claim, question, wish or plan into a fact, mixes up who or what is meant, or says more.
+These are no faults: other words or another language; fewer details; a day counted from an entry's
+own ("tomorrow"); a sum, a difference or a share worked out from its numbers.
+
+A fact does not follow if
+- a number, a day, a name or a thing is another one, or belongs to another person or thing;
+- it mixes up who does what to whom, or whose words they are;
+- a "not" is lost or added, or what is over is told as if it held;
+- it tells as done or certain what is asked, wished, planned, considered, required or doubted;
+- it tells as true what somebody says of another without saying whose claim it is;
+- it says more than the entries do: a reason, a feeling, a detail, a generalisation.
+
 Give for every fact its number, whether it follows, and if not, why, in a few words.
 {TRUST_NOTE}"""
 
@@ -43,73 +60,80 @@ class Verdicts(BaseModel):
     verdicts: list[Judgement]
 
 
-def doubtful(
-    operations: Sequence[Operation], entries: Mapping[str, JournalEntry]
-) -> list[Operation]:
-    """The added facts that have less than half of their words from what they cite. Pure."""
-    return [
-        one
-        for one in operations
-        if one["kind"] == "add_fact" and share(one["after"]["text"], _grounds(one, entries)) < PLAIN
-    ]
-
-
 async def judged(
-    context: NightContext, operations: Sequence[Operation], entries: Mapping[str, JournalEntry]
+    context: NightContext,
+    collector: PlanCollector,
+    earlier: Sequence[Operation],
+    asked: Mapping[str, str],
 ) -> tuple[dict[str, str], Usage]:
-    """(the facts among `operations` that do not follow, by id, each with the reason; the cost).
+    """(the new facts that are not kept, by operation id, each with the reason; the cost).
 
-    One call for all that are doubtful, while the night's budget lasts. Without a usable answer, and
-    with the offline model, what the rules accepted stays.
+    One call for all, while the night's budget lasts. Without a usable answer, and with the offline
+    model, the rules decide.
+
+    Args:
+        context: the night.
+        collector: what the model was shown, and what its tools planned.
+        earlier: what was judged before.
+        asked: the assistant's questions that entries answer, by the event that an entry is from.
     """
-    nothing = dict[str, str](), Usage(llm_calls=0, tokens=0)
+    new = collector.operations[len(earlier) :]
+    facts = {one["id"]: one for one in new if one["kind"] == "add_fact"}
+    by_rules = {id_: why for id_, why in (collector.doubts or {}).items() if id_ in facts}
     settings, offline = context.settings, is_offline(context.resources.chat_model)
-    if offline or not settings.judge_facts or used_up(context.plans, context.record, settings):
-        return nothing
-    facts = {one["id"]: one for one in doubtful(operations, entries)}
-    if not facts:
-        return nothing
+    over = used_up(context.plans, context.record, settings)
+    if not facts or offline or over or not settings.judge_facts:
+        return by_rules, Usage(llm_calls=0, tokens=0)
     handles = Handles(facts)
+    prompt = judging_prompt(facts, handles, collector.shown or {}, settings, asked)
     try:
-        answer, usage = await context.ask(judging_prompt(facts, handles, entries), Verdicts)
+        answer, usage = await context.ask(prompt, Verdicts)
     except ModelError as error:
-        return nothing[0], in_vain(error)
-    return refuted(answer, handles), usage
+        return by_rules, in_vain(error)
+    return refuted(answer, handles, by_rules), usage
 
 
 def judging_prompt(
-    facts: Mapping[str, Operation], handles: Handles, entries: Mapping[str, JournalEntry]
+    facts: Mapping[str, Operation],
+    handles: Handles,
+    entries: Mapping[str, JournalEntry],
+    settings: Settings,
+    asked: Mapping[str, str],
 ) -> list[BaseMessage]:
-    """Each fact by its number, and below it the entries that it cites."""
-    lines = [
-        line
-        for id_, fact in facts.items()
-        for line in (
-            f"[{handles.of(id_)}] {one_line(fact['after']['text'])}",
-            *(f"  from: {one_line(text)}" for text in _grounds(fact, entries)),
+    """The entries that facts cite, and each fact by its number with those of its entries. Pure."""
+    numbered = Handles(entries)
+    sources = {
+        id_: [*filter(entries.get, fact["after"]["source_entries"])] for id_, fact in facts.items()
+    }
+    cited = [entry for id_, entry in entries.items() if any(id_ in ids for ids in sources.values())]
+    made = "\n".join(
+        prompt_lines.derived_line(
+            handles.of(id_), fact["after"]["text"], map(numbered.of, sources[id_])
         )
+        for id_, fact in facts.items()
+    )
+    shown = prompt_lines.entries_message(entry_lines(cited, numbered, settings, asked))
+    return [
+        SystemMessage(PROMPT),
+        HumanMessage(f"{shown}\n{prompt_lines.FACTS}\n{as_data('facts', made)}"),
     ]
-    shown = as_data("facts", "\n".join(lines))
-    return [SystemMessage(PROMPT), HumanMessage(f"{prompt_lines.FACTS}\n{shown}")]
 
 
-def refuted(answer: Verdicts, handles: Handles) -> dict[str, str]:
-    """The facts that do not follow, by id, with the reason. Pure.
+def refuted(
+    answer: Verdicts, handles: Handles, doubts: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The facts that are not kept, by id, with the reason. Pure.
 
-    A verdict on what was not shown counts for nothing, and so do two that differ.
+    A verdict on what was not shown counts for nothing, and so do two that differ: then the rules
+    decide, whose `doubts` a verdict overrules.
     """
     given: dict[str, list[Judgement]] = {}
     for one in answer.verdicts:
         if (id_ := handles.resolve(one.fact)) is not None:
             given.setdefault(id_, []).append(one)
+    follows = {id_ for id_, told in given.items() if all(one.follows for one in told)}
     return {
         id_: f"it does not follow from what it cites: {one_line(told[0].why) or 'it says more'}"
         for id_, told in given.items()
         if not any(one.follows for one in told)
-    }
-
-
-def _grounds(fact: Operation, entries: Mapping[str, JournalEntry]) -> list[str]:
-    """What a fact cites, each with its speaker."""
-    cited = (entries[id_] for id_ in fact["after"]["source_entries"] if id_ in entries)
-    return [f"{one['source_entity'] or '-'}: {one['content']}" for one in cited]
+    } | {id_: why for id_, why in (doubts or {}).items() if id_ not in follows}

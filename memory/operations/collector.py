@@ -21,6 +21,11 @@ KEY = "circadian_sink"
 class Collector(Protocol):
     """Collects the operations of tools."""
 
+    doubts: dict[str, str] | None
+    """Operation id -> why the rules would not have its fact, where a model judges it afterwards;
+    None where none does.
+    """
+
     @property
     def shown(self) -> Mapping[str, JournalEntry] | None:
         """Asleep: the entries that the model was shown, by id. Awake: None."""
@@ -38,6 +43,7 @@ class Collector(Protocol):
 class ApplyingCollector:
     """Awake: applies operations at once."""
 
+    doubts: dict[str, str] | None = None
     shown: Mapping[str, JournalEntry] | None = None
 
     def __init__(self, store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
@@ -62,14 +68,19 @@ class PlanCollector:
     """Asleep: keeps operations for the plan of the night's step."""
 
     def __init__(
-        self, shown: Mapping[str, JournalEntry], operations: Sequence[Operation] = ()
+        self,
+        shown: Mapping[str, JournalEntry],
+        operations: Sequence[Operation] = (),
+        *,
+        judged: bool = False,
     ) -> None:
         """`shown`: in the order of the prompt, which numbers them from 1.
 
-        `operations`: those of earlier answers in the same loop.
+        `operations`: those of earlier answers in the same loop. `judged`: a model judges the facts.
         """
         self.shown: Mapping[str, JournalEntry] | None = shown
         self.operations = list(operations)
+        self.doubts: dict[str, str] | None = {} if judged else None
         self._handles = Handles(shown)
 
     def resolve(self, given: str) -> str:

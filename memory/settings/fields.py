@@ -289,8 +289,9 @@ class Settings(BaseModel):
     )
     judge_facts: bool = Field(
         False,
-        description="Whether a night asks the chat model about new facts that rules cannot decide, "
-        "such as paraphrases: one call for those of a batch. The offline model is not asked.",
+        description="Whether the chat model judges what a night made: does each new fact follow "
+        "from what it cites? Its verdict overrules the rules on numbers, days, names and "
+        "negations. One call a batch; the offline model judges nothing.",
     )
     night_batch_tokens: int = Field(
         8_000, ge=100, description="Journal text shown in one call of a night, tokens at most."

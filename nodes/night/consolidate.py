@@ -117,7 +117,9 @@ async def _turn(
         return _broken_off(context, batch, turns, error)
     message = sound(answer.message, str(len(turns)), _call_ids(exchange))
     earlier = Plans(turns).operations()
-    collector = PlanCollector({entry["id"]: entry for entry in batch}, earlier)
+    collector = PlanCollector(
+        {one["id"]: one for one in batch}, earlier, judged=context.settings.judge_facts
+    )
     done = await execute(
         message.tool_calls,
         tools,
@@ -125,9 +127,9 @@ async def _turn(
         with_collector(context.config, collector),
         seconds=context.settings.tool_timeout,
     )
-    new = collector.operations[len(earlier) :]
-    refuted, judging = await judged(context, new, collector.shown or {})
-    new = [one for one in new if one["id"] not in refuted]
+    asked = questions_before(context.state["messages"])
+    refuted, judging = await judged(context, collector, earlier, asked)
+    new = [one for one in collector.operations[len(earlier) :] if one["id"] not in refuted]
     answers = [taken_back(one, message, collector.operations, refuted) for one in done.messages]
     exchange = [*exchange, message, *answers]
     stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]

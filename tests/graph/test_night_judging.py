@@ -1,7 +1,8 @@
-"""A second look of the model at facts that rules cannot decide."""
+"""A second look of the model at the facts that a night made."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,14 +76,18 @@ def looks(asked: ScriptedChatModel) -> list[str]:
     return [one.text for one in asked.calls if one.tools == ["Verdicts"]]
 
 
-async def test_one_call_shows_the_doubtful_facts_with_what_they_cite(
+async def test_one_call_shows_the_new_facts_and_the_entries_that_they_cite(
     tmp_path: Path, clock: Clock
 ) -> None:
-    asked = model(lambda _: verdicts((1, True)), stored((PARAPHRASE, "1"), (PLAIN, "2")))
+    asked = model(lambda _: verdicts((1, True), (2, True)), stored((PARAPHRASE, "1"), (PLAIN, "2")))
     report, _, facts = await night(tmp_path, clock, asked)
     (prompt,) = looks(asked)
-    assert f"[1] {PARAPHRASE}\n  from: Goran: {SAID['e1'][1]}" in prompt
-    assert PLAIN not in prompt
+    for number, (who, text) in enumerate(SAID.values(), 1):
+        assert re.search(
+            rf"^\[{number}\] \w{{3}} [\d-]+ [\d:]+ {who}: {text}$", prompt, re.MULTILINE
+        )
+    assert f"[1] {PARAPHRASE} (from 1)" in prompt
+    assert f"[2] {PLAIN} (from 2)" in prompt
     assert sorted(fact["text"] for fact in facts) == sorted([PARAPHRASE, PLAIN])
     step = next(one for one in report["steps"] if one["step"] == "consolidate")
     assert (step["llm_calls"], report["errors"]) == (2, [])
@@ -92,7 +97,7 @@ async def test_a_fact_that_does_not_follow_comes_back_and_is_stored_once_mended(
     tmp_path: Path, clock: Clock
 ) -> None:
     answers = stored((WRONG, "1"), (PLAIN, "2")), stored((SAID["e1"][1], "1"))
-    asked = model(lambda _: verdicts(("[1]", False)), *answers)
+    asked = model(lambda shown: verdicts(("[1]", WRONG not in shown[-1].text)), *answers)
     report, journal, facts = await night(tmp_path, clock, asked)
     second = [one for one in asked.calls if "store_memory" in one.tools][1]
     told = result_of(second.messages[3])
@@ -114,6 +119,39 @@ async def test_a_fact_that_never_follows_leaves_its_entry_pending(
     states = {entry["sources"][0]: entry["consolidation"] for entry in journal}
     assert states == {"e1": "pending", "e2": "consolidated"}
     assert "it does not follow" in report["refused"][0]
+
+
+DERIVED = "The rent of the second shop is 22,900 a year."
+
+
+@pytest.mark.parametrize(
+    ("follows", "settings"), [(True, {}), (False, {}), (None, {}), (True, {"judge_facts": False})]
+)
+async def test_a_verdict_overrules_the_rules(
+    tmp_path: Path, clock: Clock, follows: bool | None, settings: dict[str, Any]
+) -> None:
+    def judge(shown: list[BaseMessage]) -> AIMessage | str:
+        return (
+            "Fine." if follows is None else verdicts((1, follows or DERIVED not in shown[-1].text))
+        )
+
+    kept = follows is True and not settings
+    answers = stored((DERIVED, "1")), stored((SAID["e1"][1], "1"))
+    asked = model(judge, *answers)
+    _, _, facts = await night(tmp_path, clock, asked, **settings)
+    assert [fact["text"] for fact in facts] == [DERIVED if kept else SAID["e1"][1]]
+    if not kept:
+        second = [one for one in asked.calls if "store_memory" in one.tools][1]
+        (told,) = result_of(second.messages[3])["rejected"]
+        assert "the fact says 22,900" in told["error"]
+
+
+async def test_no_verdict_makes_words_somebody_elses(tmp_path: Path, clock: Clock) -> None:
+    fact = {"text": SAID["e1"][1], "source_ids": ["1"], "speaker": "Nadja"}
+    answer = calls(("store_memory", {"facts": [fact]}), ("noop", {}))
+    asked = model(lambda _: verdicts((1, True)), answer, answer)
+    _, _, facts = await night(tmp_path, clock, asked)
+    assert (facts, looks(asked)) == ([], [])
 
 
 def fails(messages: list[BaseMessage]) -> AIMessage:

@@ -20,6 +20,7 @@ from memory.compaction import covered_events
 from memory.errors import Refusal
 from memory.guards import (
     OWN,
+    Doubt,
     cited_in_vain,
     is_courtesy,
     said_in,
@@ -278,15 +279,19 @@ async def store_memory(
     rejected: list[dict[str, str]] = []
     for fact in facts:
         ids = fact.source_ids or default
-        if error := _unsourced(ids, sources) or _problem(fact, ids, sources, check):
+        error = _unsourced(ids, sources) or _problem(fact, ids, sources, check)
+        doubts = collector.doubts if isinstance(error, Doubt) else None
+        if error and doubts is None:
             rejected.append({"text": fact.text, "error": error})
-        else:
-            cited = _entries(ids, sources)
-            draft = _draft(fact, cited, now_of(runtime).isoformat())
-            others = may_be_of_others(draft["text"], cited, runtime, collector)
-            draft = kept_origins(draft, cited, others, owners)
-            operation = await places.operation(draft)
-            operations[operation["id"]] = operation
+            continue
+        cited = _entries(ids, sources)
+        draft = _draft(fact, cited, now_of(runtime).isoformat())
+        others = may_be_of_others(draft["text"], cited, runtime, collector)
+        draft = kept_origins(draft, cited, others, owners)
+        operation = await places.operation(draft)
+        operations[operation["id"]] = operation
+        if error and doubts is not None:
+            doubts[operation["id"]] = error
     written = await collector.write([*operations.values()]) if operations else []
     result = _result([*operations.values()], len(written), rejected, collector)
     return answer(runtime, result, artifact={"written": written})
@@ -387,9 +392,10 @@ def _problem(
         return "The text is empty"
     entries = _entries(ids, sources)
     beside = [one for one in sources.values() if one["id"] not in ids]
-    if why := check.unsupported(fact.text, _person(fact), entries, beside):
+    why = check.unsupported(fact.text, _person(fact), entries, beside)
+    if why and not isinstance(why, Doubt):
         return why
-    return violation(fact.text, _in_own_words(fact, entries))
+    return violation(fact.text, _in_own_words(fact, entries)) or why
 
 
 def _in_own_words(fact: FactGiven, entries: Sequence[JournalEntry]) -> str | None:
