@@ -10,7 +10,7 @@ from memory.night.dream_work import (
     work_of,
     work_waits,
 )
-from memory.night.judging import judged
+from memory.night.judging import Verdicts, judged, judging_prompt, refuted
 from memory.night.order import (
     account,
     below_threshold,
@@ -71,6 +71,7 @@ __all__ = [
     "NightEvent",
     "Plans",
     "Thought",
+    "Verdicts",
     "account",
     "applied",
     "assistant_names",
@@ -92,6 +93,7 @@ __all__ = [
     "is_going",
     "is_night_event",
     "judged",
+    "judging_prompt",
     "keep",
     "left_over",
     "lines_of",
@@ -108,6 +110,7 @@ __all__ = [
     "record_put",
     "records",
     "reduce_old",
+    "refuted",
     "report_of",
     "ripe",
     "stale",
