@@ -274,7 +274,8 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
     if any(not is_own_namespace(user, namespace) for namespace in found):
         raise _forbidden("another's thread")
     if foreign and not found and await _owner_of(thread) != user:
-        raise _forbidden("a thread id that is made from another name")
+        # In the same words: who tries names is not to learn which of them have memory.
+        raise _forbidden("another's thread")
 
 
 async def _owner_of(thread: UUID) -> str | None:

@@ -7,7 +7,7 @@ deletes from such a key must end in `hand_back`; otherwise the deletion is undon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, Required, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import EphemeralValue
@@ -164,6 +164,17 @@ class NightCursor(TypedDict):
     """The node to visit next, decided by `next_step`."""
 
 
+class GivenEvent(TypedDict, total=False):
+    """An event as a run brings it: the words are enough, the rest is filled in."""
+
+    text: Required[Annotated[str, Field(title="Text")]]
+    sender: Annotated[str, Field(title="Sender", description="Else the user.")]
+    channel: Annotated[str | None, Field(title="Channel", description="Where it is said.")]
+    addressed: Annotated[bool, Field(title="Addressed", description="False: context only.")]
+    at: Annotated[str, Field(title="At", description="ISO 8601, else now.")]
+    id: Annotated[str, Field(title="Id", description="The same id is handled once.")]
+
+
 class AgentInput(TypedDict, total=False):
     """Input of a run; small, because Studio shows it as a form."""
 
@@ -173,7 +184,7 @@ class AgentInput(TypedDict, total=False):
         merge_messages,
     ]
     events: Annotated[
-        list[Event],
+        list[GivenEvent],
         Field(
             title="Events",
             description="What happens besides chat: text, sender, channel; not addressed: context.",

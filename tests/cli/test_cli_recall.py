@@ -86,7 +86,10 @@ def test_recall_shows_date_speaker_and_source(capsys: Capture, data: Path) -> No
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     out = circadian(capsys, "recall", "Oslo", "--data", data).out
     line = next(line for line in out.splitlines() if "Zoe" in line)
-    assert line.split()[1] == "journal"
+    entry = line.split()[1]
+    assert f"({entry}" in line
+    circadian(capsys, "forget", "--entry", entry, "--yes", "--data", data)
+    assert "Nothing fits" in circadian(capsys, "recall", "Oslo", "--data", data).out
     assert "Zoe   I moved to Oslo in March (" in line
 
 

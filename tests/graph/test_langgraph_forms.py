@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command, GraphOutput, interrupt
 
-from graph.agent import make_graph, open_agent, open_agents
+from graph.agent import graph, make_graph, open_agent, open_agents
 from graph.api.blocking import Agent
 from memory.errors import InputError
 from memory.models.offline.model import OfflineChatModel
@@ -252,3 +252,9 @@ def test_settings_of_a_graph_are_its_context(tmp_path: Path) -> None:
     context: Any = {"persona": "A gardener."}
     graph_of(tmp_path, model).invoke({"messages": "Hi"}, ADA, context=context)
     assert "A gardener." in model.calls[0].text
+
+
+def test_an_event_in_the_form_of_a_run_needs_its_words_and_offers_nothing_that_is_refused() -> None:
+    form = graph.get_input_jsonschema()["$defs"]["GivenEvent"]
+    assert form["required"] == ["text"]
+    assert set(form["properties"]) == {"text", "sender", "channel", "addressed", "at", "id"}

@@ -173,6 +173,16 @@ def test_the_store_is_read_by_its_user_and_written_by_the_agent(
     assert ben.store.list_namespaces()["namespaces"] == []
 
 
+def test_a_tried_name_does_not_tell_whether_its_agent_has_memory(
+    token_server: Server, adas: str
+) -> None:
+    with http(token_server, BEN) as client:
+        tried = [{"thread_id": adas}, {"thread_id": thread_id(ADA, "never made")}]
+        answers = [client.post("/threads", json=one) for one in tried]
+    assert [one.status_code for one in answers] == [403, 403]
+    assert answers[0].json() == answers[1].json()
+
+
 def test_neither_input_nor_context_names_the_user(token_server: Server, adas: str) -> None:
     body: dict[str, Any] = {"assistant_id": "agent", "input": {"request": "tick"}}
     with http(token_server, BEN) as client:

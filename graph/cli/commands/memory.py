@@ -348,9 +348,6 @@ def _lines(done: Reindexing) -> list[str]:
 SHORT = 8
 """Characters of an id that are shown where they tell it from the others."""
 
-JOURNAL = "journal"
-"""CallerStream in place of an id for a journal entry that a search found."""
-
 NAME = 20
 """Columns of a speaker's name."""
 
@@ -363,7 +360,7 @@ def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> Renderab
     table = ruled_table(right=("score",))
     _about_columns(table)
     table.add_column("what (sources)")
-    shortened = short_ids(hit["id"] for hit in hits if hit["kind"] == "fact")
+    shortened = _short_ids_of(hits)
     for hit in hits:
         what = _what(hit, [flag for flag in FLAGS if hit.get(flag)])
         if explain and (parts := _parts(hit.get("parts", {}))):
@@ -380,9 +377,7 @@ def memory_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     _about_columns(table)
     table.add_column("used", justify="right")
     table.add_column("what (sources)")
-    facts = [row for row in rows if row["kind"] == "fact"]
-    shortened = short_ids(id_ for row in facts for id_ in (row["id"], row["superseded_by"]) if id_)
-    shortened |= _short_entry_ids(row["id"] for row in rows if row["kind"] != "fact")
+    shortened = _short_ids_of(rows)
     for row in rows:
         used = f"{row['access_count']:,}" if row["kind"] == "fact" else ""
         what = _what(row, [] if _holds(row) else [_gone(row, shortened)])
@@ -424,6 +419,14 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     return {id_: one_line(id_[:length]) for id_ in distinct}
 
 
+def _short_ids_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The short ids of facts, of what superseded them, and of journal entries."""
+    facts = [row for row in rows if row["kind"] == "fact"]
+    known = [id_ for row in facts for id_ in (row["id"], row.get("superseded_by")) if id_]
+    entries = _short_entry_ids(row["id"] for row in rows if row["kind"] != "fact")
+    return short_ids(known) | entries
+
+
 def _short_entry_ids(ids: Iterable[str]) -> dict[str, str]:
     """As `short_ids`, without the kind and the day with which the id of an entry begins."""
     rests = {id_: id_.split("_", 2)[-1] for id_ in ids}
@@ -440,7 +443,7 @@ def _about_columns(table: Table) -> None:
 
 def _about(row: Mapping[str, Any], shortened: Mapping[str, str]) -> tuple[Text, Text, Text]:
     style = "cyan" if row["kind"] == "fact" else "dim"
-    id_ = Text(shortened.get(row["id"], JOURNAL), style)
+    id_ = Text(shortened[row["id"]], style)
     return id_, Text(date(row["at"])), Text(one_line(row["speaker"] or "-"))
 
 
