@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache, wraps
+from math import ceil
+from time import time
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -337,6 +339,14 @@ async def allowed(user: str, serving: Serving) -> bool:
     return await _limiter(serving.limits_storage).hit(limit, user)
 
 
+async def seconds_to_wait(user: str, serving: Serving) -> int:
+    """Seconds until the oldest of the user's requests no longer counts, 1 at least."""
+    assert serving.requests_per_minute is not None
+    limit = RateLimitItemPerMinute(serving.requests_per_minute)
+    window = await _limiter(serving.limits_storage).get_window_stats(limit, user)
+    return max(1, ceil(window.reset_time - time()))
+
+
 def check_limits(serving: Serving) -> None:
     """Raise InputError if the storage of the counts cannot be used."""
     _limiter(serving.limits_storage)
@@ -495,7 +505,8 @@ class Throttle:
             await self._app(scope, receive, send)
         else:
             telemetry.THROTTLED.inc()
-            answer = JSONResponse({"detail": _too_many()}, 429, headers={"Retry-After": "60"})
+            wait = {"Retry-After": str(await seconds_to_wait(user, serving()))}
+            answer = JSONResponse({"detail": _too_many()}, 429, headers=wait)
             await answer(scope, receive, send)
 
 

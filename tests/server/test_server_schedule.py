@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from time import time
 from typing import Any
 
 import httpx
@@ -12,6 +13,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from graph.server.auth import allowed, seconds_to_wait
+from graph.server.settings import Serving
 from tests.server.test_server_commands import until_it_closes
 from tests.support.commandline import Done, circadian
 from tests.support.server import Server
@@ -147,6 +150,7 @@ def test_limits_of_memories_and_requests_are_errors(
     assert answers[0].status_code == 200
     assert answers[-1].status_code == 429
     assert "more than 60 requests a minute" in answers[-1].text
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
     other = circadian(capsys, "token", "other", "--json").document["token"]
     assert listed(server, other).status_code == 200
 
@@ -172,3 +176,14 @@ def test_commands_on_a_socket_count_as_requests(
         )
     assert 0 < len(answers) < 60
     assert listed(server, made).status_code == 429
+
+
+async def test_who_asks_too_often_is_told_when_the_next_request_may_come(
+    monkeypatch: Patch,
+) -> None:
+    serving = Serving(requests_per_minute=1)
+    assert [await allowed("hasty", serving) for _ in range(2)] == [True, False]
+    assert 40 < await seconds_to_wait("hasty", serving) <= 60
+    later = time() + 20
+    monkeypatch.setattr("graph.server.auth.time", lambda: later)
+    assert 1 < await seconds_to_wait("hasty", serving) <= 40
