@@ -7,10 +7,11 @@
 Budgets measure the product's own work: models answer at once, unless a row names a delay. The other
 tables are those of `benchmarks.beside`, `benchmarks.memory`, `benchmarks.night`,
 `benchmarks.compaction`, `benchmarks.load`, `benchmarks.growth`, `benchmarks.walk`,
-`benchmarks.locomo` and `benchmarks.nights`; their JSON is in the same folder. `--beside`,
-`--memory`, `--night` (with compaction) or `--locomo` without a value leaves its table out, and so
-does `--load 0` (with growth and walk). LoCoMo needs data, and MiniLM for the rows with an embedding
-model; nights need the files of lives. The run names whatever is absent and goes on without it.
+`benchmarks.pages`, `benchmarks.locomo` and `benchmarks.nights`; their JSON is in the same folder.
+`--beside`, `--memory`, `--night` (with compaction) or `--locomo` without a value leaves its table
+out, and so do `--pages 0` and `--load 0` (with growth and walk). LoCoMo needs data, and MiniLM for
+the rows with an embedding model; nights need the files of lives. The run names whatever is absent
+and goes on without it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import beside, compaction, growth, load, locomo, memory, night, nights, walk
+from benchmarks import beside, compaction, growth, load, locomo, memory, night, nights, pages, walk
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
@@ -161,6 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(error, file=sys.stderr)
             return 2
         compaction.run(path.with_name("compaction.json"))
+    if options.pages:
+        pages.run(options.pages, pages.VISITS, path.with_name("pages.json"))
     lost = 0
     if options.load:
         lost = load.run(load.Load(options.load, LOAD_TICKS), path.with_name("load.json"))
@@ -184,6 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--beside", type=int, nargs="*", default=beside.MARKS, metavar="TICK")
     parser.add_argument("--memory", type=int, nargs="*", default=memory.SOME, metavar="FACTS")
     parser.add_argument("--night", type=int, nargs="*", default=night.SOME, metavar="ENTRIES")
+    parser.add_argument("--pages", type=int, default=pages.SOME, metavar="ENTRIES")
     parser.add_argument("--load", type=int, default=20, metavar="USERS")
     parser.add_argument(
         "--lives", nargs="+", default=[], metavar="FILE", help="annotated lives, for nights"

@@ -31,7 +31,7 @@ from memory.records import (
     Question,
     Scope,
 )
-from memory.storage import list_items, write_batch
+from memory.storage import count_items, list_items, write_batch
 from memory.text import bounded, redacted, safe
 
 AUDIT = "audit"
@@ -327,18 +327,61 @@ def _logged(entry: AuditEntry) -> dict[str, Any]:
 
 
 async def read(
-    store: BaseStore, scope: Scope, *, since: datetime | None = None, limit: int | None = None
+    store: BaseStore,
+    scope: Scope,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
 ) -> list[AuditEntry]:
-    """The newest `limit` entries from `since` on, oldest first; reads only the days it needs."""
+    """The newest `limit` entries from `since` on, oldest first; reads only the days it needs.
+
+    `until` goes without a limit; the time itself does not count.
+    """
     first = since.astimezone(UTC).isoformat() if since is not None else ""
+    end = until.astimezone(UTC).isoformat() if until is not None else "9"
     found: list[AuditEntry] = []
     for day in await list_items(store, scope.namespace(AUDIT), newest_first=True):
         left = None if limit is None else limit - len(found)
         if left == 0 or day.key < _day(first):
             break
+        if day.key > _day(end):
+            continue
         namespace = scope.namespace(AUDIT, day.key)
         items = await list_items(store, namespace, limit=left, newest_first=True)
-        found += [cast(AuditEntry, item.value) for item in items if item.value["at"] >= first]
+        found += [cast(AuditEntry, i.value) for i in items if first <= i.value["at"] < end]
+    return found[::-1]
+
+
+async def newest(
+    store: BaseStore, scope: Scope, limit: int, offset: int
+) -> tuple[list[AuditEntry], int]:
+    """`limit` entries after the newest `offset`, newest first, and the number of all.
+
+    Reads the days on which they are, and counts the others.
+    """
+    found: list[AuditEntry] = []
+    passed = 0
+    for day in await list_items(store, scope.namespace(AUDIT), newest_first=True):
+        namespace = scope.namespace(AUDIT, day.key)
+        held = await count_items(store, namespace)
+        begin, end = max(0, offset - passed), min(held, offset + limit - passed)
+        if begin < end:
+            items = await list_items(store, namespace, limit=end, newest_first=True)
+            found += [cast(AuditEntry, item.value) for item in items[begin:]]
+        passed += held
+    return found, passed
+
+
+async def of_tick(store: BaseStore, scope: Scope, tick: int) -> list[AuditEntry]:
+    """The entries of a tick, oldest first; reads the days from the newest one to the tick's."""
+    found: list[AuditEntry] = []
+    for day in await list_items(store, scope.namespace(AUDIT), newest_first=True):
+        items = await list_items(store, scope.namespace(AUDIT, day.key), newest_first=True)
+        entries = [cast(AuditEntry, item.value) for item in items]
+        found += [entry for entry in entries if entry["tick"] == tick]
+        if any(entry["tick"] is not None and entry["tick"] < tick for entry in entries):
+            break  # numbers of ticks rise
     return found[::-1]
 
 

@@ -321,10 +321,12 @@ class _Visit:
         if not (self.first or self.resources.synced):
             return
         marks = self.state["handled"]
+        done = approvals.puts_done(self.scope, marks) if marks else []
+        # Later in a run, its earlier ticks of its own accord are kept already.
+        new = self.before["ticks"] if self.first or marks else self.before["ticks"][-1:]
+        told = inbox.puts_reports(self.scope, marks, new)
+        await inbox.settle(self.store, self.scope, marks, also=[*done, *told])
         if marks:
-            done = approvals.puts_done(self.scope, marks)
-            told = inbox.puts_reports(self.scope, marks, self.before["ticks"])
-            await inbox.settle(self.store, self.scope, marks, also=[*done, *told])
             self.change(handled=[])
         if self.first and self.state["emergency_stop"]:
             await emergency.forget_stop(self.store, self.scope)

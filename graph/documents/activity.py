@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from graph.documents.provenance import Listed, Paging
 from graph.use_cases import AgentContext, NightLine, complete_state, nights
-from memory import audit, journal
+from memory import audit, journal, night
 from memory.audit import AuditEntry
 from memory.errors import NotFoundError
 from memory.events import inbox
@@ -115,27 +115,30 @@ async def night_page(
     paging: Paging = Paging(),  # noqa: B008
 ) -> Listed[NightLine]:
     """A page of the nights, newest first."""
-    found = [
-        line
-        for line in reversed(await nights.list_nights(context))
-        if status in (None, line["status"])
-    ]
-    return paging.of(found)
+    records = await night.records(context.store, context.scope)
+    page = paging.of([one for one in records[::-1] if status in (None, night.status_of(one))])
+    # A night's plans are read for the nights of this page alone.
+    lines = [await nights.night_line(context, record) for record in page.items]
+    return paging.listed(lines, page.total)
 
 
 async def tick_page(context: AgentContext, paging: Paging = Paging()) -> Listed[TickReport]:  # noqa: B008
     """A page of the ticks whose reports are kept, newest first."""
-    found = await _ticks(context)
+    kept = await inbox.reports(context.store, context.scope)
+    found = {report["tick"]: report for report in [*kept, *await _last_ticks(context)]}
     return paging.of([found[number] for number in sorted(found, reverse=True)])
 
 
 async def tick_detail(context: AgentContext, number: int) -> TickDetail:
     """One tick. Raises NotFoundError if its report is no longer kept."""
-    report = (await _ticks(context)).get(number)
+    store, scope = context.store, context.scope
+    report = await inbox.report_of(store, scope, number)
+    if report is None:
+        last = {made["tick"]: made for made in await _last_ticks(context)}
+        report = last.get(number)
     if report is None:
         raise NotFoundError(f"there is no tick {number}, or it is no longer kept")
-    log = await audit.read(context.store, context.scope)
-    return TickDetail(report=report, log=[entry for entry in log if entry["tick"] == number])
+    return TickDetail(report=report, log=await audit.of_tick(store, scope, number))
 
 
 async def ticks_that_showed(context: AgentContext, id_: str) -> list[TickReport]:
@@ -144,15 +147,10 @@ async def ticks_that_showed(context: AgentContext, id_: str) -> list[TickReport]
     return [report for report in reversed(kept) if id_ in report.get("shown", [])]
 
 
-async def _ticks(context: AgentContext) -> dict[int, TickReport]:
-    """By number: the newest ones on events, and all that checkpoints still tell of."""
-    kept = await inbox.reports(context.store, context.scope)
-    found = {report["tick"]: report for report in kept}
-    async for snapshot in context.graph.aget_state_history(context.config()):
-        report: Report = snapshot.values.get("report") or empty_report()
-        for made in report["ticks"]:
-            found.setdefault(made["tick"], made)
-    return found
+async def _last_ticks(context: AgentContext) -> list[TickReport]:
+    """The ticks of the last run: on a server the next one keeps their reports."""
+    report: Report = (await context.snapshot()).values.get("report") or empty_report()
+    return report["ticks"]
 
 
 async def log_page(
@@ -161,17 +159,15 @@ async def log_page(
     paging: Paging = Paging(),  # noqa: B008
 ) -> Listed[AuditEntry]:
     """A page of the audit log, newest first."""
-    found = await audit.read(context.store, context.scope, since=wanted.since)
+    if wanted == LogFilter():
+        limit, offset = paging.checked()
+        newest, total = await audit.newest(context.store, context.scope, limit, offset)
+        return paging.listed(newest, total)
+    found = await audit.read(context.store, context.scope, since=wanted.since, until=wanted.until)
     fields = ("what", "who", "outcome", "tick", "origin")
     tests = {name: getattr(wanted, name) for name in fields}
     tests = {name: value for name, value in tests.items() if value is not None}
-    end = wanted.until
-    kept = [
-        entry
-        for entry in found
-        if tests.items() <= entry.items()
-        and (end is None or datetime.fromisoformat(entry["at"]) < end)
-    ]
+    kept = [entry for entry in found if tests.items() <= entry.items()]
     return paging.of(kept[::-1])
 
 

@@ -36,7 +36,7 @@ from memory.text import name_key
 ON_A_PAGE = 30
 
 FOUND = 60
-"""Memories that a search shows at most."""
+"""Memories that a search looks through; the best ON_A_PAGE that the filters let pass are shown."""
 
 INSIGHT = "insight"
 
@@ -125,7 +125,7 @@ async def memory_list(visit: Visit) -> Response:
     wanted = Wanted.of(visit)
     pages = 1
     if wanted.query:
-        lines = await _found(visit, wanted)
+        lines = (await _found(visit, wanted))[:ON_A_PAGE]
         total = len(lines)
     else:
         paging = Paging(ON_A_PAGE, (wanted.page - 1) * ON_A_PAGE)

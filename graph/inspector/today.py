@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from graph.inspector.jobs import Tell
 from graph.inspector.visits import Visit
-from graph.use_cases import briefing, decide, status
+from graph.use_cases import briefing, decide, overview
 from memory import pages
 from memory.errors import BusyError
 from memory.events import inbox
@@ -27,7 +27,7 @@ ANSWERS = {"approve": "Approved", "refuse": "Refused"}
 async def today(visit: Visit) -> Response:
     """The agent at a glance."""
     context = visit.context
-    now = await status(context)
+    now = await overview(context)
     goals = {goal["id"]: goal for goal in now["goals"]}
     disputes = await pages.open_disputes(context.store, context.semantic, context.scope)
     return visit.show(

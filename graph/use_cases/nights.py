@@ -144,24 +144,25 @@ class NightLine(TypedDict):
 
 async def list_nights(context: AgentContext) -> list[NightLine]:
     """Every night, oldest first."""
-    lines: list[NightLine] = []
-    for record in await night.records(context.store, context.scope):
-        plans = await night.plans_of(context.store, context.scope, record["id"])
-        lines.append(
-            {
-                "id": record["id"],
-                "started": record["started"],
-                "complete": record["complete"],
-                "status": status_of(record),
-                "dry_run": record["dry_run"],
-                "stopped": record.get("stopped"),
-                "left": len(record["held"]),
-                "operations": len(plans.operations()),
-                "llm_calls": sum(plan["llm_calls"] for plan in plans),
-                "tokens": sum(plan["tokens"] for plan in plans),
-            }
-        )
-    return lines
+    records = await night.records(context.store, context.scope)
+    return [await night_line(context, record) for record in records]
+
+
+async def night_line(context: AgentContext, record: NightRecord) -> NightLine:
+    """A night as a list has it."""
+    plans = await night.plans_of(context.store, context.scope, record["id"])
+    return {
+        "id": record["id"],
+        "started": record["started"],
+        "complete": record["complete"],
+        "status": status_of(record),
+        "dry_run": record["dry_run"],
+        "stopped": record.get("stopped"),
+        "left": len(record["held"]),
+        "operations": len(plans.operations()),
+        "llm_calls": sum(plan["llm_calls"] for plan in plans),
+        "tokens": sum(plan["tokens"] for plan in plans),
+    }
 
 
 async def night_report(context: AgentContext, name: str) -> NightReport:

@@ -98,17 +98,22 @@ class ContextState(TypedDict):
     advice: str
 
 
-class MemoryCounts(TypedDict):
-    """How much is remembered."""
+class Holdings(TypedDict):
+    """How much is remembered, as far as an index counts it."""
 
     journal: int
     pending: int
     """Entries for the next night."""
     facts: int
     entities: int
-    links: int
     unembedded: NotRequired[int]
     """Memories without a vector, which recall finds by their words alone; left out if none."""
+
+
+class MemoryCounts(Holdings):
+    """How much is remembered."""
+
+    links: int
 
 
 class SetAside(TypedDict):
@@ -139,7 +144,7 @@ class SpendingState(TypedDict):
     none."""
 
 
-class Status(TypedDict):
+class Glance(TypedDict):
     """The agent at a glance. Tokens are calibrated estimates."""
 
     mode: str
@@ -152,11 +157,9 @@ class Status(TypedDict):
     context: ContextState
     prompt: PromptHealth
     assistant_prompt: dict[str, int]
-    memory: MemoryCounts
     inbox: InboxState
     approvals: list[Question]
     """Questions that wait for a person, oldest first."""
-    cumulative_importance: int
     emergency_stop: bool
     spending: SpendingState
     breakers: dict[str, str]
@@ -164,8 +167,31 @@ class Status(TypedDict):
     briefing: NotRequired[Briefing | None]
 
 
+class Overview(Glance):
+    """The agent at a glance, without what takes long to count."""
+
+    memory: Holdings
+
+
+class Status(Glance):
+    """The agent at a glance, with everything that is counted."""
+
+    memory: MemoryCounts
+    cumulative_importance: int
+
+
 async def status(context: AgentContext) -> Status:
-    """The agent at a glance, from its last checkpoint; takes no lock.
+    """The agent at a glance, from its last checkpoint; takes no lock. Raises as `overview`."""
+    found = await overview(context)
+    return {
+        **found,
+        "memory": {**found["memory"], "links": await _links(context)},
+        "cumulative_importance": await _cumulative_importance(context),
+    }
+
+
+async def overview(context: AgentContext) -> Overview:
+    """The status as far as it can be told without reading all of the journal and all links.
 
     Raises:
         StateError: the state breaks a rule, as after a bad edit by hand.
@@ -188,7 +214,6 @@ async def status(context: AgentContext) -> Status:
         "memory": await _memory(context),
         "inbox": await _inbox(context, state),
         "approvals": [parked["question"] for parked in state["parked"]],
-        "cumulative_importance": await _cumulative_importance(context),
         "emergency_stop": state["emergency_stop"],
         "spending": _spending(state, settings, resources.clock()),
         "breakers": {
@@ -242,19 +267,22 @@ def _spending(state: State, settings: Settings, now: datetime) -> SpendingState:
     }
 
 
-async def _memory(context: AgentContext) -> MemoryCounts:
+async def _links(context: AgentContext) -> int:
+    """Links; each is stored at both of its ends."""
+    ends = await list_items(context.store, context.scope.namespace(LINKS))
+    return sum(len(end.value["linked_to"]) for end in ends) // 2
+
+
+async def _memory(context: AgentContext) -> Holdings:
     store, scope, semantic = context.store, context.scope, context.semantic
     unembedded = await semantic.count_unembedded(scope)
     least = context.settings.min_importance
     pending = await journal.pending(store, scope)
-    ends = await list_items(store, scope.namespace(LINKS))
-    counts: MemoryCounts = {
+    counts: Holdings = {
         "journal": await count_items(store, scope.namespace("journal")),
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
         "facts": await semantic.count(scope),
         "entities": await count_items(store, scope.namespace(entities.ENTITIES)),
-        # A link is stored at both of its ends.
-        "links": sum(len(end.value["linked_to"]) for end in ends) // 2,
     }
     return {**counts, "unembedded": unembedded} if unembedded else counts
 

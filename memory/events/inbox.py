@@ -2,7 +2,7 @@
 
 Store namespaces (below `(user, thread)`):
 `inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {id, tick, at} ·
-`tick_reports` place of the tick -> TickReport, of the newest ticks on events.
+`tick_reports` place of the tick -> TickReport, of the newest ticks.
 An event leaves `inbox` only once a checkpoint on disk contains its tick. On a server that is known
 at the agent's next run; until then the event is marked as answered.
 """
@@ -22,7 +22,7 @@ from memory.storage import count_items_named, least_named, list_items, write_bat
 INBOX, SET_ASIDE, HANDLED, TICKS = "inbox", "set_aside", "handled", "tick_reports"
 
 TICKS_KEPT = 256
-"""Reports of ticks that are kept for callers whose event another run handled."""
+"""Reports of ticks that are kept: for callers whose event another run handled, and for people."""
 
 
 class Posted(NamedTuple):
@@ -123,8 +123,8 @@ async def settle(
 def puts_reports(
     scope: Scope, marks: Iterable[HandledMark], ticks: Iterable[TickReport]
 ) -> list[PutOp]:
-    """Store writes that keep the reports of the ticks on the events of `marks`."""
-    handled = {mark["id"] for mark in marks}
+    """Store writes that keep the reports of the ticks on the events of `marks`, and on none."""
+    handled = {None, *(mark["id"] for mark in marks)}
     return [
         PutOp(scope.namespace(TICKS), _place(tick["tick"]), cast(dict[str, Any], dict(tick)))
         for tick in ticks
@@ -137,13 +137,19 @@ async def report_on(store: BaseStore, scope: Scope, event_id: str) -> TickReport
     mark = await store.aget(scope.namespace(HANDLED), event_id)
     if mark is None:
         return None
-    item = await store.aget(scope.namespace(TICKS), _place(int(mark.value["tick"])))
-    report = cast(TickReport, item.value) if item is not None else None
+    report = await report_of(store, scope, int(mark.value["tick"]))
     return report if report is not None and report["event_id"] == event_id else None
 
 
+async def report_of(store: BaseStore, scope: Scope, tick: int) -> TickReport | None:
+    """The report of a tick; None if it is not among the newest."""
+    item = await store.aget(scope.namespace(TICKS), _place(tick))
+    report = cast(TickReport, item.value) if item is not None else None
+    return report if report is not None and report["tick"] == tick else None
+
+
 async def reports(store: BaseStore, scope: Scope) -> list[TickReport]:
-    """The reports of the newest ticks on events, oldest first."""
+    """The reports of the newest ticks, oldest first."""
     found = [
         cast(TickReport, item.value) for item in await list_items(store, scope.namespace(TICKS))
     ]

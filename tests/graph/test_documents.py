@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graph import documents
 from graph.api.async_agent import AsyncAgent
 from graph.documents import LogFilter, MemoryFilter, Paging
+from graph.use_cases import overview, status
+from memory import audit, journal, night
 from memory.errors import InputError, NotFoundError
+from memory.models.offline.model import OfflineChatModel
 from tests.support.agents import night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import scripted
@@ -28,6 +32,17 @@ async def agent(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
         await handle.sleep()
         clock.advance(days=1)
         await handle.post({"text": "Are you there?", "sender": "Ben", "id": "waits"})
+        yield handle
+
+
+@pytest.fixture
+async def living(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
+    """An agent that answers whatever it is asked, after a night."""
+    async with opened(tmp_path, OfflineChatModel(), clock) as handle:
+        await handle.ainvoke(said(PARIS))
+        clock.advance(hours=12)
+        await handle.sleep()
+        clock.advance(days=1)
         yield handle
 
 
@@ -99,6 +114,79 @@ async def test_people_nights_ticks_events_and_the_log(agent: AsyncAgent, clock: 
     assert everything.total > (await documents.log_page(context, LogFilter(since=since))).total
     days = await documents.journal_page(context, paging=Paging(2, 1))
     assert (days.total, [entry["content"] for entry in days.items][1]) == (3, PARIS)
+
+
+async def test_ticks_of_its_own_accord_are_kept_without_their_checkpoints(
+    living: AsyncAgent, clock: Clock
+) -> None:
+    await living.ainvoke(said("Add a goal: paint the boat before June."))
+    for _ in range(2):
+        clock.advance(hours=1)
+        await living.ainvoke({"request": "tick"})
+    context = living.context
+    before = await documents.tick_page(context)
+    saver: Any = context.graph.checkpointer
+    await saver.adelete_thread(context.scope.thread)
+    after = await documents.tick_page(context)
+    assert after == before
+    own = [tick["tick"] for tick in after.items if tick["event_id"] is None]
+    assert len(own) == 2
+    assert (await documents.tick_detail(context, own[0])).report == after.items[0]
+
+
+async def test_the_log_is_read_by_page_and_by_tick(living: AsyncAgent, clock: Clock) -> None:
+    clock.advance(days=1)
+    await living.ainvoke(said(OSLO))
+    context = living.context
+    everything = (await audit.read(living.store, living.scope))[::-1]
+    assert len({entry["at"][:10] for entry in everything}) > 1
+    pages = [
+        await documents.log_page(context, paging=Paging(2, offset))
+        for offset in range(0, len(everything), 2)
+    ]
+    assert [entry for page in pages for entry in page.items] == everything
+    assert {page.total for page in pages} == {len(everything)}
+    for number in {entry["tick"] for entry in everything if entry["tick"] is not None}:
+        own = [entry for entry in everything[::-1] if entry["tick"] == number]
+        assert await audit.of_tick(living.store, living.scope, number) == own
+    edge = datetime.fromisoformat(everything[1]["at"])
+    early = await documents.log_page(context, LogFilter(until=edge))
+    assert early.items == [one for one in everything if one["at"] < everything[1]["at"]]
+
+
+async def test_a_page_of_nights_reads_the_plans_of_its_nights_alone(
+    living: AsyncAgent, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await living.ainvoke(said(OSLO))
+    clock.advance(hours=12)
+    await living.sleep()
+    newest = (await night.records(living.store, living.scope))[-1]["id"]
+    read: list[str] = []
+    plans_of = night.plans_of
+
+    async def noted(*args: Any) -> Any:
+        read.append(args[2])
+        return await plans_of(*args)
+
+    monkeypatch.setattr(night, "plans_of", noted)
+    page = await documents.night_page(living.context, paging=Paging(1))
+    assert ([one["id"] for one in page.items], page.total) == ([newest], 2)
+    assert read == [newest]
+
+
+async def test_the_overview_is_the_status_without_what_takes_long(
+    agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole: Any = await status(agent.context)
+
+    async def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the whole journal was read")
+
+    monkeypatch.setattr(journal, "newest", never)
+    short = await overview(agent.context)
+    assert {**whole["memory"], "links": None} == {**short["memory"], "links": None}
+    rest = {key: value for key, value in whole.items() if key != "cumulative_importance"}
+    assert {**rest, "memory": None} == {**short, "memory": None}
 
 
 async def test_what_is_not_there_is_told(agent: AsyncAgent) -> None:

@@ -33,7 +33,7 @@ def test_the_budgets_are_measured_and_written(
     monkeypatch.setattr(walk, "run", lambda path: borne.append((None, path)))
     out, data = tmp_path / "budgets.json", tmp_path / "none.json"
     small = ["--ticks", "45", "--facts", "20", "--agents", "2", "--json", str(out)]
-    others = ["--beside", "1", "--memory", "2", "--night", "3", "--load", "4"]
+    others = ["--beside", "1", "--memory", "2", "--night", "3", "--load", "4", "--pages", "0"]
     assert run.main([*small, *others, "--locomo", str(data)]) == 2
     names = [figure["name"] for figure in json.loads(out.read_text())]
     assert "add a fact at 20" in names
@@ -55,7 +55,7 @@ def test_the_budgets_are_measured_and_written(
 
 def test_the_budgets_can_be_measured_alone(tmp_path: Path) -> None:
     small = ["--ticks", "10", "--facts", "20", "--agents", "1"]
-    without = ["--beside", "--memory", "--night", "--load", "0", "--locomo"]
+    without = ["--beside", "--memory", "--night", "--load", "0", "--pages", "0", "--locomo"]
     assert run.main([*small, *without, "--json", str(tmp_path / "budgets.json")]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["budgets.json"]
 
