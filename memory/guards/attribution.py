@@ -174,7 +174,7 @@ _PIECES = re.compile(
 
 def other_subject(fact: ProposedFact) -> str | None:
     """Why the person of whom the fact speaks is not the one of whom its sources say it."""
-    if fact.translated:
+    if fact.translated or fact.tongue == "pl":  # Names have endings there, and verbs the person.
         return None
     for piece in _PIECES.split(fact.text):
         found = names_in(piece.strip(), fact.people, fact.tongue)
@@ -257,7 +257,7 @@ def exchanged(fact: ProposedFact) -> str | None:
 
     "Jansen covers it. Janssen does the board": two names, each with its own statement.
     """
-    if fact.translated:
+    if fact.translated or fact.tongue == "pl":
         return None
     mine = {one.key for one in names_in(fact.text, fact.people, fact.tongue)} | fact.people
     if fact.tongue == "tr":  # A capital at the beginning makes no name.

@@ -55,7 +55,7 @@ _RELATIVE = {
     for days, (words, phrases) in {
         0: (
             "today tonight heute heut hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日 oggi hoje "
-            "vandaag",
+            "vandaag dzis dzisiaj",
             "ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
             "|esta manana|bu sabah|bu aksam",
         ),
@@ -63,21 +63,21 @@ _RELATIVE = {
             "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
             " morgen manana demain yarin yarinki 明天 明早 明晚"
             " 明日 "
-            "domani amanha",
+            "domani amanha jutro",
             "ertesi gun",
         ),
         2: (
-            "ubermorgen 后天 dopodomani overmorgen apres-demain",
+            "ubermorgen 后天 dopodomani overmorgen apres-demain pojutrze",
             "day after tomorrow|pasado manana|obur gun|yarindan sonra|depois de amanha",
         ),
         3: ("大后天", "uberubermorgen"),
         -1: (
             "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem"
-            " gisteren",
+            " gisteren wczoraj",
             "last night|hier soir",
         ),
         -2: (
-            "vorgestern anteayer antier avant-hier 前天 anteontem eergisteren",
+            "vorgestern anteayer antier avant-hier 前天 anteontem eergisteren przedwczoraj",
             "day before yesterday|evvelsi gun|onceki gun|antes de ayer|l'altro ieri",
         ),
     }.items()
@@ -94,11 +94,11 @@ _RELATIVES = re.compile(
     )
 )
 _PERIODS = (
-    (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag"),
+    (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag dni dzien"),
     (
         7,
         "weeks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
-        "|礼拜) settiman[ae] week weken",
+        "|礼拜) settiman[ae] week weken tydzien tygodni\\w*",
     ),
     (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),
     (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年 ann[io] jaar"),
@@ -134,7 +134,8 @@ _NEAR_PERIODS = (
 )
 _NEXT = re.compile(
     r"next|nachst|kommend|folgend|proxim|que viene|entrant|prochain|gelecek|onumuzdeki|haftaya"
-    r"|seneye|下(?!午)|following|prossim|volgend|after next|ubernachst|sonraki|suivant|siguiente"
+    r"|seneye|下(?!午)|following|prossim|volgend|przyszl|nastepn"
+    r"|after next|ubernachst|sonraki|suivant|siguiente"
 )
 _LAST = re.compile(
     r"last|letzt|vorig|vergangen|pasad|dernier|passe|gecen|上(?!午)|scors|passad|vorige"
@@ -318,12 +319,11 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     for match in _WEEKDAYS_IN.finditer(digits):
         if not (strict and match[1] in _LOOSE):
             found.append(Named(match.group(), *match.span(), weekday=WEEKDAY_OF[match[1]]))
-    for match in LISTED_WEEKDAYS.finditer(digits):
+    for match in LISTED_WEEKDAYS.finditer("" if strict else digits):
         for short in re.finditer(SHORT, match.group()):
             at = (match.start() + short.start(), match.start() + short.end())
             listed = (names for names in SHORT_WEEKDAYS.values() if short[0] in names)
-            places = {names.index(short[0]) for names in listed if not strict}
-            found += [Named(short[0], *at, weekday=place) for place in places]
+            found += [Named(short[0], *at, weekday=names.index(short[0])) for names in listed]
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found

@@ -344,7 +344,7 @@ _BOUND = re.compile(
 
 def _is_of_a_bound(number: numbers.Number, evidence: Evidence) -> bool:
     """Whether it stands for a bound of the sources: a child of ten is under twelve."""
-    for _, digits in evidence.readings:
+    for _, digits in evidence.readings if min(number.readings) % 1 == 0 else ():
         for one in numbers.numbers_in(digits):
             found = _BOUND.search(digits, 0, one.start)
             if found and (not number.noun or not one.noun or alike(number.noun, one.noun)):
@@ -395,7 +395,8 @@ def _parts_of(evidence: Evidence) -> set[float]:
 _FACTORS = (
     (0.5, re.compile(
         r"(?<!\w)(?:(?:kids|children|students?|seniors?|members?|for|pay|in|at|split|cost) half"
-        r"|half (?:price|off|fare|as|that|each)|halves|fifty-fifty|50[-/]50|halbier\w*"
+        r"|half (?:price|off|fare|as|that|each)|halves|fifty-fifty|50[-/]50"
+        r"|oboje|po polowie|polow\w*|halbier\w*"
         r"|halbe[rn]? preis|halfte|mitad|a medias|moitie|demi-tarif|yari\w*|metade|(?:la )?meta)"
         r"(?!\w)|半价|减半|折半|一半|[平对]分")),
     (2.0, re.compile(r"doubl|twice|2 a (?:day|week|month)|2 ?times|doppelt|zweimal|2 ?mal|verdoppel"
@@ -412,7 +413,8 @@ def _ages(evidence: Evidence) -> set[float]:
 
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
 _TIMES = re.compile(
-    r"(?<!\w)(?:per|each|apiece|je|pro|cada|par|chacune?|chaque|tanesi|tane|ciascun\w*|every"
+    r"(?<!\w)(?:per|each|apiece|na osobe|kazd\w+|oboje|obu"
+    r"|je|pro|cada|par|chacune?|chaque|tanesi|tane|ciascun\w*|every"
     r"|times|mal|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d)|(?<=\d) ?[x×] ?(?=\d)|@|每|各"
 )
 
@@ -582,7 +584,7 @@ def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
             unit = next(
                 (n.unit for n in numbers.numbers_in(digits) if n.start == found.start(1)), None
             )
-            others = [one for one in numbers.numbers_in(rest) if one.unit == unit or not unit]
+            others = [one for one in numbers.numbers_in(rest) if one.unit == unit]
             valid = frozenset[float]().union(*(one.readings for one in others))
             named = frozenset[float]().union(*(one.readings for one in mine))
             if named & old and valid and not valid & (old | named):

@@ -110,6 +110,12 @@ pt a ainda ao aos as ate com como da das de dela dele depois do dos e ela ele em
  num numa o os ou para pela pelo por porque quando que quem sao se sem ser seu so sua tambem tem
  tenho um uma vai voce vou
 
+pl ale albo bardzo bez bedzie bo byc byl byla bylo ci co czy dla gdzie go ich ja jak jednak jego jej
+ jest jestem juz kiedy ktora ktore ktory ma mam mi mnie moj moja na nad nam nas nie niz o od on
+ ona oni po pod przed przez przy sa sie swoj ta tak tam te tego tej ten tez to tu tylko
+ tym w we wiec z za
+ ze i
+
 nl aan al alle als bij dan dat de deze die dit doen door dus een en er geen had hebben heeft het hij
  hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te toch
  toen
@@ -126,6 +132,7 @@ _SIGNS = {
     r"|\b\w+[aeiouöü](?:di|du|yi|ya|ye|da|de)\b",
     "it": r"(?:zione|are|ere|ato|ita|ello|etto|ano)\b|[ìò]|gli|cch|zz",
     "pt": r"(?:cao|coes|ado|eiro|ais|am)\b|[ãõ]|nh|lh",
+    "pl": r"(?:ego|emu|ych|ami|ach|owi|sci|cie|ala|alem|uje)\b|sz|cz|rz|[ąćęłńśźż]|dz",
     "nl": r"(?:en|ij|lijk|heid|je|isch)\b|ij|aa|uu|oe|\bge|sch",
 }
 _COMPILED = {code: re.compile(signs) for code, signs in _SIGNS.items()}
@@ -136,6 +143,7 @@ _OWN = {
     "es": re.compile(r"[\u00bf\u00a1]|(?<!\w)[a-z]+\u00f1\w*"),
     "de": re.compile(r"(?<!\w)[a-z\u00e4\u00f6\u00fc]+\u00df\w*"),
     "pt": re.compile(r"(?<!\w)[a-z]+[\u00e3\u00f5]\w*"),
+    "pl": re.compile(r"\w*[ąćęłńśźż]\w*"),
 }
 """Letters that no other known language has, in words that are no names."""
 _SIGN = 0.35
@@ -177,8 +185,7 @@ def language(text: str) -> str | None:
 
 def may_be_english(text: str) -> bool:
     """Whether nothing speaks against English: its letters, and the words of other languages."""
-    strange = _STRANGE.search(text.lower()) is not None
-    return text.isascii() or (not strange and languages(text)[:1] == ("en",))
+    return languages(text)[:1] in ((), ("en",)) or text.isascii()
 
 
 def is_familiar(text: str) -> bool:
@@ -196,7 +203,7 @@ def is_familiar(text: str) -> bool:
 _FEW = 4
 _KNOWN = 0.21
 """Least score for each word of a text in a language that is known."""
-_STRANGE, _STRANGERS = re.compile("[čšžćđřěůąęłńśźżőűșțăåøæð]"), 2
+_STRANGE, _STRANGERS = re.compile("[čšžđřěůőűșțăåøæð]"), 2
 """Letters that the known languages lack, and how many words with them make a text strange."""
 _CHINESE_FUNCTION = frozenset(
     "的了在是我有和就不人都一上也很到说要去你会着没看好自己这那他她它们个把被给跟与及之其而且或但"
@@ -266,10 +273,11 @@ def _pairs(table: str) -> dict[str, list[tuple[frozenset[str], frozenset[str]]]]
 
 OPPOSITES = _pairs(
     """
-en open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses
+en including|included|incl/plus|excluding|excluded|excl north/south east/west
+ open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses
  accepted|accepts|accept/rejected|refused|declined|turned
  allowed|permitted/forbidden|banned|prohibited bought|buys/sold|sells cheaper/dearer|pricier
- rises|rose|increased|raised/falls|fell|dropped|decreased|lowered passed/failed found/lost
+ rises|rose|increased|raised/falls|fell|dropped|decreased|lowered|down passed/failed found/lost
  arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes
  works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid
  longer/shorter older|elder|oldest/younger|youngest
@@ -319,6 +327,11 @@ gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre nove
 
 janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
 
+styczen|stycznia|styczniu luty|lutego|lutym marzec|marca|marcu kwiecien|kwietnia|kwietniu
+maj|maja|maju
+czerwiec|czerwca|czerwcu lipiec|lipca|lipcu sierpien|sierpnia|sierpniu wrzesien|wrzesnia|wrzesniu
+pazdziernik|pazdziernika|pazdzierniku listopad|listopada|listopadzie grudzien|grudnia|grudniu
+
 januari februari maart april mei juni juli augustus september oktober november december
 """
 MONTH_OF = {
@@ -343,6 +356,10 @@ pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi
 lunedi martedi mercoledi giovedi venerdi sabato domenica
 
 segunda terca quarta quinta sexta sabado domingo
+
+poniedzialek|poniedzialku|poniedzialki wtorek|wtorku|wtorki sroda|srode|srody
+czwartek|czwartku|czwartki
+piatek|piatku|piatki sobota|sobote|soboty niedziela|niedziele
 
 maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
 """

@@ -107,6 +107,8 @@ de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?
  |es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
+it se(?! ne)|qualora|a meno che|purche|a patto che|nel caso
+pl jesli|jezeli|gdyby\w*|o ile|chyba ze|pod warunkiem|jak bedzie
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
  |olsa\w*|diyelim|sayet|(?!aksam)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
  |\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
@@ -125,6 +127,8 @@ de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|m
 es quiz[aá]s?|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que|\w+(?:ar|er|ir|dr)[ií]a(?:n|mos|s)?
 fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+erions
  |eventuellement|faudrait
+it forse|magari|potrebbe\w*|\w{2,}rebbe(?:ro)?
+pl moze|mozliwe|chyba|pewnie|gdyby\w*
 tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 """)
@@ -146,6 +150,10 @@ es si|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\
 fr si|s'ils?|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|propos\w*|envisag\w*
  |eventuel\w*|possib\w*|prev\w*|avant|tant qu\w*|jusqu\w*|sauf|compte\w*|veut|depend\w*
  |n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins (?:que|d'\w+)
+it se|forse|magari|potrebbe\w*|\w+rebbe(?:ro)?|prev\w*|vuole|vorr\w*|prima|finche|pens\w*
+ |propon\w*|a condizione|qualora
+pl jesli|jezeli|gdyby\w*|o ile|chyba|moze|mozliw\w*|planuj\w*|chce\w*|zamierza\w*|rozwaza\w*|dopoki
+ |zanim|propon\w*|warun\w*
 tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
  |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
  |ihtimal\w*|sart\w*
@@ -159,6 +167,8 @@ de hatte gern\w*|wurde gern\w*|hoff\w*|wunsch\w*|am liebsten|schon ware|ware sch
 es ojala|espero|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
 fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|reve\w*
  |si seulement
+it spero|speriamo|magari|vorrei|mi piacerebbe|ci piacerebbe|sarebbe bello
+pl oby|mam nadzieje|chcial\w*bym|fajnie by\w*|marzy mi
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 """)
@@ -170,6 +180,8 @@ de hoff\w*|wunsch\w*|mocht\w*|will|wollen|wurde|hatte|gern\w*|traum\w*|am liebst
  |vor
 es quier\w*|esper\w*|gustaria|desea\w*|quisiera|ojala|encantaria|suena|ilusion|prefer\w*
 fr voudr\w*|esper\w*|aimerai\w*|souhait\w*|veut|veulent|reve\w*|envie|desir\w*|prefer\w*
+it sper\w*|vuole|vorr\w*|piacerebbe|desider\w*|sogn\w*|augur\w*
+pl chce\w*|chcial\w*|marz\w*|nadziej\w*|pragn\w*|wol\w*
 tr ist\w*|um\w*|dil\w*|hayal\w*|arzu\w*|tercih\w*
 zh 想|希望|盼|愿|梦想|期待
 """)
@@ -193,6 +205,8 @@ es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*
  |cuenta[n]? que|oi que|he oido|parece ser|supuestamente|dizque|sostiene|dicen
 fr pretend\w*|parait|il parait|selon|d'apres|soi-disant|affirm\w*|rumeur\w*|on dit|raconte\w*
  |jure\w*|aurai(?:t|ent)|assure que|a ce qu'il parait|entendu dire|soutient
+it secondo|a quanto pare|pare che|si dice|dicono|sembra che|ho sentito|dice che|giura\w*|sostiene
+pl podobno|rzekomo|ponoc|podobnoz|twierdz\w*|slyszal\w*|wedlug|zdaniem
 tr \w*gore|iddia\w*|\w+mis(?:ti|lar|ler|im|siniz)?|guya|soylenti\w*|sozde|rivayet|duydum
  |duyduguma|diyorlar
 zh 据说|听说|据|声称|传言|传闻|好像|说是|谣|自称|硬说|非说
@@ -206,7 +220,7 @@ tr soyl\w*|dedi|diyor\w*|anlat\w*|yazmis|yazdi
 zh 说|讲|告诉|认为|觉得
 """)
 _REPORTED = _by_language(r"""
-en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*|hear\w*
+en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*|hears?|heard
  |apparent\w*|suppos\w*|accus\w*|believ\w*|think\w*|thought|assert\w*|maintain\w*|insist\w*
  |suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*|writ\w*|wrote
  |criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed|sceptical
@@ -229,6 +243,10 @@ es dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|su
 fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*
  |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*
  |entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*|declar\w*|suppos\w*|jur\w*
+it dic\w*|dett[oa]|secondo|afferm\w*|sostien\w*|raccont\w*|riferi\w*|pare|sembra|crede|sentito
+ |parere|assicur\w*|giur\w*|annunc\w*|promett\w*|scri\w*
+pl mow\w*|powiedz\w*|twierdz\w*|podobno|wedlug|zdaniem|slysz\w*|uwaza\w*|sadz\w*|rzekom\w*
+ |zapewni\w*
 tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*
  |bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*
  |kuskul\w*
@@ -276,6 +294,7 @@ _QUOTING = {
         "(?!il (?!manque|y a|faut|reste)"
         "|elle |ils |elles "
         r"|c'|on |oui|non|j|tu |vous )[a-z]",
+        "pl": r"(?<!\w)(?:mowi|mowia|mowil|mowila|powiedzial\w*),? ze",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
         r"(?:soyl|anlat|yaz|dusun|san)",
         "zh": "[\u4e00-\u9fff]{2}(?<![我听据虽就想再来])说(?!不定|明|服|话|好|过|起|是|我|实)",
@@ -298,6 +317,8 @@ en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w
 de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein|nimmer|nix
 es no|nunca|nadie|nada|ningun\w*|sin|tampoco|jamas|ni
 fr ne|n'\w+|pas|jamais|aucun\w*|rien|personne|sans|ni|non
+it non|mai|niente|nulla|nessun\w*|senza|ne
+pl nie|nigdy|bez|ani|zad(?:en|n\w+)|nikt|nic
 tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w+s[iu]z
  |\w{2,}m[ae](?:d[iu]\w{0,5}|yacak\w{0,4}|yecek\w{0,4}|m|z\w{0,4}|mis\w{0,4}|yiz|yiniz|sin)
 zh 不|没|未|无|别|非|勿|莫|否
@@ -324,6 +345,9 @@ es in\w{5,}|des\w{4,}|rechaz\w*|niega|neg\w*|falt\w*|evit\w*|contra|cancel\w*|pr
 fr in\w{5,}|im\w{5,}|refus\w*|manqu\w*|evit\w*|contre|annul\w*|interdi\w*|sauf|seulement|encore
  |absent\w*|faute|peu|allerg\w*|arret\w*|renonc\w*|abandonn\w*|hors|exclu\w*|trop|defaut
  |depourvu\w*|rat\w*|au lieu|plutot|reste\w*|retard\w*|repouss\w*|jusqu\w*
+pl odmow\w*|odmaw\w*|odrzuc\w*|brak\w*|zabron\w*|odwol\w*|unika\w*|tylko|jeszcze|oprocz|zamiast
+ |wbrew
+it rifiut\w*|manc\w*|evit\w*|viet\w*|annull\w*|solo|ancora|tranne|invece|contro|smett\w*|lasci\w*
 tr reddet\w*|eksik\w*|iptal\w*|yasak\w*|haric|sadece|henuz|hala|vazgec\w*|kacin\w*|birak\w*
  |imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+s[iu]z\w*|kapali|bitti
  |engel\w*|ertele\w*|kadar
@@ -440,7 +464,9 @@ def is_concession(clause: str) -> bool:
     return _CONCEDES.match(fold(clause).lstrip(" \"'-")) is not None
 
 
-_CONCEDES = re.compile(r"(?:even )?(?:though|although|obwohl|wobei|aunque|bien que|quoique)(?!\w)")
+_CONCEDES = re.compile(
+    r"(?:even )?(?:though|although|obwohl|wobei|aunque|bien que|quoique|ale|choc|anche se)(?!\w)"
+)
 _I_FIRST = re.compile(
     r"(?:(?:but|and|though|aber|und|doch|pero|y|mais|et|ama|ve) )?"
     r"(?:i(?:'\w+)?|ich|yo|je|ben)(?!\w)|(?:但|可)?我(?!们)|j'|moi,? j"

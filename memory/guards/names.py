@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, joined, word_set
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, joined, languages, word_set
 from memory.guards.mood import sentences
 from memory.text import cached_by_text
 
@@ -249,6 +249,7 @@ class HeardNames:
         self.words = {bare(one.group()) for one in _TOKEN.finditer(self.text)}
         self.words |= {part for word in self.words for part in re.split(r"[-.&]", word)}
         self.joined = joined(self.folded)
+        self.slavic = "pl" in languages(self.text)
         self.foreign = bool(re.search(r"[\u0370-\u1fff\u3040-\u9fff\uac00-\ud7af]", self.text))
 
     def has(self, name: Name) -> bool:
@@ -264,6 +265,8 @@ class HeardNames:
                 return True
             if _inflects(word, key) or _inflects(key, word):
                 return True
+            if self.slavic and _declined(word.replace("x", "ks"), key.replace("x", "ks")):
+                return True
         if len(key) >= 4 and key in self.joined:
             return True
         return any(
@@ -271,6 +274,13 @@ class HeardNames:
             and any(one in self.words or (one in self.folded and HAN.match(one)) for one in group)
             for group in _TRANSLATED
         )
+
+
+def _declined(one: str, other: str) -> bool:
+    """Whether two words may be cases of one Polish name: a stem, and an ending on each."""
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 99)
+    same = min(same, len(one), len(other))
+    return same >= 3 and max(len(one), len(other)) - same <= 4
 
 
 def _inflects(form: str, name: str) -> bool:

@@ -81,6 +81,7 @@ DAYS = [
     ("Liefertermin ist KW 45.", "Geliefert wird in der Woche ab dem 2. November 2026."),
     ("La fiesta es el sábado 14, en casa.", "La fiesta es el 14 de noviembre de 2026."),
     ("Training ist Mo/Mi/Fr.", "Montags, mittwochs und freitags ist Training."),
+    ("Lekarz przyjdzie w piątek o dziesiątej.", "Lekarz przyjdzie 23 października 2026."),
     ("The vet comes tommorow.", "The vet comes on 23 October 2026."),
 ]
 SLIPS = [
@@ -96,6 +97,9 @@ SLIPS = [
     ("80 g de croquettes, en quatre rations.", "Chaque ration fait 30 g de croquettes."),
     ("Liefertermin ist KW 45.", "Geliefert wird am 9. November 2026."),
     ("Training ist Mo/Mi/Fr.", "Dienstags ist Training."),
+    ("Wyjeżdżamy do Gdyni 4 listopada.", "Wyjazd do Gdyni jest 14 listopada 2026."),
+    ("The rack is in room 3.28.", "The rack is in room 3.82."),
+    ("They order 250 caps, not 350, at £4.10.", "They order 350 caps at £4.10."),
     ("We seat 9 adults and 4 kids.", "They seat 12 people."),
     ("The exam is a week on Friday.", "The exam is on 23 October 2026."),
     ("Die Trauung ist um Viertel vor drei.", "Die Trauung ist um 15:15 Uhr."),
