@@ -101,10 +101,12 @@ class SessionPlace(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """How common the terms of a query are in a scope."""
+    """How common the terms of a query are in a scope: among facts or among entries, of whichever
+    there are more. A fact and the entry that it was made from are one statement.
+    """
 
     rows: int
-    """All rows with words."""
+    """The rows with words."""
     having: Mapping[str, int]
     """Term -> rows that have it; those that no row has are left out."""
 
@@ -230,7 +232,7 @@ class MemoryTable(Protocol):
         ...
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
-        """How many rows of a scope, of all kinds, have each of these terms."""
+        """How many rows of a scope have each of these terms, of the kind that has most."""
         ...
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:

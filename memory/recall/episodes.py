@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, NamedTuple, cast
@@ -35,7 +35,7 @@ BATCH = 128
 """Entries indexed, or texts embedded, at once."""
 
 
-ROWS_VERSION = 2
+ROWS_VERSION = 3
 """Increase it when `episode_of` changes its results: the whole journal is then indexed again."""
 
 
@@ -162,6 +162,19 @@ def said_before(entry: JournalEntry, others: Iterable[Utterance]) -> list[Uttera
     return before
 
 
+def _behind(talk: Iterable[Utterance], new: Collection[str]) -> list[str]:
+    """Ids of what was said soon after a `new` entry, and written before it: its words are theirs.
+
+    What is only overheard is written before what is answered, whenever it was said.
+    """
+    order = [said.id for said in sorted(talk)]
+    return [
+        id_
+        for place, id_ in enumerate(order)
+        if id_ not in new and any(one in new for one in order[max(0, place - BEFORE) : place])
+    ]
+
+
 @contextmanager
 def _logged() -> Iterator[None]:
     try:
@@ -192,6 +205,8 @@ async def _index(
     if gone := [id_ for id_ in ids if id_ not in shown]:
         await index.drop_episodes(scope, gone)
     talks = await _talks(index, scope, shown)
+    behind = [id_ for talk in talks.values() for id_ in _behind(talk.values(), shown)]
+    shown |= await journal.read_many(store, scope, behind)
     rows = [
         episode_of(entry, said_before(entry, talks[session_of(entry)].values()))
         for entry in journal.by_time(shown.values())

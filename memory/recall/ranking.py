@@ -253,10 +253,12 @@ def scaled(scores: Scored) -> dict[str, float]:
     """BM25 scaled to 0..1 over the whole scope, by row id: 0 is no match, 1 the best.
 
     The minimum is BM25's own 0 and not the last result: else the last of two good matches would
-    count for nothing. The maximum is the best first-hand memory: conclusions repeat others' words.
+    count for nothing. The maximum is the best that somebody said, so that making facts of some
+    entries moves no others, and as conclusions repeat others' words.
     """
-    best = max((score for row, score in scores if not _drawn(row)), default=0.0)
-    best = best or max((score for _, score in scores), default=0.0)
+    first_hand = [pair for pair in scores if not _drawn(pair[0])]
+    said = [score for row, score in first_hand if row.payload["kind"] != "fact"]
+    best = max(said or [score for _, score in first_hand or scores], default=0.0)
     return {row.id: min(1.0, score / best) for row, score in scores if score > 0}
 
 

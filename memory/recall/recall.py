@@ -511,7 +511,12 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
 
 
 def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
-    """Whether a night has not scored it as unimportant, or it fits very well."""
+    """Whether a night has not scored it as unimportant, or it fits very well.
+
+    A conclusion that says no more about the query than its evidence does leaves its room to that.
+    """
+    if "evidence" in candidate.parts:
+        return False
     minor = candidate.row.payload.get("minor", False)
     return not minor or fits_well(candidate, found.query, found.known, found.cosines)
 

@@ -355,17 +355,20 @@ class PostgresTable:
             return [(Row(*row), score) for *row, score in rows]
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
-        """How many rows of a scope, of all kinds, have each of these terms."""
+        """How many rows of a scope have each of these terms, of the kind that has most."""
         asked = {kept: term for term in terms for kept in as_asked([term])}
         with self.transactions.connection() as connection:
             if write := self.transactions.current:
                 write.settle()
             scopes = self._scopes(connection, split(scope)[0])
             rows = connection.execute(
-                "SELECT coalesce(sum(rows), 0) FROM memory_kinds WHERE scope = ANY(%s)", (scopes,)
+                "SELECT coalesce(max(those), 0) FROM (SELECT sum(rows) AS those FROM memory_kinds"
+                " WHERE scope = ANY(%s) GROUP BY kind) AS by_kind",
+                (scopes,),
             ).fetchone()
             found = connection.execute(
-                "SELECT term, count(*) FROM memory_terms WHERE scope = ANY(%s) AND term = ANY(%s)"
+                "SELECT term, max(those) FROM (SELECT term, count(*) AS those FROM memory_terms"
+                " WHERE scope = ANY(%s) AND term = ANY(%s) GROUP BY kind, term) AS by_kind"
                 " GROUP BY term",
                 (scopes, list(asked)),
             ).fetchall()

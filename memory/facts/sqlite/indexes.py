@@ -87,12 +87,17 @@ class ScopeIndex:
         return best(texts.numbers[found], scores[found], limit)
 
     def counted(self, words: WordIndex, terms: list[str], revision: int) -> Counted:
-        """How many rows have each of these terms."""
+        """How many rows have each of these terms, of the kind that has most."""
         texts = self._texts.caught_up(revision)
         postings = self._postings(words, terms, revision)
         pairs = zip(dict.fromkeys(term for term in terms if term), postings, strict=False)
-        having = {term: len(np.unique(posting)) for term, posting in pairs if len(posting)}
-        return Counted(len(texts.numbers), having)
+        kinds = [texts.numbers[texts.kinds == kind] for kind in np.unique(texts.kinds)]
+        having = {
+            term: max(int(np.isin(np.unique(posting), numbers).sum()) for numbers in kinds)
+            for term, posting in pairs
+            if len(posting) and kinds
+        }
+        return Counted(max(map(len, kinds), default=0), having)
 
     def _postings(self, words: WordIndex, terms: list[str], revision: int) -> list[Numbers]:
         """The postings of these terms; those read last are kept, as they are asked for twice."""

@@ -222,7 +222,7 @@ class SqliteTable:
             return self._ranked(found, limit)
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
-        """How many rows of a scope, of all kinds, have each of these terms."""
+        """How many rows of a scope have each of these terms, of the kind that has most."""
         with self._file.reading():
             at = self._revision()
             found = [

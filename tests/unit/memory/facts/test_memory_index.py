@@ -312,9 +312,11 @@ async def test_no_lookup_gives_anything_of_another_scope(
     assert {fact["text"] for fact, _ in facts} <= set(of_asker)
 
 
-async def test_words_are_counted_over_a_scope(memory: SemanticMemory) -> None:
+async def test_words_are_counted_over_a_scope_among_facts_or_among_entries(
+    memory: SemanticMemory,
+) -> None:
     await memory.add(ANA, [draft("a", "red fox"), draft("b", "red owl")])
     await memory.put_episodes(ANA, [episode("e1", "a red red fox came")])
     await memory.add(BEN, [draft("c", "red hat")])
     found = await look(memory, ANA, "red fox hat", kinds=["fact"])
-    assert found.known == Counted(3, {"red": 3, "fox": 2})
+    assert found.known == Counted(2, {"red": 2, "fox": 1})

@@ -106,8 +106,11 @@ async def test_what_was_said_before_is_known_whether_it_came_with_the_entry_or_e
     found = {row.payload["data"]: row.payload["source_entries"][1:] for row in rows(memory)}
     ids = {one["content"]: one["id"] for one in talk}
     assert found["n0"] == []
-    assert all(found[f"n{n}"] == [ids[f"n{n - 1}"], ids[f"n{n - 2}"]] for n in range(2, 12))
+    steady = (2, *range(5, 12))
+    assert all(found[f"n{n}"] == [ids[f"n{n - 1}"], ids[f"n{n - 2}"]] for n in steady)
     assert found["late"] == [ids["n2"], ids["n1"]]
+    assert found["n3"] == [late["id"], ids["n2"]]
+    assert found["n4"] == [ids["n3"], late["id"]]
 
 
 def test_after_a_pause_a_conversation_begins_anew() -> None:
@@ -137,6 +140,21 @@ def test_after_a_pause_a_conversation_begins_anew() -> None:
 )
 def test_a_session_is_a_days_talk_in_one_place(changes: dict[str, Any], session: str) -> None:
     assert session_of(entry("a", **changes)) == session
+
+
+async def test_what_was_written_first_and_said_later_takes_the_words_before_it(
+    store: InMemoryStore, memory: SemanticMemory
+) -> None:
+    later, after, first = entry("later", minutes=2), entry("after", minutes=4), entry("first")
+    for one in (later, after, first):
+        await write(store, one)
+        await index_entries(store, memory, ANA)
+    found = {row.payload["data"]: row.payload["source_entries"][1:] for row in rows(memory)}
+    assert found == {
+        "first": [],
+        "later": [first["id"]],
+        "after": [later["id"], first["id"]],
+    }
 
 
 async def test_entries_of_two_channels_do_not_lend_each_other_words(

@@ -11,7 +11,7 @@ from memory.facts.table import Row
 from memory.recall.ranking import Candidate, rank, scaled
 from memory.settings import Settings
 from memory.text.analysis import read_query
-from tests.unit.memory.recall.test_ranking import NOW, row
+from tests.unit.memory.recall.test_ranking import NOW, fact, row
 
 
 def insight(one: str, text: str, *sources: str, **fields: Any) -> Row:
@@ -93,3 +93,12 @@ def test_what_repeats_the_words_of_others_does_not_measure_them() -> None:
     drawn = insight("i", "The harp", "a")
     assert scaled([(drawn, 8.0), (SAID[0], 4.0)]) == {"row i": 1.0, "row a": 1.0}
     assert scaled([(drawn, 8.0)]) == {"row i": 1.0}
+
+
+def test_a_fact_made_of_an_entry_does_not_measure_what_was_said() -> None:
+    made = fact("f", "The harp", "a")
+    assert scaled([(made, 8.0), (SAID[0], 4.0), (SAID[1], 2.0)]) == {
+        "row f": 1.0,
+        "row a": 1.0,
+        "row b": 0.5,
+    }

@@ -13,6 +13,7 @@ from memory.errors import InputError
 from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.operations import apply
+from memory.recall.episodes import index_entries
 from memory.recall.probes import keep, kept
 from memory.recall.ranking import best_sentences
 from memory.recall.recall import BESIDE, IN_PROMPT, within
@@ -201,6 +202,23 @@ async def test_the_tokens_decide_how_many_memories_a_prompt_shows(asking: Asking
     size = sum(approximate_tokens(hit["text"]) + BESIDE for hit in used)
     assert Settings().recall_tokens - 100 < size <= Settings().recall_tokens
     assert [hit["id"] for hit in used] == [hit["id"] for hit in everything[: len(used)]]
+
+
+async def test_a_prompt_shows_no_conclusion_that_says_what_its_evidence_says(
+    asking: Asking,
+) -> None:
+    said = await asking.hear("The harp is sold")
+    other = await asking.hear("The piano stays")
+    drawn = await asking.hear("Of harps: the harp, the harp", source_type="inference")
+    both = [*said["sources"], *other["sources"]]
+    drawn = {**drawn, "sources": both}
+    await write(asking.store, drawn)
+    await index_entries(asking.store, asking.memory, ANA)
+    found = [hit["id"] for hit in await asking.ask("harp")]
+    shown = [hit["id"] for hit in await asking.ask("harp", max_tokens=1_300)]
+    assert drawn["id"] in found
+    assert said["id"] in shown
+    assert drawn["id"] not in shown
 
 
 async def test_of_a_long_memory_a_prompt_shows_the_best_sentences(asking: Asking) -> None:
