@@ -1,8 +1,9 @@
 """Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
 from memory.guards import persona
+from memory.guards.dates import weekdays_in
 from memory.guards.grounding import Doubt, is_plain, ungrounded
-from memory.guards.lexicon import languages
+from memory.guards.lexicon import fold, languages
 from memory.guards.overlap import (
     BORNE,
     COPIED,
@@ -43,6 +44,7 @@ __all__ = [
     "about_the_same",
     "cited_in_vain",
     "copied",
+    "fold",
     "from_elsewhere",
     "is_assistant",
     "is_courtesy",
@@ -62,5 +64,6 @@ __all__ = [
     "stands_near",
     "ungrounded",
     "violation",
+    "weekdays_in",
     "worded",
 ]

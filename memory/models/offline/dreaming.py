@@ -7,7 +7,9 @@ Of a new fact and one shown near to it, the first of these that fits:
 
 - duplicates: the same speaker in the same words;
 - supersedes: the same speaker, mostly the same words, another value, and the later one says that
-  something changed; or the later one says of all its words that this is over;
+  something changed; or the later one says of all its words that this is over; or it says that
+  something changed, or that a value of the earlier one does not hold, and has other values of the
+  same kinds, and names nobody else;
 - relates: they share a name or another telling word that few facts shown have.
 
 The rules find no contradictions.
@@ -21,10 +23,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from memory.guards import fold, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
 from memory.models.offline.sentences import has_particulars
-from memory.text import STOP_WORDS, content_stems, sentences, shortened, stem, words
+from memory.text import STOP_WORDS, WEEKDAYS, content_stems, sentences, shortened, stem, words
 
 
 class _Verb(NamedTuple):
@@ -163,6 +166,35 @@ _CHANGED = re.compile(
     rf"{_OVER.pattern}|\b(?:now|moved|changed|instead|postponed|rescheduled|switched)\b",
     re.IGNORECASE,
 )
+_RESET = re.compile(
+    rf"{_CHANGED.pattern}|\b(?:new(?= (?:\w+ ){{0,2}}\d)|from (?:today|tomorrow|now)|after all"
+    r"|changes?|correction|jetzt|doch|stattdessen|verschoben|ge[aä]ndert|[aä]nderung|nicht mehr"
+    r"|ab (?:heute|morgen)|ahora|cambio|cambiado|en vez|ya no|desde (?:hoy|ma[nñ]ana)"
+    r"|maintenant|plut[oô]t|ne\b.{1,20}\bplus|chang[ée]e?|adesso|invece|cambiato|non pi[uù]"
+    r"|art\wk|de[gğ]i[sş]iklik|de[gğ]i[sş]ti|sada|umjesto|promjena|vi[sš]e ne)\b",
+    re.IGNORECASE,
+)
+"""Words by which a change is announced; none of them is enough by itself."""
+_NOT = re.compile(
+    r"\b(?:not|instead of|rather than|cannot be|can't be|isn't|nicht|kein|statt|anstatt"
+    r"|en vez de|en lugar de|pas|au lieu d[eu]|non|invece d[ie]l?|nije|umjesto)"
+    r"(?: (?:on|at|in|the|am|um|den|el|la|le|il|u|les))? (?P<what>[\w.:]+)"
+    r"|\b(?P<off>[\w.:]+) (?:is (?:off|out)|f[aä]llt aus|de[gğ]il)\b",
+    re.IGNORECASE,
+)
+"""A value that does not hold."""
+_NO_MORE = re.compile(
+    r"\b(?:not|nicht) (?:in|at|on|with|bei|auf|mit) (?:our|the|my|der|dem|den|unserem|meinem)"
+    r" (?P<over>\w+) (?:any ?more|mehr)\b",
+    re.IGNORECASE,
+)
+_ENOUGH = 3
+"""Telling words in common and kinds of values that differ, by which two facts are of one thing."""
+_KINDS = {
+    "day": re.compile(r"(?<![\w.,:])(\d{1,2})(?=(?:st|nd|rd|th)\b|\.(?= ?[a-z])|\. ?\d)"),
+    "time": re.compile(r"(?<![\w.,])(\d{1,2}[:.h]\d\d)\b"),
+    "number": re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d{3})*)(?![\w:]|[.,]\d|\. ?[a-z])"),
+}
 _CHANGE_STEMS = frozenset(
     content_stems(
         "longer anymore cancelled canceled called stopped quit changed instead postponed "
@@ -270,16 +302,79 @@ def _ends(
 
 def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> dict[str, str] | None:
     """The claim that one of the two is no longer needed, the newer one or the older id first."""
-    if fact.speaker != other.speaker:
+    leads = {_lead(one, shown) for one in (fact, other)} - {""}
+    if fact.speaker != other.speaker or len(leads) > 1:
         return None
     if words(fact.text) == words(other.text):
         return _pair(other, fact, "duplicates", "the same speaker in the same words")
     # On one day the later fact is the one that speaks of a change.
     earlier, later = sorted((other, fact), key=lambda each: (each.at, bool(_sign(each))))
     sign = _sign(later)
-    if not sign or not _about_the_same(later, earlier, shown):
-        return None
-    return _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
+    if sign and _about_the_same(later, earlier, shown):
+        return _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
+    if later.at > earlier.at and (sign := _reset(later, earlier, shown)):
+        return _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
+    return None
+
+
+def _lead(fact: DatedLine, shown: _Facts) -> str:
+    """The name with which a fact begins: whom it is about; "" if it begins otherwise."""
+    match = _NAME.match(fact.text)
+    stems = content_stems(match.group()) if match else []
+    return stems[0] if stems and stems[0] in shown.names and stems[0] not in _EVERYDAY else ""
+
+
+def _reset(later: DatedLine, earlier: DatedLine, shown: _Facts) -> str:
+    """The words by which the later fact gives other values to what the earlier is about; or "".
+
+    Both are about one thing if they share telling words, the more the fewer kinds of values differ.
+    Whoever names another subject speaks of something else.
+    """
+    new, old = _values(later.text), _values(earlier.text)
+    differ = [kind for kind in new.keys() & old.keys() if new[kind] - old[kind]]
+    shared = (_stems(later) & _stems(earlier)) - _EVERYDAY - shown.names
+    telling = {each for each in shared if not _values(each)}
+    subjects = [_subjects(fact, shown) for fact in (later, earlier)]
+    of_oneself = {bool(_ONESELF.search(fact.text)) for fact in (later, earlier)}
+    if not differ or not telling or (all(subjects) and not set.intersection(*subjects)):
+        return ""
+    if len(of_oneself) > 1 and any(subjects) and len(telling) < _ENOUGH - 1:
+        return ""
+    known = {value for some in old.values() for value in some} | _stems(earlier)
+    denied = next((one for one in _denied(later.text) if one in known), "")
+    if denied:
+        return f"not {denied}"
+    sign = _RESET.search(later.text)
+    enough = len(telling) + len(differ) >= _ENOUGH
+    return sign.group().lower() if sign and enough else ""
+
+
+def _values(text: str) -> dict[str, set[str]]:
+    """What a text gives as values, by their kind: weekdays, days of a month, times, numbers."""
+    found: dict[str, set[str]] = {}
+    for kind, pattern in _KINDS.items():
+        for match in pattern.finditer(text.lower()):
+            found.setdefault(kind, set()).add(match[1])
+    days = {
+        WEEKDAYS[one.weekday]
+        for one in weekdays_in(fold(text), strict=True)
+        if one.weekday is not None
+    }
+    return {**found, "weekday": days} if days else found
+
+
+def _denied(text: str) -> list[str]:
+    """The values of which a text says that they do not hold, and the things that are over."""
+    told = [(match["what"] or match["off"]).strip(".:") for match in _NOT.finditer(text)]
+    found = [value for one in told for some in _values(one).values() for value in some]
+    return [*found, *content_stems(" ".join(match["over"] for match in _NO_MORE.finditer(text)))]
+
+
+def _subjects(fact: DatedLine, shown: _Facts) -> set[str]:
+    """The names that a fact has, its speaker's left out."""
+    said = {each for name in _NAME.findall(fact.text) for each in content_stems(name)}
+    days = {each for each in said if weekdays_in(fold(each), strict=False)}
+    return (said & shown.names) - days - set(content_stems(fact.speaker or ""))
 
 
 def _sign(fact: DatedLine) -> str:

@@ -94,6 +94,52 @@ async def test_mostly_the_same_words_later_with_a_word_of_change_supersede(
 
 
 @pytest.mark.parametrize(
+    ("earlier", "later", "sign"),
+    [
+        (
+            "The kiln is booked for Friday, Lea pays.",
+            "The kiln: not Friday but Sunday.",
+            "not Friday",
+        ),
+        (
+            "The stall is open on the 21st, till four.",
+            "So the 21st is off. Our stall: the 28th.",
+            "not 21",
+        ),
+        (
+            "The fair is on the 2nd, in our barn.",
+            "The 9th it is, so not in our barn any more.",
+            "not barn",
+        ),
+        (
+            "The offer for the glazing: 48 tiles for 2,400.",
+            "We glaze 36 tiles, new offer 1,870.",
+            "new",
+        ),
+    ],
+)
+async def test_an_announced_change_with_a_value_of_the_same_kind_supersedes(
+    earlier: str, later: str, sign: str
+) -> None:
+    [one] = (await dreamt(said("n", later, TUESDAY), said("o", earlier), new=1)).relations
+    assert (one.fact[0], one.relation, one.other[0]) == ("n", "supersedes", "o")
+    assert one.reason == f"the later one says '{sign}'"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The kiln is booked for Friday.", "Lunch is not on Friday but on Sunday."),
+        ("The kiln is booked for Friday.", "The kiln is hot, not on Friday but always."),
+        ("Kahn moved to house number 5.", "Lopez moved to house number 6."),
+    ],
+)
+async def test_a_change_of_something_else_supersedes_nothing(earlier: str, later: str) -> None:
+    answer = await dreamt(said("n", later, TUESDAY), said("o", earlier), new=1)
+    assert "supersedes" not in [one.relation for one in answer.relations]
+
+
+@pytest.mark.parametrize(
     ("earlier", "later"),
     [
         ("The glass arrives on Friday.", "The glass arrives on Monday."),
