@@ -117,9 +117,7 @@ async def _turn(
         return _broken_off(context, batch, turns, error)
     message = sound(answer.message, str(len(turns)), _call_ids(exchange))
     earlier = Plans(turns).operations()
-    collector = PlanCollector(
-        {one["id"]: one for one in batch}, earlier, judged=context.settings.judge_facts
-    )
+    collector = _collector(context, batch, earlier)
     done = await execute(
         message.tool_calls,
         tools,
@@ -149,6 +147,13 @@ async def _turn(
         thought.left = [entry["id"] for entry in batch if entry not in keep]
         thought.refused = standing.refused
     return thought
+
+
+def _collector(
+    context: NightContext, batch: Sequence[JournalEntry], earlier: Sequence[Operation]
+) -> PlanCollector:
+    shown = {one["id"]: one for one in batch}
+    return PlanCollector(shown, earlier, judged=context.settings.judge_facts)
 
 
 def taken_back(
