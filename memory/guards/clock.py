@@ -42,6 +42,8 @@ _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)([01]\d|2[0-3])([0-5]\d)(?!\d)(?: ?(?:h|hrs|hours|uhr)\b)")
 
 _AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
+_HALVED = r"yil|ay|gun|hafta|saat|dakika|kilo|kg|litre|metre|km|lira|tl|bin|milyon"
+"""What Turkish counts by halves, beside the hours of a clock: "bir buçuk yıl"."""
 _FULL = r"(?P<h>\d+|one(?= |$|\W)|eins|una|une|bir[ei]?|uno|uma)"
 _PHRASES = tuple(
     (re.compile(r"(?<![a-z\d.,:])(?:" + pattern.replace(r"(?P<h>\d+)", _FULL) + ")"), sign)
@@ -72,7 +74,7 @@ _PHRASES = tuple(
         (r"(?P<h>\d+) ?(?:heures?|h) ?moins (?:le |un )?quart", -15),
         (r"(?P<h>\d+) ?(?:heures?|h) ?moins (?P<m>\d+)", -1),
         (r"(?P<h>\d+) heures? (?P<m>[0-5]?\d)(?!\d)", 0),
-        (r"(?P<h>\d+) bucuk\w*", 30),
+        (rf"(?P<h>\d+) bucuk\w*(?! (?:{_HALVED}))", 30),
         (r"(?P<h>\d+)\S* ceyrek (?:var|kala)\w*", -15),
         (r"(?P<h>\d+)\S* ceyrek gec\w*", 15),
         (r"(?P<h>\d+)\S* (?P<m>5|10|20|25) (?:var|kala)\w*", -1),

@@ -187,7 +187,7 @@ class Named:
     """Day and month may stand the other way round."""
 
 
-_CASE = r"(?:'?(?:s|[td][ae]n?|[ui]n|[ae]|[iu]|y[ae]))?(?![a-z])"
+_CASE = r"(?:(?:'|(?<=[a-z]{4}))(?:s|[td][ae]n?|[ui]n|[ae]|[iu]|y[ae]))?(?![a-z])"
 _LINK = r"(?: ?(?:of|de|del|di|do|,) ?| |-|\.)?"
 _YEAR = r"(?:,? ?(?:de |del |di )?((?:19|20)\d\d)(?!\d))?"
 _EXPLICIT = (

@@ -83,6 +83,8 @@ DAYS = [
     ("Training ist Mo/Mi/Fr.", "Montags, mittwochs und freitags ist Training."),
     ("Lekarz przyjdzie w piątek o dziesiątej.", "Lekarz przyjdzie 23 października 2026."),
     ("The vet comes tommorow.", "The vet comes on 23 October 2026."),
+    ("Augendruck ist gut.", "Der Druck im Auge ist gut."),
+    ("Kira sözleşmesi 18 ay sürecek.", "Sözleşme bir buçuk yıl sürer."),
 ]
 SLIPS = [
     ("The propane tank is a third full.", "The propane tank is two thirds full."),
