@@ -21,7 +21,7 @@ STORE = ("abatch", "aput_new", "alist", "acount", "acount_named", "aleast_named"
 SAVER = ("aget_tuple", "aput", "aput_writes", "alist")
 
 LIMITS = {
-    "store": 32,
+    "store": 33,
     "saver aget_tuple": 3,
     "saver aput": 5,
     "saver aput_writes": 4,
