@@ -347,9 +347,8 @@ async def read(
             break
         if day.key > _day(end):
             continue
-        namespace = scope.namespace(AUDIT, day.key)
-        items = await list_items(store, namespace, limit=left, newest_first=True)
-        found += [cast(AuditEntry, i.value) for i in items if first <= i.value["at"] < end]
+        entries = await _of_day(store, scope, day.key, left)
+        found += [entry for entry in entries if first <= entry["at"] < end]
     return found[::-1]
 
 
@@ -363,12 +362,10 @@ async def newest(
     found: list[AuditEntry] = []
     passed = 0
     for day in await list_items(store, scope.namespace(AUDIT), newest_first=True):
-        namespace = scope.namespace(AUDIT, day.key)
-        held = await count_items(store, namespace)
+        held = await count_items(store, scope.namespace(AUDIT, day.key))
         begin, end = max(0, offset - passed), min(held, offset + limit - passed)
         if begin < end:
-            items = await list_items(store, namespace, limit=end, newest_first=True)
-            found += [cast(AuditEntry, item.value) for item in items[begin:]]
+            found += (await _of_day(store, scope, day.key, end))[begin:]
         passed += held
     return found, passed
 
@@ -377,12 +374,19 @@ async def of_tick(store: BaseStore, scope: Scope, tick: int) -> list[AuditEntry]
     """The entries of a tick, oldest first; reads the days from the newest one to the tick's."""
     found: list[AuditEntry] = []
     for day in await list_items(store, scope.namespace(AUDIT), newest_first=True):
-        items = await list_items(store, scope.namespace(AUDIT, day.key), newest_first=True)
-        entries = [cast(AuditEntry, item.value) for item in items]
+        entries = await _of_day(store, scope, day.key)
         found += [entry for entry in entries if entry["tick"] == tick]
         if any(entry["tick"] is not None and entry["tick"] < tick for entry in entries):
             break  # numbers of ticks rise
     return found[::-1]
+
+
+async def _of_day(
+    store: BaseStore, scope: Scope, day: str, limit: int | None = None
+) -> list[AuditEntry]:
+    """The newest `limit` entries of a day, newest first."""
+    items = await list_items(store, scope.namespace(AUDIT, day), limit=limit, newest_first=True)
+    return [cast(AuditEntry, item.value) for item in items]
 
 
 def visit_of(loop: Loop | None, node: Literal["use_tools", "park", "confirm"]) -> int:

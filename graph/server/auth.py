@@ -273,10 +273,9 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
         return
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
-    if any(not is_own_namespace(user, namespace) for namespace in found):
-        raise _forbidden("another's thread")
-    if foreign and not found and await _owner_of(thread) != user:
-        # In the same words: who tries names is not to learn which of them have memory.
+    others = any(not is_own_namespace(user, namespace) for namespace in found)
+    # In the same words: who tries names is not to learn which of them have memory.
+    if others or (foreign and not found and await _owner_of(thread) != user):
         raise _forbidden("another's thread")
 
 

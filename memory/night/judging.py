@@ -7,22 +7,15 @@ what follows by ways that no rule knows. The model decides both, but never whose
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from memory.errors import ModelError
-from memory.messages import (
-    TRUST_NOTE,
-    Citation,
-    Handles,
-    as_data,
-    one_line,
-    prompt_lines,
-)
+from memory.messages import TRUST_NOTE, Citation, Handles, as_data, one_line, prompt_lines
 from memory.models import in_vain, is_offline
-from memory.night.order import entry_lines, used_up
+from memory.night.order import entry_lines, questions_before, used_up
 from memory.night.steps import NightContext
 from memory.operations import PlanCollector
 from memory.records import JournalEntry, Operation, Usage
@@ -60,31 +53,19 @@ class Verdicts(BaseModel):
     verdicts: list[Judgement]
 
 
-async def judged(
-    context: NightContext,
-    collector: PlanCollector,
-    earlier: Sequence[Operation],
-    asked: Mapping[str, str],
-) -> tuple[dict[str, str], Usage]:
+async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[str, str], Usage]:
     """(the new facts that are not kept, by operation id, each with the reason; the cost).
 
     One call for all, while the night's budget lasts. Without a usable answer, and with the offline
     model, the rules decide.
-
-    Args:
-        context: the night.
-        collector: what the model was shown, and what its tools planned.
-        earlier: what was judged before.
-        asked: the assistant's questions that entries answer, by the event that an entry is from.
     """
-    new = collector.operations[len(earlier) :]
-    facts = {one["id"]: one for one in new if one["kind"] == "add_fact"}
+    facts = {one["id"]: one for one in collector.new if one["kind"] == "add_fact"}
     by_rules = {id_: why for id_, why in (collector.doubts or {}).items() if id_ in facts}
     settings, offline = context.settings, is_offline(context.resources.chat_model)
     over = used_up(context.plans, context.record, settings)
     if not facts or offline or over or not settings.judge_facts:
         return by_rules, Usage(llm_calls=0, tokens=0)
-    handles = Handles(facts)
+    handles, asked = Handles(facts), questions_before(context.state["messages"])
     prompt = judging_prompt(facts, handles, collector.shown or {}, settings, asked)
     try:
         answer, usage = await context.ask(prompt, Verdicts)
@@ -100,7 +81,10 @@ def judging_prompt(
     settings: Settings,
     asked: Mapping[str, str],
 ) -> list[BaseMessage]:
-    """The entries that facts cite, and each fact by its number with those of its entries. Pure."""
+    """The entries that facts cite, and each fact by its number with those of its entries. Pure.
+
+    `asked`: the assistant's questions that entries answer, by the event that an entry is from.
+    """
     numbered = Handles(entries)
     sources = {
         id_: [*filter(entries.get, fact["after"]["source_entries"])] for id_, fact in facts.items()

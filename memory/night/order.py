@@ -9,21 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from memory.guards import rests_on
 from memory.journal import by_time
-from memory.messages import Handles, prompt_lines
+from memory.messages import Handles, mark_of, prompt_lines
 from memory.night.record import Plans
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, mark_entry
 from memory.settings import Settings
-from memory.text import approximate_tokens
+from memory.text import approximate_tokens, sentences, shortened
 
 LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
 FREE = ("extract_facts", "compact")
 """Steps outside the budget, because a history that is too long must be cut."""
+
+LONGEST_QUESTION = 300
+"""Characters of the assistant's question that an entry answers."""
+
+_ASKS = ("?", "\uff1f", "\u061f", "\u037e", '?"', "?)")
+"""How a question ends, in several scripts."""
 
 
 def calls_allowed(entries: int, settings: Settings) -> int:
@@ -294,6 +302,26 @@ def entry_lines(
         questions = (asked[id_] for id_ in entry["sources"] if asked and id_ in asked)
         lines += [prompt_lines.asked_line(question) for question in questions]
     return "\n".join(lines)
+
+
+def questions_before(messages: Sequence[AnyMessage]) -> dict[str, str]:
+    """What the assistant had last asked those who then said something, by event.
+
+    An answer such as "Yes, both" says nothing without it.
+    """
+    found, asked = dict[str, str](), ""
+    talk: tuple[str | None, Any] = (None, None)
+    for message in messages:
+        if isinstance(message, AIMessage) and str(message.text).strip():
+            ends = (sentences(str(message.text)) or [""])[-1]
+            asked = ends if ends.rstrip().endswith(_ASKS) else ""
+        elif isinstance(message, HumanMessage):
+            mark = mark_of(message)
+            before, talk = talk, (message.name, mark.get("channel"))
+            if asked and mark.get("event") and talk == before:
+                found[str(mark["event"])] = shortened(asked, LONGEST_QUESTION)
+            asked = ""
+    return found
 
 
 def next_batch(

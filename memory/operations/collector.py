@@ -80,8 +80,14 @@ class PlanCollector:
         """
         self.shown: Mapping[str, JournalEntry] | None = shown
         self.operations = list(operations)
+        self._earlier = len(self.operations)
         self.doubts: dict[str, str] | None = {} if judged else None
         self._handles = Handles(shown)
+
+    @property
+    def new(self) -> list[Operation]:
+        """The operations of this answer."""
+        return self.operations[self._earlier :]
 
     def resolve(self, given: str) -> str:
         """The id of the entry that a citation means, by its number; else the citation itself."""

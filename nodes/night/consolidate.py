@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.guards import rests_on
-from memory.messages import Citations, Handles, as_model_sees, mark_of, prompt_lines
+from memory.messages import Citations, Handles, as_model_sees, prompt_lines
 from memory.models import ask, in_vain, total
 from memory.night import (
     Job,
@@ -36,6 +36,7 @@ from memory.night import (
     judged,
     night_in_hand,
     plan_batches,
+    questions_before,
     to_consolidate,
 )
 from memory.operations import PlanCollector, with_collector
@@ -44,7 +45,7 @@ from memory.recall import recall
 from memory.records import AssembledContext, JournalEntry, Operation, PlanRecord, link, mark_entry
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import sentences, shortened
+from memory.text import shortened
 from tools.execution import execute, sound
 from tools.policy import CONTEXTS, material, select_execution_pattern
 from tools.registry import tools_for
@@ -60,12 +61,6 @@ NOTHING = "the model found nothing in it to keep"
 
 NAMED_BY = 160
 """Characters of a rejected fact in a report."""
-
-LONGEST_QUESTION = 300
-"""Characters of the assistant's question that an entry answers."""
-
-_ASKS = ("?", "\uff1f", "\u061f", "\u037e", '?"', "?)")
-"""How a question ends, in several scripts."""
 
 
 @checked
@@ -125,9 +120,8 @@ async def _turn(
         with_collector(context.config, collector),
         seconds=context.settings.tool_timeout,
     )
-    asked = questions_before(context.state["messages"])
-    refuted, judging = await judged(context, collector, earlier, asked)
-    new = [one for one in collector.operations[len(earlier) :] if one["id"] not in refuted]
+    refuted, judging = await judged(context, collector)
+    new = [one for one in collector.new if one["id"] not in refuted]
     answers = [taken_back(one, message, collector.operations, refuted) for one in done.messages]
     exchange = [*exchange, message, *answers]
     stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
@@ -373,26 +367,6 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
         SystemMessage(assembly.system_message(assembly.blocks(made))),
         HumanMessage(prompt_lines.entries_message(lines)),
     ]
-
-
-def questions_before(messages: Sequence[AnyMessage]) -> dict[str, str]:
-    """What the assistant had last asked those who then said something, by event.
-
-    An answer such as "Yes, both" says nothing without it.
-    """
-    found, asked = dict[str, str](), ""
-    talk: tuple[str | None, Any] = (None, None)
-    for message in messages:
-        if isinstance(message, AIMessage) and str(message.text).strip():
-            ends = (sentences(str(message.text)) or [""])[-1]
-            asked = ends if ends.rstrip().endswith(_ASKS) else ""
-        elif isinstance(message, HumanMessage):
-            mark = mark_of(message)
-            before, talk = talk, (message.name, mark.get("channel"))
-            if asked and mark.get("event") and talk == before:
-                found[str(mark["event"])] = shortened(asked, LONGEST_QUESTION)
-            asked = ""
-    return found
 
 
 def _side(context: NightContext, exchange: list[AnyMessage]) -> State:

@@ -310,11 +310,9 @@ def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> dict[str, str] |
     # On one day the later fact is the one that speaks of a change.
     earlier, later = sorted((other, fact), key=lambda each: (each.at, bool(_sign(each))))
     sign = _sign(later)
-    if sign and _about_the_same(later, earlier, shown):
-        return _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
-    if later.at > earlier.at and (sign := _reset(later, earlier, shown)):
-        return _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
-    return None
+    if not sign or not _about_the_same(later, earlier, shown):
+        sign = _reset(later, earlier, shown) if later.at > earlier.at else ""
+    return _pair(later, earlier, "supersedes", f"the later one says '{sign}'") if sign else None
 
 
 def _lead(fact: DatedLine, shown: _Facts) -> str:
