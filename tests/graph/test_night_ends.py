@@ -18,14 +18,14 @@ from memory.state.schema import State
 from memory.storage.access import write_batch
 from nodes.night.weigh_night import _weighed
 from tests.graph.test_night_hours import HEARD, HOURS, NIGHTLY, at, slow
-from tests.graph.test_night_previews import copy_of, lived
+from tests.graph.test_night_previews import copy_of, life, lived
 from tests.graph.test_undo_resumed import breaks_off_a_tick
 from tests.support.agents import entries, opened
 from tests.support.clock import Clock
 from tests.support.dreamers import answer, dreamer
 from tests.support.scripted import ScriptedChatModel, scripted
 
-__all__ = ["lived"]
+__all__ = ["life", "lived"]
 
 
 async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(

@@ -23,21 +23,35 @@ from memory.settings import Settings
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer, whole
+from tests.support.lives import Lived, copied
 from tests.support.scripted import ScriptedChatModel
 
 MONTH = 40
 
 
-@pytest.fixture
-async def lived(tmp_path: Path, clock: Clock) -> Path:
-    """A day, a night, and long after a second day: the next night has work of every kind."""
-    data = tmp_path / "lived"
+async def live(data: Path | None, clock: Clock) -> None:
+    """Live two days, in `data` or in the database that the variable names."""
     async with opened(data, dreamer(), clock, settings=SETTINGS) as agent:
         await day(agent, clock, SATURDAY)
         await agent.ainvoke({"request": "sleep"})
         clock.advance(days=MONTH)
         await day(agent, clock, SUNDAY, first=len(SATURDAY))
-    return data
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    """A day, a night, and long after a second day: the next night has work of every kind."""
+    clock = Clock()
+    data = tmp_path_factory.mktemp("life") / "data"
+    asyncio.run(live(data, clock))
+    return Lived(data, clock.now)
+
+
+@pytest.fixture
+def lived(life: Lived, tmp_path: Path, clock: Clock) -> Path:
+    """A copy of that life, at its end."""
+    clock.set(life.now)
+    return copied(life, tmp_path / "lived")
 
 
 @asynccontextmanager

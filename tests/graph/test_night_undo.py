@@ -11,12 +11,12 @@ from graph.api.async_agent import AsyncAgent
 from memory.errors import ConflictError, InputError
 from memory.night import record as night
 from memory.settings import Settings
-from tests.graph.test_night_previews import KINDS, copy_of, lived
+from tests.graph.test_night_previews import KINDS, copy_of, life, lived
 from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer, whole
 
-__all__ = ["lived"]
+__all__ = ["life", "lived"]
 
 
 def kinds(report: Any) -> set[str]:

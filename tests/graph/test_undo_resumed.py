@@ -18,13 +18,13 @@ from memory.operations import apply
 from memory.records.records import Scope
 from memory.storage.access import write_batch
 from memory.transfer.format import line_of
-from tests.graph.test_night_previews import copy_of, lived
+from tests.graph.test_night_previews import copy_of, life, lived
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, answer, day, dreamer
 from tests.support.scripted import scripted
 
-__all__ = ["lived"]
+__all__ = ["life", "lived"]
 
 
 async def breaks_off_an_undo(agent: AsyncAgent) -> str:

@@ -1,6 +1,8 @@
 """Forgetting and moving on PostgreSQL: the same as in files."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,34 +20,62 @@ from tests.support.lives import BENS, ZORAS, at_home, live
 from tests.support.postgres import Postgres
 
 
+@pytest.fixture(scope="module")
+def life(postgres: Postgres) -> Iterator[tuple[str, datetime]]:
+    """A database in which an agent has lived, and when that ended."""
+    clock = Clock()
+    url = postgres.database()
+
+    async def once() -> None:
+        async with at_home(None, clock) as handle:
+            await live(handle, clock)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CIRCADIAN_DATABASE_URL", url)
+        asyncio.run(once())
+    yield url, clock.now
+    postgres.drop(url)
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres, life: tuple[str, datetime], clock: Clock) -> Iterator[str]:
+    """A copy of that database, at the end of the life."""
+    url, now = life
+    clock.set(now)
+    own = postgres.copy(url)
+    yield own
+    postgres.drop(own)
+
+
 @pytest.fixture
 async def agent(
     postgres_url: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[AsyncAgent]:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     async with at_home(None, clock) as handle:
-        await live(handle, clock)
         yield handle
 
 
-def holding(postgres: Postgres, words: tuple[str, ...]) -> list[str]:
+def holding(postgres: Postgres, words: tuple[str, ...], url: str) -> list[str]:
     """`file: word`; what is written is in the files once a checkpoint is made."""
     postgres.execute("CHECKPOINT")
     spelled = {form for word in words for form in (word, word.capitalize())}
     return [
-        f"{file.name}: {form}" for form in spelled for file in postgres.files_with(form.encode())
+        f"{file.name}: {form}"
+        for form in spelled
+        for file in postgres.files_with(form.encode(), url)
     ]
 
 
 async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
-    agent: AsyncAgent, postgres: Postgres
+    agent: AsyncAgent, postgres: Postgres, postgres_url: str
 ) -> None:
-    assert holding(postgres, ZORAS[:1])
+    assert holding(postgres, ZORAS[:1], postgres_url)
     counts = (await forget(agent.context, "zora", dry_run=True))["counts"]
     assert (await forget(agent.context, "zora"))["counts"] == counts
     assert counts["facts"] == 3
-    assert holding(postgres, ZORAS) == []
-    assert holding(postgres, BENS[:1])
+    assert holding(postgres, ZORAS, postgres_url) == []
+    assert holding(postgres, BENS[:1], postgres_url)
     facts = await agent.resources.semantic.all(agent.scope)
     assert [fact["speaker"] for fact in facts] == ["Ben"] * 3
     assert not [one for one in await entries(agent) if "compaction" in one["tags"]]
@@ -56,19 +86,19 @@ async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
 
 
 async def test_no_statistics_are_left_of_a_table_that_a_forget_leaves_empty(
-    agent: AsyncAgent, postgres: Postgres, postgres_pool: BlockingPool
+    agent: AsyncAgent, postgres: Postgres, postgres_url: str, postgres_pool: BlockingPool
 ) -> None:
     with postgres_pool.connection() as connection:
         connection.execute("ANALYZE")
-    assert holding(postgres, ZORAS[:1])
+    assert holding(postgres, ZORAS[:1], postgres_url)
     await forget(agent.context, "ben")
     await forget(agent.context, "zora")
     assert await agent.resources.semantic.all(agent.scope) == []
-    assert holding(postgres, (*ZORAS, *BENS)) == []
+    assert holding(postgres, (*ZORAS, *BENS), postgres_url) == []
 
 
 async def test_no_vector_of_the_forgotten_is_left(
-    agent: AsyncAgent, postgres: Postgres, postgres_pool: BlockingPool
+    agent: AsyncAgent, postgres: Postgres, postgres_url: str, postgres_pool: BlockingPool
 ) -> None:
     def vectors() -> dict[str, bytes]:
         with postgres_pool.connection() as connection:
@@ -85,8 +115,8 @@ async def test_no_vector_of_the_forgotten_is_left(
     assert gone
     assert left
     postgres.execute("CHECKPOINT")
-    assert all(postgres.files_with(one) for one in set(left.values()))
-    assert [len(postgres.files_with(one)) for one in gone] == [0] * len(gone)
+    assert all(postgres.files_with(one, postgres_url) for one in set(left.values()))
+    assert [len(postgres.files_with(one, postgres_url)) for one in gone] == [0] * len(gone)
 
 
 async def test_a_memory_moves_from_a_database_to_a_folder_and_back(

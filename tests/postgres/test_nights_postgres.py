@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from graph.api.async_agent import AsyncAgent
 from memory.errors import ConflictError
 from memory.settings import Settings
-from tests.graph.test_night_previews import KINDS, MONTH, state_of
+from tests.graph.test_night_previews import KINDS, live, state_of
 from tests.postgres.test_forget_postgres import holding
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
-from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer, whole
+from tests.support.dreamers import SETTINGS, dreamer, whole
 from tests.support.postgres import Postgres
 from tests.support.scripted import ScriptedChatModel
 
@@ -28,16 +29,16 @@ class Lives:
     """Copies of one life, each in a database of its own."""
 
     def __init__(self, server: Postgres, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._server, self._url, self._patch = server, url, monkeypatch
+        self._server, self._life, self._patch = server, url, monkeypatch
+        self.url = ""
+        """The newest copy."""
 
     @asynccontextmanager
     async def copy(
         self, clock: Clock, model: ScriptedChatModel, settings: Settings = SETTINGS
     ) -> AsyncIterator[AsyncAgent]:
         """An agent with a copy of the life."""
-        url = self._server.database()
-        name, lived = (conninfo_to_dict(one)["dbname"] for one in (url, self._url))
-        self._server.execute(f"DROP DATABASE {name}", f"CREATE DATABASE {name} TEMPLATE {lived}")
+        self.url = url = self._server.copy(self._life)
         self._patch.setenv("CIRCADIAN_DATABASE_URL", url)
         try:
             async with opened(None, model, Clock(clock()), settings=settings) as agent:
@@ -46,23 +47,29 @@ class Lives:
             self._server.drop(url)
 
 
-@pytest.fixture
-async def lives(
-    postgres: Postgres, postgres_url: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> Lives:
+@pytest.fixture(scope="module")
+def life_in_database(postgres: Postgres) -> Iterator[tuple[str, datetime]]:
     """A day, a night, and long after a second day, as `lived` has them in a folder."""
-    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
-    await live(None, clock)
-    return Lives(postgres, postgres_url, monkeypatch)
+    clock = Clock()
+    url = postgres.database()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CIRCADIAN_DATABASE_URL", url)
+        asyncio.run(live(None, clock))
+    yield url, clock.now
+    postgres.drop(url)
 
 
-async def live(data: Path | None, clock: Clock) -> None:
-    """Live two days, in `data` or in the database that the variable names."""
-    async with opened(data, dreamer(), clock, settings=SETTINGS) as agent:
-        await day(agent, clock, SATURDAY)
-        await agent.ainvoke({"request": "sleep"})
-        clock.advance(days=MONTH)
-        await day(agent, clock, SUNDAY, first=len(SATURDAY))
+@pytest.fixture
+def lives(
+    postgres: Postgres,
+    life_in_database: tuple[str, datetime],
+    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock,
+) -> Lives:
+    """Copies of that life, at its end."""
+    url, now = life_in_database
+    clock.set(now)
+    return Lives(postgres, url, monkeypatch)
 
 
 async def test_preview_apply_and_undo_work_as_in_a_folder(lives: Lives, clock: Clock) -> None:
@@ -132,9 +139,9 @@ async def test_no_table_holds_a_byte_of_what_is_forgotten_after_a_night(
         if what == "undone":
             report = await agent.undo_night("last")
         assert report["status"] == what
-        assert holding(postgres, ("marmalade",))
+        assert holding(postgres, ("marmalade",), lives.url)
         await agent.forget("Zora")
-        assert holding(postgres, ("marmalade", "zora")) == []
+        assert holding(postgres, ("marmalade", "zora"), lives.url) == []
 
 
 async def test_a_folder_and_a_database_end_in_the_same_memory(

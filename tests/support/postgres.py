@@ -90,10 +90,22 @@ class Postgres:
             for statement in statements:
                 connection.execute(statement)
 
-    def files_with(self, text: bytes) -> list[Path]:
-        """The files of tables that contain these bytes. What is written stands after CHECKPOINT."""
-        files = (self._server.pgdata / "base").rglob("*")
+    def files_with(self, text: bytes, url: str | None = None) -> list[Path]:
+        """The files of tables, of one database or of all, that contain these bytes.
+
+        What is written stands after CHECKPOINT.
+        """
+        folder = self._server.pgdata / "base" / (self._number_of(url) if url else "")
+        files = folder.rglob("*")
         return [file for file in files if file.is_file() and text in file.read_bytes()]
+
+    def _number_of(self, url: str) -> str:
+        import psycopg
+
+        asked = "SELECT oid::text FROM pg_database WHERE datname = current_database()"
+        with psycopg.connect(url) as connection:
+            [(number,)] = connection.execute(asked).fetchall()
+        return str(number)
 
     def stop(self) -> None:
         """Stop it as an operator does: connections are closed, everything is written."""
