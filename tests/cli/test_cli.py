@@ -17,14 +17,15 @@ from memory.models.offline.model import OfflineChatModel
 from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.commandline import circadian
+from tests.support.forked import forked_python
 
 Capture = pytest.CaptureFixture[str]
 NOTICE = "model: offline (embedded rules, not a language model)."
 
 
 def in_a_process(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, from another folder."""
-    command = [sys.executable, "-m", "graph.cli", *map(str, args)]
+    """The command in a process of its own."""
+    command = [forked_python(), "-m", "graph.cli", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

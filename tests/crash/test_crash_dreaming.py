@@ -68,12 +68,9 @@ AT = {
 ACCEPTED = 3
 """The first write after which a kill loses nothing: the request is in a checkpoint."""
 FAST = (
-    "one of four scorings is written",
     "two of four batches are made into facts",
     "one of four dreams is written",
-    "attributes are made",
     "a reflection has its questions",
-    "an extraction is on its way",
     "a summary is kept",
     "dreaming is applied",
 )
@@ -168,7 +165,7 @@ async def test_killed_when(
     await killed_at(job_in(lived, tmp_path), [AT[name]], undisturbed)
 
 
-@pytest.mark.parametrize("part", ["10/4", pytest.param("1/1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("part", ["10/6", pytest.param("1/1", marks=pytest.mark.slow)])
 async def test_killed_while_an_answer_is_awaited(
     lived: Path, tmp_path: Path, undisturbed: Undisturbed, part: str
 ) -> None:

@@ -23,7 +23,9 @@ async def test_an_undisturbed_tick_writes_as_often_as_in_a_folder(job: Job) -> N
     assert workers().done(job)["counts"] == in_folder
 
 
-@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize(
+    "call", [2, *(pytest.param(call, marks=pytest.mark.slow) for call in (1, 3))]
+)
 async def test_killed_while_the_model_is_asked(job: Job, call: int) -> None:
     point = Point("model", call, "before", hold=True)
     workers().kill_at_hold(replace(job, point=point))
@@ -44,7 +46,8 @@ async def test_killed_when_memory_is_written(
 ) -> None:
     edge = int(kind == "write")  # before the first write nothing is accepted
     in_folder = replace(job, database=None)
-    for point in points(in_folder, kind, when=when, first=1 + edge, last=edge):
+    part = "2/3" if kind == "puts" else "1/1"  # the slow run has every write
+    for point in points(in_folder, kind, when=when, first=1 + edge, last=edge, part=part):
         own = replace(job, data=f"{job.data}{point.nth}", database=postgres.database(), point=point)
         workers().killed(own)
         await handled_once(replace(own, point=None), point, repeated=CALLS)

@@ -31,6 +31,7 @@ from tests.support.scripted import ScriptedChatModel
 
 SECONDS = 3.0 * (1 + os.getloadavg()[0] / (os.cpu_count() or 1))
 """The promise holds on a quiet machine; a busy one takes as much longer as it is busy."""
+STOPPED = pytest.param("is stopped", marks=pytest.mark.slow)
 NOT_ACCEPTED = "no event was accepted"
 HELLO = {"id": "hello", "sender": "Ada", "text": "hello"}
 WAITS = {"id": "waits", "sender": "Ada", "text": "Are you there?"}
@@ -70,7 +71,7 @@ class Outage:
             os.kill(pid, number)
 
 
-@pytest.fixture(params=["is stopped", "crashes", "stands still"])
+@pytest.fixture(params=[STOPPED, "crashes", "stands still"])
 def outage(own_postgres: Postgres, request: pytest.FixtureRequest) -> Iterator[Outage]:
     made = Outage(own_postgres, request.param)
     yield made
@@ -147,7 +148,7 @@ async def opened_again(opening: Opening) -> None:
         raise AssertionError("it was opened")
 
 
-@pytest.mark.parametrize("outage", ["is stopped", "crashes"], indirect=True)
+@pytest.mark.parametrize("outage", [STOPPED, "crashes"], indirect=True)
 async def test_a_tick_in_which_the_database(
     outage: Outage, opening: Opening, model: ScriptedChatModel
 ) -> None:

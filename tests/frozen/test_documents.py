@@ -29,7 +29,7 @@ class Life:
         self, place: Path, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
     ) -> None:
         self.data, self.place = place / "data", place
-        self._capsys, self._patch = capsys, patch
+        self._capsys, self.patch = capsys, patch
         self.clock = WallClock(patch, AFTERWARDS)
         self._shown: dict[str, Any] = {}
         self.namespaces: dict[str, dict[str, int]] = {}
@@ -68,21 +68,21 @@ class Life:
     def asked(self, name: str, prompt: str) -> str:
         """A message after which the model wants to change its own prompt; the question's id."""
         with OpenAIServer(tool_call("update_system_prompt", {"new_prompt": prompt})) as server:
-            self._patch.setenv("OPENAI_BASE_URL", server.base_url)
-            self._patch.setenv("OPENAI_API_KEY", "none")
+            self.patch.setenv("OPENAI_BASE_URL", server.base_url)
+            self.patch.setenv("OPENAI_API_KEY", "none")
             found = self.run(
                 name, "send", "Be brief from now on.", model=("--model", "openai:none")
             )
-            self._patch.delenv("OPENAI_API_KEY")
+            self.patch.delenv("OPENAI_API_KEY")
         return str(found["approvals"][0]["id"])
 
     def answered(self, name: str, *args: str) -> None:
         """The answer to such a question; the model then says one sentence."""
         with OpenAIServer(text("So be it.")) as server:
-            self._patch.setenv("OPENAI_BASE_URL", server.base_url)
-            self._patch.setenv("OPENAI_API_KEY", "none")
+            self.patch.setenv("OPENAI_BASE_URL", server.base_url)
+            self.patch.setenv("OPENAI_API_KEY", "none")
             self.run(name, *args, model=("--model", "openai:none"))
-            self._patch.delenv("OPENAI_API_KEY")
+            self.patch.delenv("OPENAI_API_KEY")
 
 
 def _documents(done: Done) -> Any:
@@ -182,4 +182,5 @@ def live(life: Life) -> None:
     run("export_imported", "export", "--agent", "second", data=moved)
     run("reindex", "reindex")
     run("doctor", "doctor")
+    life.patch.setattr("httpcore._async.connection.RETRIES_BACKOFF_FACTOR", 0)
     run("schedule_unreachable", "schedule", "--url", "http://127.0.0.1:9")

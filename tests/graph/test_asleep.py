@@ -220,7 +220,7 @@ async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(
     data: Path, clock: Clock
 ) -> None:
     huge = [
-        {"id": f"h{n}", "text": f"Ada wrote {n}: " + "word " * 15_000, "sender": "Ada"}
+        {"id": f"h{n}", "text": f"Ada wrote {n}: " + "word " * 5_000, "sender": "Ada"}
         | {"addressed": False}
         for n in range(3)
     ]

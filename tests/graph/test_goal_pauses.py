@@ -65,7 +65,7 @@ async def test_a_day_with_an_unchanged_goal_costs_a_handful_of_calls(
     settings = Settings(time_zone="UTC", reflection_interval=0)
     async with opened(tmp_path, model, clock, settings=settings) as agent:
         before = await made(agent, model)
-        notes = await day(agent, clock, hours=23)
+        notes = await day(agent, clock, seconds=60, hours=23)
         spent = (await agent.aget_state()).values["spending"]["tokens"]
     # At 0, 1, 3, 7 ... 255 minutes, then every four hours. Without waits it would be 60 an hour.
     assert len(model.calls) - before == 13

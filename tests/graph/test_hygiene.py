@@ -25,7 +25,7 @@ SETTINGS = Settings(
     probes_kept=0,
     reflection_threshold=20,
 )
-DAYS = 3
+DAYS = 2
 TEXTS = {text: (id_, who) for id_, who, text in REAL}
 
 

@@ -80,7 +80,7 @@ async def seen(visitor: Visitor, text: str) -> None:
     assert visible in shown
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 6)
 @given(text=words)
 def test_words_of_others_never_become_markup(lived: Path, text: str) -> None:
     async def check(data: Path) -> None:

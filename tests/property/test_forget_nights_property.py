@@ -211,7 +211,7 @@ BUSY = [
 
 
 @settings(
-    max_examples=8,
+    max_examples=settings().max_examples // 10,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

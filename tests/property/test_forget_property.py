@@ -172,7 +172,7 @@ async def check(folder: Path, life: list[Any], gone: str) -> None:
 
 
 @settings(
-    max_examples=12,
+    max_examples=settings().max_examples // 4,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -129,7 +129,7 @@ class Facts(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    "examples", [pytest.param(8), pytest.param(80, marks=pytest.mark.slow)], ids=str
+    "examples", [pytest.param(3), pytest.param(80, marks=pytest.mark.slow)], ids=str
 )
 def test_facts_are_closed_to_every_other_agent_and_user(
     where: Where, runner: asyncio.Runner, examples: int

@@ -54,6 +54,7 @@ def begun(server: Server, model: Model) -> str:
     return thread.id
 
 
+@pytest.mark.slow
 def test_the_step_in_hand_is_finished_and_the_next_start_resumes(
     server: Server, model: Model
 ) -> None:
@@ -94,7 +95,9 @@ def test_a_waiting_client_gets_its_answer_after_the_restart(server: Server, mode
     server.start()
     again = httpx.get(f"{server.url}{answer.headers['location']}", timeout=60).json()
     assert again["report"]["ticks"][0]["reply"] == "It stands."
+    # It was not asked again what it had answered.
     assert len(model.requests) == 2
+    assert model.requests[1]["messages"][-1]["role"] == "tool"
 
 
 @pytest.mark.slow

@@ -22,9 +22,10 @@ HEARD = "My sister Nina lives in Lisbon with her dog Rex"
 ASKED = "What do you remember about my sister?"
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    running = Server(tmp_path / "server").start()
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose counters only these tests move."""
+    running = Server(tmp_path_factory.mktemp("watched")).start()
     yield running
     running.kill()
 
@@ -73,11 +74,12 @@ def test_counters_follow_ticks_and_nights(server: Server) -> None:
     assert {night[f"service_up:{name}"] for name in ("store", "memory", "model", "embedder")} == {1}
 
 
-def test_failures_of_tools_and_models_are_counted(
+def test_failures_and_questions_that_wait_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launching.set_up(monkeypatch, tmp_path)
-    with OpenAIServer(tool_call("explode", {}), text("It broke."), error(400)) as model:
+    broken = (tool_call("explode", {}), text("It broke."), error(400))
+    with OpenAIServer(*broken, launching.LAUNCH, text("It flies.")) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
         server = Server(tmp_path / "server").start()
         try:
@@ -85,7 +87,12 @@ def test_failures_of_tools_and_models_are_counted(
                 thread = Thread(client)
                 thread.run("Blow it up")
                 thread.run("And again")
-            found = counted(server)
+                found = counted(server)
+                thread = Thread(client)
+                thread.run("Launch it")
+                assert counted(server)["questions_waiting"] == 1
+                client.runs.wait(thread.id, "agent", command={"resume": {"decision": "approve"}})
+            assert counted(server, "/metrics")["questions_waiting"] == 0
         finally:
             server.kill()
     assert found["tool_calls_total:failed"] == 1
@@ -106,22 +113,6 @@ def test_waiting_events_are_counted_until_their_tick(server: Server) -> None:
         assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
     found = counted(server, "/metrics")
     assert (found["events_waiting"], found["oldest_event_seconds"]) == (0, 0)
-
-
-def test_questions_that_wait_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    launching.set_up(monkeypatch, tmp_path)
-    with OpenAIServer(launching.LAUNCH, text("It flies.")) as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        server = Server(tmp_path / "server").start()
-        try:
-            with get_sync_client(url=server.url) as client:
-                thread = Thread(client)
-                thread.run("Launch it")
-                assert counted(server)["questions_waiting"] == 1
-                client.runs.wait(thread.id, "agent", command={"resume": {"decision": "approve"}})
-            assert counted(server, "/metrics")["questions_waiting"] == 0
-        finally:
-            server.kill()
 
 
 def test_refused_requests_are_counted(tmp_path: Path) -> None:
@@ -171,7 +162,7 @@ def test_health_names_a_database_that_is_down_until_it_is_back(
 
 
 def test_a_stop_during_a_run_loses_nothing(server: Server) -> None:
-    events = long_work(20)
+    events = long_work(12)
     given: Any = {"events": events}
     with get_sync_client(url=server.url) as client:
         thread = Thread(client)

@@ -24,10 +24,12 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,35 @@ class ForkedPython:
         self.stderr.close()
 
 
+def started(
+    arguments: list[str], variables: dict[str, str], folder: Path, log: Path, *, cold: bool
+) -> BaseProcess:
+    """A `python` with an environment and a session of its own; it logs.
+
+    A cold one imports everything anew.
+    """
+    given = (arguments, variables, str(folder), str(log), cold)
+    process = forks().Process(target=_become_leader, args=given, daemon=True)
+    process.start()
+    return process
+
+
+def _become_leader(
+    arguments: list[str], variables: dict[str, str], folder: str, log: str, cold: bool
+) -> None:
+    os.setsid()
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    told = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    files = [os.open(os.devnull, os.O_RDONLY), told, os.dup(told)]
+    if not cold:
+        run(files, arguments, variables, folder)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    os.chdir(folder)
+    os.execve(sys.executable, [sys.executable, *arguments], variables)
+
+
 def _become(
     out: Connection, err: Connection, arguments: list[str], variables: dict[str, str], folder: str
 ) -> None:
@@ -193,6 +224,7 @@ def run(files: list[int], arguments: list[str], variables: dict[str, str], folde
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(variables)
+    time.tzset()
     os.chdir(folder)
     more = variables.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [folder, *(part for part in more if part and part not in sys.path)]

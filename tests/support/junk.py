@@ -28,7 +28,7 @@ THINGS = (
 )
 REAL = [
     (f"{who}-{n}", who, f"{who} {thing} number {n}.")
-    for n, (thing, _, _) in enumerate(THINGS * 3)
+    for n, (thing, _, _) in enumerate(THINGS * 2)
     for who in (PEOPLE[n % 3],)
 ]
 """(event id, sender, text): what people say."""

@@ -1,4 +1,4 @@
-"""`langgraph dev` as a process on a free loopback port: started, killed, started again.
+"""`langgraph dev` as a forked process on a free loopback port: started, killed, started again.
 
 Two servers are shared by all tests of a process, as fixtures that conftest.py registers: a start
 takes seconds. Each test has an agent, or users, of its own.
@@ -16,18 +16,18 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 
+from tests.support.forked import started
 from tests.support.source_files import ROOT
 
 SECRET = "a secret for tests that is long enough"
@@ -42,13 +42,14 @@ class Server:
     configuration it leaves out `env`, since a person's file would come before it.
     """
 
-    def __init__(self, folder: Path, **variables: str) -> None:
+    def __init__(self, folder: Path, *, cold: bool = False, **variables: str) -> None:
         self.folder = folder
+        self._cold = cold
         self._variables = variables
         self.data = folder / "data"
         self.url = ""
         self._log = folder / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: BaseProcess | None = None
 
     def start(self) -> Self:
         """Start it and wait until it answers. RuntimeError, with its log, where it does not."""
@@ -56,18 +57,12 @@ class Server:
         self._configure()
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+        command = ["-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
         command += ["--n-jobs-per-worker", "10"]  # as `make studio` does
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "--host", "127.0.0.1", "--port", str(port)],
-                cwd=self.folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command += ["--host", "127.0.0.1", "--port", str(port)]
+        self._process = started(
+            command, self._environment(), self.folder, self._log, cold=self._cold
+        )
         try:
             self._wait(time.monotonic() + START_SECONDS)
         except BaseException:
@@ -78,33 +73,21 @@ class Server:
     def kill(self) -> None:
         """SIGKILL: it has no chance to write anything more. Does nothing where it does not run."""
         process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            # It leads a group of its own; not waited for yet, the group still has its number.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        if process is not None:
+            _kill(process)
 
     def terminate(self, seconds: float = 60.0) -> None:
         """SIGTERM, as an operator stops it; waits for its end."""
         process, self._process = self._process, None
         assert process is not None, "it does not run"
         process.terminate()
-        try:
-            process.wait(seconds)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        _end_of(process, seconds)
 
     def ended(self, seconds: float) -> int:
         """Wait until it has ended by itself; its exit status."""
         process, self._process = self._process, None
         assert process is not None, "it does not run"
-        try:
-            return process.wait(seconds)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        return _end_of(process, seconds)
 
     def log(self) -> str:
         """All it ever printed, before a restart too."""
@@ -139,7 +122,7 @@ class Server:
     def _wait(self, deadline: float) -> None:
         assert self._process is not None
         while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            if self._process.exitcode is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start:\n{self.log()[-4000:]}")
             time.sleep(0.05)
 
@@ -149,6 +132,24 @@ class Server:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
+
+
+def _end_of(process: BaseProcess, seconds: float) -> int:
+    process.join(seconds)
+    status = process.exitcode
+    _kill(process)
+    assert status is not None, f"the server did not end in {seconds} s"
+    return status
+
+
+def _kill(process: BaseProcess) -> None:
+    """SIGKILL for all of its session, which it leads."""
+    if process.exitcode is None:
+        assert process.pid is not None
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.join()
 
 
 def _free_port() -> int:
@@ -165,8 +166,8 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without users."""
-    yield from _running(Server(tmp_path_factory.mktemp("server")))
+    """A server without users, which imports everything as an operator's does."""
+    yield from _running(Server(tmp_path_factory.mktemp("server"), cold=True))
 
 
 @pytest.fixture(scope="session")

@@ -62,5 +62,7 @@ def test_exit_statuses_are_those_on_the_page(capsys: Any, tmp_path: Any, monkeyp
     folder = tmp_path / "file"
     folder.write_text("no folder")
     assert circadian(capsys, "status", "--data", folder).status == 2
+    monkeypatch.setattr("httpcore._async.connection.RETRIES_BACKOFF_FACTOR", 0)
     gone = circadian(capsys, "schedule", "--url", "http://127.0.0.1:9")
     assert (gone.status, gone.error.count("\n")) == (1, 0)
+    assert "http://127.0.0.1:9 does not answer" in gone.error

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked import forked_python
 from tests.support.pages import Page
 from tests.support.source_files import ROOT
 
 PROGRAMS = ROOT / "examples" / "embedding"
+RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
 PRINTED = {
     "failures.py": [
         "failed: the model call failed: ValueError: the service has no answer",
@@ -35,7 +37,7 @@ PRINTED = {
 
 @pytest.mark.parametrize("name", sorted(path.name for path in PROGRAMS.glob("*.py")))
 def test_an_example_prints_what_it_promises(name: str, tmp_path: Path) -> None:
-    done = run([str(PROGRAMS / name)], tmp_path)
+    done = run(["-c", RUN, str(PROGRAMS / name)], tmp_path, python=forked_python())
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == PRINTED[name]
 
@@ -55,11 +57,13 @@ def test_a_module_called_tools_hides_ours_unless_python_leaves_its_folder_out(
     assert run(["-P", "shop.py"], tmp_path).stdout == "opened\n"
 
 
-def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    arguments: list[str], folder: Path, python: str = sys.executable
+) -> subprocess.CompletedProcess[str]:
     """Run Python on a program, with the offline model's defaults and this tree's packages."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CIRCADIAN_")}
     return subprocess.run(
-        [sys.executable, *arguments],
+        [python, *arguments],
         cwd=folder,
         env={**kept, "PYTHONPATH": str(ROOT)},
         capture_output=True,

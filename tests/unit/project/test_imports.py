@@ -9,34 +9,31 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commandline import circadian
 from tests.support.source_files import ROOT
 
 HEAVY = ("faiss", "mem0", "openai", "aiohttp")
 LOADED = f"""
 import json, sys
-with_main = sys.argv[1:]
-if with_main:
-    from graph.cli.app import main
-    main(with_main)
-else:
-    import graph.agent
-print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]), file=sys.stderr)
+def loaded():
+    return [name for name in {HEAVY!r} if name in sys.modules]
+import graph.agent
+found = [loaded()]
+from graph.cli.app import main
+for words in (["--help"], ["status", *sys.argv[1:]]):
+    main(words)
+    found.append(loaded())
+print(json.dumps(found), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("what", ["import graph.agent", "--help", "status"])
-def test_it_loads_no_heavy_library(tmp_path: Path, what: str) -> None:
-    data = ["--data", str(tmp_path / "data"), "--model", "offline", "--embedder", "offline"]
-    if what == "status":
-        loaded_by("send", "Hello", *data)
-    given = {"import graph.agent": [], "--help": ["--help"], "status": ["status", *data[:2]]}
-    assert loaded_by(*given[what]) == []
-
-
-def loaded_by(*arguments: str) -> list[str]:
-    """The heavy libraries that a process loaded that ran the command, or imported the agent."""
+def test_import_help_and_status_load_no_heavy_library(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data", str(tmp_path / "data")]
+    circadian(capsys, "send", "Hello", *data, "--model", "offline", "--embedder", "offline")
     done = subprocess.run(
-        [sys.executable, "-c", LOADED, *arguments],
+        [sys.executable, "-c", LOADED, *data],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -44,5 +41,4 @@ def loaded_by(*arguments: str) -> list[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    loaded: list[str] = json.loads(done.stderr.splitlines()[-1])
-    return loaded
+    assert json.loads(done.stderr.splitlines()[-1]) == [[], [], []]
