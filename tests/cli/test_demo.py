@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,45 +25,8 @@ def _parts_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", forked_python())
 
 
-def test_a_fact_of_day_one_is_recalled_on_day_three_after_a_restart(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    done = circadian(capfd, "demo", "--json", "--data", tmp_path / "data")
-    assert done.status == 0
-    shown = done.document
-    first, second = shown["processes"]
-    assert len({first, second, os.getpid()}) == 3
-    assert shown["told"]["at"].startswith("2026-05-02")
-    assert shown["told"]["id"] in shown["recalled"]["sources"]
-    assert "allergic to strawberries" in shown["recalled"]["text"]
-    assert "allergic to strawberries" in shown["reply"]
-    before, after = shown["before_restart"], shown["after"]
-    assert before["projects"]["active"] == after["projects"]["active"] == "rain_barrels"
-    assert after["projects"]["slots"]["seed_library"]["status"] == "paused"
-    assert [goal["progress"] for goal in before["goals"]] == [50, 100, 100, 0, 0]
-    assert [goal["progress"] for goal in after["goals"]] == [60, 100, 100, 40, 0]
-    assert before["session_memory"] == after["session_memory"]
-    assert before["memory"]["facts"] > 0
-    (question,) = after["approvals"]
-    assert "write_file" in json.dumps(question)
-
-
-def test_the_demo_leaves_a_dangerous_call_to_approve(
+def test_the_demo_reads_like_a_conversation_and_leaves_a_dangerous_call_to_approve(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tmp_path / "data"
-    out = circadian(capfd, "demo", "--data", data).out
-    files = tmp_path / "data-files"
-    assert f"CIRCADIAN_FOLDER={files}" in out
-    assert list(files.iterdir()) == []
-    monkeypatch.setenv("CIRCADIAN_FOLDER", str(files))
-    assert circadian(capfd, "approve", "--data", data).status == 0
-    (written,) = files.iterdir()
-    assert "down pipe" in written.read_text()
-
-
-def test_the_demo_reads_like_a_conversation(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = circadian(capfd, "demo", "--data", tmp_path / "data").out
     assert "\x1b" not in out
@@ -82,6 +44,13 @@ def test_the_demo_reads_like_a_conversation(
     places = [out.find(part) for part in in_order]
     assert -1 not in places, in_order[places.index(-1)]
     assert places == sorted(places)
+    files = tmp_path / "data-files"
+    assert f"CIRCADIAN_FOLDER={files}" in out
+    assert list(files.iterdir()) == []
+    monkeypatch.setenv("CIRCADIAN_FOLDER", str(files))
+    assert circadian(capfd, "approve", "--data", tmp_path / "data").status == 0
+    (written,) = files.iterdir()
+    assert "down pipe" in written.read_text()
 
 
 def test_the_story_is_played_with_several_people_two_nights_and_a_restart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.slow
 def test_the_document_of_the_demo(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = tmp_path / "data"
     shown = circadian(capfd, "demo", "--json", "--data", data, *OFFLINE).document
+    assert len({*shown["processes"], os.getpid()}) == 3
     normaliser = Normaliser((data, "<data>"))
     normaliser.name_facts(shown)
     # The story is recalled at the real time of day, and a score falls with the years.

@@ -304,7 +304,8 @@ def gazette(pages: Sequence[Attack]) -> BaseTool:
     @tool
     async def read_page(number: int) -> str:
         """Read a page of the gazette."""
-        return str(pages[number].page)
+        [page] = [one.page for one in pages if f"page {number} " in one.text]
+        return str(page)
 
     return read_page
 

@@ -12,22 +12,26 @@ import pytest
 from tests.support.commandline import circadian
 from tests.support.source_files import ROOT
 
-HEAVY = ("faiss", "mem0", "openai", "aiohttp")
+HEAVY = {"faiss", "mem0", "openai", "aiohttp"}
 LOADED = f"""
 import json, sys
 def loaded():
-    return [name for name in {HEAVY!r} if name in sys.modules]
+    return {HEAVY!r} & set(sys.modules)
 import graph.agent
 found = [loaded()]
 from graph.cli.app import main
+assert "psycopg" not in sys.modules
 for words in (["--help"], ["status", *sys.argv[1:]]):
-    main(words)
+    assert main(words) == 0
     found.append(loaded())
-print(json.dumps(found), file=sys.stderr)
+for words in (["send", "I grow beans."], ["recall", "beans"]):
+    assert main([*words, *sys.argv[1:]]) == 0
+    found.append(loaded() & {{"mem0"}})
+print(json.dumps([sorted(one) for one in found]), file=sys.stderr)
 """
 
 
-def test_import_help_and_status_load_no_heavy_library(
+def test_import_and_commands_load_no_heavy_library(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = ["--data", str(tmp_path / "data")]
@@ -41,4 +45,5 @@ def test_import_help_and_status_load_no_heavy_library(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stderr.splitlines()[-1]) == [[], [], []]
+    assert "beans" in done.stdout
+    assert json.loads(done.stderr.splitlines()[-1]) == [[], [], [], [], []]

@@ -86,8 +86,9 @@ async def read():
     return await memory.count(ANA)
 async def write():
     [fact] = await memory.add(ANA, [draft("a", "red fox")])
-    await memory.update(ANA, fact["id"], {"trust": 0.5})
+    await memory.update(ANA, fact["id"], {"text": "blue whale"})
     await memory.delete(ANA, fact["id"])
+    await memory.scrub()
 asyncio.run(read())
 before = "mem0" in sys.modules
 asyncio.run(write())
@@ -120,6 +121,12 @@ def test_it_writes_in_its_folder_alone_and_tells_nobody(tmp_path: Path) -> None:
         "threads": ["MainThread"],
     }
     assert list(home.iterdir()) == list(temporary.iterdir()) == []
+    files = {str(one.relative_to(folder)): one for one in folder.rglob("*") if one.is_file()}
+    assert {"facts.db", "mem0/history.db"} <= files.keys()
+    for name, file in files.items():
+        content = file.read_bytes()
+        assert b"red fox" not in content, name
+        assert b"blue whale" not in content, name
     assert "spaCy" not in error
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -19,25 +18,20 @@ from memory.installation.database import open_database
 from memory.installation.folder import DataFolder, open_folder
 from memory.installation.locks import FolderAgentLock, FolderServerLock
 from memory.installation.opening import Installation, WriterLock
+from tests.support.forked import forks
 from tests.support.homes import KINDS, home_of, is_database, url_of
-from tests.support.source_files import ROOT
-
-HOLDER = (
-    "import sys; from tests.unit.memory.installation.test_lock import hold; hold(*sys.argv[1:])"
-)
 
 
-def hold(where: str, kind: str, thread: str) -> None:
-    """Take a lock in this process and keep it until the standard input ends."""
+def hold(where: str, kind: str, thread: str, other: Connection) -> None:
+    """Take a lock in this process, say so, and keep it until something is said."""
 
     async def keep() -> None:
         url = SecretStr(where) if where.startswith("postgresql:") else None
         home = open_folder(Path(where)) if url is None else open_database(url)
         lock = home.agent_lock(thread, role="chat") if kind == "agent" else home.server_lock()
         async with lock:
-            sys.stdout.write("held\n")
-            sys.stdout.flush()
-            await asyncio.to_thread(sys.stdin.read)
+            other.send("held")
+            await asyncio.to_thread(other.recv)
 
     asyncio.run(keep())
 
@@ -49,23 +43,22 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
 
 
 @contextmanager
-def holder(kind: str, home: Installation, thread: str = "t") -> Iterator[subprocess.Popen[str]]:
-    """A second process that has the lock until it is killed or its input ends."""
+def holder(
+    kind: str, home: Installation, thread: str = "t"
+) -> Iterator[tuple[BaseProcess, Connection]]:
+    """A second process that has the lock until it is killed or told to end."""
     where = str(home.path) if isinstance(home, DataFolder) else url_of(home)
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, where, kind, thread],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
+    ours, theirs = forks().Pipe()
+    process = forks().Process(target=hold, args=(where, kind, thread, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    with ours:
         try:
-            yield process
+            assert ours.recv() == "held"
+            yield process, ours
         finally:
             process.kill()
+            process.join()
 
 
 def agent(home: Installation, thread: str = "t", timeout: float = 0.0) -> WriterLock:
@@ -211,7 +204,7 @@ async def test_a_thread_id_may_hold_anything(home: Installation, tmp_path: Path)
 
 
 async def test_the_error_names_the_process_that_runs_the_agent(home: Installation) -> None:
-    with holder("agent", home) as process:
+    with holder("agent", home) as (process, _):
         with pytest.raises(BusyError) as refused:
             await agent(home, timeout=0.1).acquire()
         assert str(refused.value) == (
@@ -222,7 +215,7 @@ async def test_the_error_names_the_process_that_runs_the_agent(home: Installatio
 
 async def test_the_error_names_the_server(home: Installation) -> None:
     with (
-        holder("server", home) as process,
+        holder("server", home) as (process, _),
         pytest.raises(BusyError, match=rf"agent .* process {process.pid} \(server\)"),
     ):
         await agent(home).acquire()
@@ -234,7 +227,7 @@ async def test_the_error_for_a_server_names_the_running_agent(home: Installation
     async with agent(home, "idle"):
         pass
     with (
-        holder("agent", home) as process,
+        holder("agent", home) as (process, _),
         pytest.raises(BusyError, match=rf"{home.name} .* process {process.pid} \(chat\)"),
     ):
         await server(home).acquire()
@@ -242,9 +235,9 @@ async def test_the_error_for_a_server_names_the_running_agent(home: Installation
 
 @pytest.mark.parametrize("kind", ["agent", "server"])
 async def test_the_lock_of_a_killed_process_is_free(home: Installation, kind: str) -> None:
-    with holder(kind, home) as process:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+    with holder(kind, home) as (process, _):
+        process.kill()
+        process.join()
         async with server(home, timeout=2.0):
             pass
         async with agent(home, timeout=2.0):
@@ -254,13 +247,12 @@ async def test_the_lock_of_a_killed_process_is_free(home: Installation, kind: st
 async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
     home: Installation,
 ) -> None:
-    with holder("agent", home) as process:
+    with holder("agent", home) as (_, told):
         lock = agent(home, timeout=10.0)
         waiting = asyncio.create_task(lock.acquire())
         await asyncio.sleep(0.05)
         assert not waiting.done()
-        assert process.stdin is not None
-        process.stdin.close()
+        told.send("end")
         await waiting
         await lock.__aexit__(None, None, None)
 

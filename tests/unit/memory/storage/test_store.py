@@ -7,7 +7,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from memory.errors import FolderError, MemoryStoreError
 from memory.installation.opening import Installation
 from memory.storage.access import InsertingStore, ListingStore
 from memory.storage.sqlite.store import PUTS_PER_STATEMENT, CircadianSqliteStore
+from tests.support.forked import forked_python
 from tests.support.homes import KINDS, folder_in, home_of, refuse, variables
 from tests.support.source_files import ROOT
 
@@ -113,7 +113,7 @@ def write_from_two_processes(home: Installation) -> list[dict[str, int]]:
     """Let two processes write for a while; what each of them counted."""
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, name, "0.8"],
+            [forked_python(), "-c", WRITER, name, "0.8"],
             cwd=ROOT,
             env={**os.environ, **variables(home), "CIRCADIAN_OFFLINE": "1"},
             stdout=subprocess.PIPE,
