@@ -146,12 +146,6 @@ async def test_an_empty_answer_is_paid_for_and_asked_for_once_more(empty: Step) 
     assert "it is empty" in second[-1].text
 
 
-async def test_after_two_empty_answers_it_is_an_error_that_says_so() -> None:
-    with pytest.raises(ModelError, match="asked twice: an empty answer") as raised:
-        await _ask("", "  ")
-    assert raised.value.llm_calls == 2
-
-
 async def test_a_tool_call_without_text_is_an_answer() -> None:
     assert (await _ask(call("clock"))).message.tool_calls[0]["name"] == "clock"
 
