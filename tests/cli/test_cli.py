@@ -52,21 +52,6 @@ def test_send_shows_the_tools_as_they_ran(capsys: Capture, data: Path) -> None:
     assert done.out.splitlines()[:2] == ["  ✓ add_goal", "Added goal goal_1_0: Mend the fence."]
 
 
-def test_send_as_json_is_the_tick_on_this_message(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--json")
-    document = done.document
-    assert list(document) == [
-        *("reply", "tick", "context_type", "pattern", "tools", "llm_calls", "tokens"),
-        *("sent", "approvals", "event"),
-    ]
-    assert (document["sent"], document["approvals"]) == ([], [])
-    assert list(document["pattern"]) == ["mode", "max_iterations", "source_layers"]
-    assert document["tools"] == [{"name": "add_goal", "ok": True}]
-    assert (document["tick"], document["llm_calls"]) == (1, 2)
-    assert document["reply"] == "Added goal goal_1_0: Mend the fence."
-    assert done.error.startswith(NOTICE)
-
-
 def test_send_takes_a_sender_and_a_channel(capsys: Capture, data: Path) -> None:
     args = ("send", "Good morning", "--from", "Zoe", "--channel", "lobby", "--data", data)
     assert circadian(capsys, *args).out.startswith("Hello, Zoe.")
@@ -104,23 +89,6 @@ def test_a_message_that_another_run_took_is_found_there(
     assert done.document["tick"] == 2
 
 
-def test_sleep_as_json_is_the_night(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
-    night = circadian(capsys, "sleep", "--data", data, "--json").document
-    assert list(night) == [
-        *("id", "dry_run", "started", "ended", "complete", "held", "steps", "operations", "errors"),
-        *("status", "stopped", "gate", "refused"),
-    ]
-    steps = [step["step"] for step in night["steps"]]
-    assert steps == [
-        *("score_importance", "consolidate", "dream", "consolidate_entities", "write_pages")
-    ]
-    assert list(night["steps"][0]) == [
-        *("step", "done", "skipped", "llm_calls", "tokens", "seconds")
-    ]
-    assert {"score_entry", "add_fact", "link"} <= {one["kind"] for one in night["operations"]}
-
-
 def test_sleep_prints_what_was_learned_and_from_whom(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     out = circadian(capsys, "sleep", "--data", data).out
@@ -155,14 +123,6 @@ def test_a_night_with_nothing_to_do_says_so(capsys: Capture, data: Path) -> None
     done = circadian(capsys, "sleep", "--data", data)
     assert (done.status, done.out.startswith("Nothing to do tonight")) == (0, True)
     assert circadian(capsys, "sleep", "--data", data, "--json").document["id"] is None
-
-
-def test_requests_as_json_are_mode_phase_and_report(capsys: Capture, data: Path) -> None:
-    for command in ("tick", "stop", "clear-stop", "wake"):
-        done = circadian(capsys, command, "--data", data, "--json")
-        assert done.status == 0
-        assert list(done.document) == ["mode", "phase", "report"]
-        assert done.document["mode"] == "awake"
 
 
 def test_under_the_emergency_stop_a_message_waits(capsys: Capture, data: Path) -> None:

@@ -81,25 +81,6 @@ def test_the_commands_repeat_the_options_that_were_given_and_no_others(
     assert other.endswith(" --agent 'my two'")
 
 
-def test_send_as_json_gives_a_waiting_tick_as_far_as_it_got(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
-) -> None:
-    goal = ("add_goal", {"description": "Reach the moon"})
-    with serving(monkeypatch, asking(goal, ("launch", {"target": "the moon"}))):
-        done = circadian(capsys, "send", "Launch it", "--data", data, "--json")
-    document = done.document
-    assert (done.status, done.err) == (0, "")
-    assert list(document) == [
-        *("reply", "tick", "context_type", "pattern", "tools", "llm_calls", "tokens"),
-        *("sent", "approvals", "event"),
-    ]
-    assert (document["reply"], document["tick"], document["sent"]) == ("", None, [])
-    assert (document["context_type"], document["llm_calls"]) == ("tick_event", 1)
-    assert document["tools"] == [{"name": "add_goal", "ok": True}]
-    [question] = document["approvals"]
-    assert (question["tool"], question["args"]) == ("launch", {"target": "the moon"})
-
-
 def test_another_message_is_answered_with_a_note_on_the_waiting_question(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
@@ -133,17 +114,6 @@ def test_approve_runs_the_tool_once_and_shows_the_rest_of_the_tick(
     assert lines == ["approved launch(target='the moon')", "  ✓ launch", "It flies."]
     assert footer.startswith("tick 1 · 2 calls · ")
     assert waiting(capsys, data) == []
-
-
-def test_as_json_approve_gives_the_tick_that_went_on(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
-) -> None:
-    with serving(monkeypatch, LAUNCH, FLIES):
-        question = asked(capsys, data)
-        done = circadian(capsys, "approve", question, "--data", data, "--json")
-    assert (done.status, done.document["reply"], done.document["tick"]) == (0, "It flies.", 1)
-    assert done.document["tools"] == [{"name": "launch", "ok": True}]
-    assert done.document["approvals"] == []
 
 
 def test_approve_with_arguments_runs_those(

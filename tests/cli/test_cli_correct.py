@@ -56,15 +56,6 @@ def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(
     assert (new["text"], old["superseded_by"]) == (OSLO, new["id"])
 
 
-def test_correct_as_json_is_both_facts(capsys: Capture, data: Path, paris: Fact) -> None:
-    done = circadian(capsys, "correct", paris["id"], OSLO, "--data", data, "--json")
-    document = done.document
-    assert list(document) == ["fact", "superseded"]
-    assert (document["fact"]["text"], document["fact"]["speaker"]) == (OSLO, "local")
-    assert document["superseded"]["id"] == paris["id"]
-    assert document["superseded"]["superseded_by"] == document["fact"]["id"]
-
-
 def test_the_same_correction_twice_changes_nothing(
     capsys: Capture, data: Path, paris: Fact
 ) -> None:

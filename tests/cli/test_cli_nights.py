@@ -21,11 +21,6 @@ from tests.support.commandline import Done, circadian
 from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
 
 Capture = pytest.CaptureFixture[str]
-REPORT = [
-    *("id", "dry_run", "started", "ended", "complete", "held", "steps", "operations", "errors"),
-    *("status", "stopped", "gate", "refused"),
-]
-STEP = ["step", "done", "skipped", "llm_calls", "tokens", "seconds"]
 
 
 @pytest.fixture(scope="module")
@@ -80,23 +75,6 @@ def test_a_dry_run_is_told_changes_nothing_and_is_applied_by_its_shortened_id(
     after = run(capsys, data, "recall", "--all", "--json").document
     known = [sum(one["kind"] == "fact" for one in told) for told in (before, after)]
     assert known[1] - known[0] == learned
-
-
-def test_as_json_a_night_is_one_document_of_the_contract(capsys: Capture, data: Path) -> None:
-    tried = run(capsys, data, "sleep", "--dry-run", "--json")
-    assert list(tried.document) == REPORT
-    assert list(tried.document["steps"][0]) == STEP
-    assert tried.document["dry_run"] is True
-    shown = run(capsys, data, "night", "last", "--json")
-    assert (shown.document, shown.err) == (tried.document, "")
-    lines = run(capsys, data, "nights", "--json").document
-    assert [one["id"] for one in lines] == [FIRST, tried.document["id"]]
-    assert {"id", "started", "complete", "operations", "llm_calls"} <= lines[0].keys()
-    assert lines[1]["operations"] == len(tried.document["operations"])
-    done = run(capsys, data, "sleep", "--apply", "last", "--json")
-    assert done.document["operations"] == tried.document["operations"]
-    undone = run(capsys, data, "undo", "last", "--json")
-    assert (undone.document["status"], undone.err) == ("undone", "")
 
 
 def test_nights_are_listed_with_what_became_of_them(capsys: Capture, data: Path) -> None:

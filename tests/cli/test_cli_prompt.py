@@ -47,15 +47,6 @@ def data(tmp_path: Path, clock: Clock) -> Path:
     return tmp_path / "data"
 
 
-def test_prompt_as_json_is_both_prompts_and_all_versions(
-    capsys: Capture, data: Path, clock: Clock
-) -> None:
-    done = circadian(capsys, "prompt", "--data", data, "--json")
-    assert (done.status, done.err) == (0, "")
-    assert list(done.document) == ["user_prompt", "version", "text", "versions"]
-    assert done.document == {"user_prompt": "", **written(clock, *TEXTS)}
-
-
 def test_for_people_the_prompt_in_force_stands_whole_and_each_version_on_a_line(
     capsys: Capture, data: Path
 ) -> None:

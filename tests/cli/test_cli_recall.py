@@ -74,14 +74,6 @@ def hit(text: str, score: float = 0.5, **more: Any) -> RecallHit:
 # Searching
 
 
-def test_recall_as_json_has_exactly_the_keys_of_the_contract(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
-    circadian(capsys, "send", "My cat is called Miso", "--data", data)
-    hits = circadian(capsys, "recall", "Oslo", "-k", "1", "--data", data, "--json").document
-    assert [list(one) for one in hits] == [CONTRACT]
-    assert hits[0]["text"] == "I moved to Oslo in March"
-
-
 def test_recall_shows_date_speaker_and_source(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     out = circadian(capsys, "recall", "Oslo", "--data", data).out
@@ -133,15 +125,6 @@ def test_a_score_is_explained_by_its_parts_the_largest_first() -> None:
     assert "parts" not in recalled(found)
 
 
-def test_explain_as_json_adds_the_parts_after_the_contract(
-    capsys: Capture, data: Path, facts: list[Fact]
-) -> None:
-    asked = ("recall", "bees", "--explain", "--data", data)
-    first = circadian(capsys, *asked, "--json").document[0]
-    assert list(first) == [*CONTRACT, "parts"]
-    assert circadian(capsys, *asked).status == 0
-
-
 def test_a_score_that_rounds_to_zero_is_left_out() -> None:
     seen = plain(recall_view([hit("near", 0.61), hit("just", 0.006), hit("far", 0.004)]))
     assert ("near" in seen, "just" in seen, "far" in seen) == (True, True, False)
@@ -171,25 +154,6 @@ def test_an_impossible_recall_is_one_line(
 
 
 # Looking through all of it
-
-
-def test_all_lists_every_fact_and_unconsolidated_entry_newest_first(
-    capsys: Capture, data: Path, facts: list[Fact]
-) -> None:
-    paris, oslo, bees = facts
-    found = circadian(capsys, "recall", "--all", "--data", data, "--json").document
-    assert [one["text"] for one in found] == [
-        *("The greenhouse has a door", oslo["text"], bees["text"], paris["text"])
-    ]
-    assert [one["kind"] for one in found] == ["episode", "fact", "fact", "fact"]
-    assert all(list(one)[:6] == CONTRACT[:6] and one["score"] is None for one in found)
-    old = found[3]
-    assert (old["superseded_by"], old["invalid_at"]) == (oslo["id"], oslo["valid_from"])
-    assert (old["speaker"], old["sources"], old["source_entries"]) == (
-        *("Ada", ["event_1"], ["entry_1"]),
-    )
-    assert (old["access_count"], old["last_access"], old["trust"]) == (0, None, 0.9)
-    assert found[0]["source_type"] == "direct"
 
 
 def test_for_people_a_superseded_fact_names_the_one_that_holds(

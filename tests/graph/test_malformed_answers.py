@@ -50,7 +50,6 @@ def flaky(depth: int) -> str:
 
 
 TOOLS = [registered(wipe, "dangerous"), registered(flaky, "safe_chain")]
-SIGNS = 'ab"\\\n\x00é漢\ud800{}<>/'
 NAMES = [*BUILT_IN, "wipe", "flaky", "no_such_tool", "", "Launch Rocket!", "x" * 300, "__proto__"]
 
 

@@ -36,51 +36,6 @@ def plain(part: RenderableType, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-async def test_an_agent_that_never_ran_has_every_field(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        now = dict(await status(agent.context))
-    parts: Any = now.pop("prompt")
-    used = sum(one["tokens"] for one in parts["components"])
-    assert [one["key"] for one in parts["components"]] == [
-        "system_prompt",
-        "character_context",
-        "conversation_history",
-        "tools",
-    ]
-    assert parts["problems"] == []
-    assert 0 < used < 10_000
-    assert now == {
-        "mode": "awake",
-        "phase": None,
-        "tick": 0,
-        "projects": {"active": None, "slots": {}},
-        "goals": [],
-        "session_memory": fresh_state()["session_memory"],
-        "context": {
-            "used": used,
-            "limit": 100_000,
-            "percentage": round(used / 1000, 1),
-            "level": "normal",
-            "advice": "Proceed normally",
-        },
-        "assistant_prompt": {"version": 0},
-        "memory": {"journal": 0, "pending": 0, "facts": 0, "entities": 0, "links": 0},
-        "inbox": {"waiting": 0, "set_aside": []},
-        "approvals": [],
-        "cumulative_importance": 0,
-        "emergency_stop": False,
-        "spending": {
-            "tokens": 0,
-            "tokens_per_day": 1_000_000,
-            "autonomous_ticks": 0,
-            "autonomous_ticks_per_hour": 60,
-            "over": None,
-            "next_look": None,
-        },
-        "breakers": {"model": "closed", "embedder": "closed", "memory": "closed"},
-    }
-
-
 async def test_memory_counts_follow_a_day_and_a_night(tmp_path: Path, clock: Clock) -> None:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:
         await agent.ainvoke(said("I moved to Oslo in March"))

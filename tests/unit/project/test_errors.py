@@ -11,7 +11,6 @@ from tests.support.pages import Page
 from tests.support.source_files import ROOT
 
 PAGE = Page("docs/errors.md")
-RAISED = r"^class (\w+)\(\w*(?:Error|Exception)\):"
 
 
 def types() -> dict[str, str]:
