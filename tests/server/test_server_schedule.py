@@ -28,12 +28,12 @@ Patch = pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
-    variables = {
-        "CIRCADIAN_TOKEN_SECRET": SECRET,
-        "CIRCADIAN_REQUESTS_PER_MINUTE": "60",
-        "CIRCADIAN_MEMORIES_PER_USER": "40",
-    }
-    running = Server(folder, **variables).start()
+    running = Server(
+        folder,
+        CIRCADIAN_TOKEN_SECRET=SECRET,
+        CIRCADIAN_REQUESTS_PER_MINUTE="60",
+        CIRCADIAN_MEMORIES_PER_USER="40",
+    ).start()
     yield running
     running.kill()
 
