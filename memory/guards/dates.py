@@ -426,22 +426,38 @@ def _add_relative(made: Days, digits: str, today: date) -> None:
 def _add_spans(made: Days, digits: str, today: date) -> None:
     """The days that are a length of time from the day of speaking or from a day of the text."""
     spans = [
-        (int(found[1]) if found[1].isdigit() else 1, length)
+        (int(found[1]) if found[1].isdigit() else 1, length, _signs(digits, found.end()))
         for length, pattern in _SPANS
         for found in pattern.finditer(digits)
         if not digits.startswith(" on ", found.end())
     ]
     spans += [
-        (int(least[1]), length)
+        (int(least[1]), length, _EITHER)
         for length, pattern in _SPANS
         for found in pattern.finditer(digits)
         if (least := _FROM_SPAN.search(digits, max(0, found.start() - 12), found.start()))
     ]
-    spans += [(int(found[1]) // 24, 1) for found in _HOURS.finditer(digits)]
+    spans += [(int(found[1]) // 24, 1, _EITHER) for found in _HOURS.finditer(digits)]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
-    for count, length in spans:
-        made.days |= {_shifted(start, sign * count, length) for start in starts for sign in (1, -1)}
-        made.years |= {today.year + sign * count for sign in (1, -1) if length == 365}
+    for count, length, signs in spans:
+        made.days |= {_shifted(start, sign * count, length) for start in starts for sign in signs}
+        made.years |= {today.year + sign * count for sign in signs if length == 365}
+
+
+_EITHER = (1, -1)
+_EARLIER = re.compile(
+    r" ?(?:before|earlier|prior|ago|vorher|zuvor|antes|avant|plus tot|once|之?前)(?!\w)"
+)
+_LATER = re.compile(
+    r" ?(?:after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra|之?后)(?!\w)"
+)
+
+
+def _signs(digits: str, end: int) -> tuple[int, ...]:
+    """The directions in which a length of time may count, by the word behind it."""
+    if _EARLIER.match(digits, end):
+        return (-1,)
+    return (1,) if _LATER.match(digits, end) else _EITHER
 
 
 _HOURS = re.compile(

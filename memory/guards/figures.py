@@ -119,16 +119,22 @@ def _without_names(fact: ProposedFact, text: str) -> str:
 
 
 def other_code(fact: ProposedFact) -> str | None:
-    """A letter with a number, such as the square N4, that the sources lack while they give such."""
+    """A code, such as the square N4 or the host db-eu-4, that is another one in the sources."""
     text = " ".join(source.text for source in fact.evidence.sources)
-    told, said = _PLACES.findall(text), joined(fold(text))
-    for code in _PLACES.findall(fact.text):
-        if told and joined(fold(code)) not in said:
-            return f"What it cites says {', '.join(dict.fromkeys(told))}, and the fact says {code}"
+    said = joined(fold(text))
+    for form in _CODES:
+        told = form.findall(text)
+        for code in form.findall(fact.text):
+            if told and joined(fold(code)) not in said:
+                named = ", ".join(dict.fromkeys(told))
+                return f"What it cites says {named}, and the fact says {code}"
     return None
 
 
-_PLACES = re.compile(r"(?<![\w.,-])[A-Z]{1,3}-?\d{1,4}(?![\w-])")
+_CODES = (
+    re.compile(r"(?<![\w.,-])[A-Z]{1,3}-?\d{1,4}(?![\w-])"),
+    re.compile(r"(?<![\w.,-])[A-Za-z]{2,8}(?:-[A-Za-z]{1,8})*-\d{1,6}(?![\w-])"),
+)
 
 
 _SCORE = re.compile(r"(?<![\d.,:/-])(\d{1,3}) ?[-:\u2013] ?(\d{1,3})(?![\d.,:/]|[-\u2013]\d)")
@@ -246,21 +252,23 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     evidence = fact.evidence
     said = evidence.numbers
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
+    texts = [digits for _, digits in evidence.readings]
     about = ABOUT.search(fact.digits) is not None
     part = 0.1 if number.written[0].isdigit() else 0.2
     if about and any(numbers.is_near(one, told, part) for one in values):
         return True
     if values & _ages(evidence) or (number.unit and numbers.is_converted(number, said)):
         return True
-    if number.unit and number.unit[0] == "time" and values & _parts(evidence):
+    if number.unit and number.unit[0] == "time" and values & (_parts(evidence) | _gaps(evidence)):
         return True
     if number.unit and number.unit[0] == "share":
+        if any(_HALF.search(digits) for digits in texts) and 50.0 in number.readings:
+            return True
         rest = MORE.search(fact.digits) is not None
         made = {100 * one for one in numbers.shares(said, rest=rest)}
         return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
     if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
         return True
-    texts = [digits for _, digits in evidence.readings]
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
     compared = any(map(_THAN_BEFORE.search, texts))
@@ -378,6 +386,17 @@ def _parts(evidence: Evidence) -> set[float]:
         first, second = (float(part) for part in re.split("[.,:]", one))
         made |= {first, second, first * 60 + second, first * 3600 + second * 60}
     return made | {60.0 * one.minutes for one in evidence.times if _SIXTIES.match(one.written)}
+
+
+def _gaps(evidence: Evidence) -> set[float]:
+    """The seconds between two times of day that the sources name, over midnight as well."""
+    minutes = {one.minutes for one in evidence.times if _SIXTIES.match(one.written.strip())}
+    return {60.0 * ((b - a) % 1440) for a in minutes for b in minutes if a != b}
+
+
+_HALF = re.compile(
+    r"(?<!\w)(?:half|halb\w*|halfte|mitad|medi[oa]|moitie|demi\w*|yari\w*|meta|metade)(?!\w)|半"
+)
 
 
 def _parts_of(evidence: Evidence) -> set[float]:

@@ -111,7 +111,7 @@ def _known(people: Collection[str]) -> frozenset[str]:
 
 _QUOTED = re.compile(
     r"[\u00ab\u201c\u201e\"\u300a]([^\u00bb\u201d\"\u300b]{3,40})[\u00bb\u201d\u201c\"\u300b]"
-    r"|\u300a([^\u300b]{1,40})\u300b"
+    r"|\u300a([^\u300b]{1,40})\u300b|(?<!\w)['\u2018]([^'\u2018\u2019]{3,40})['\u2019](?!\w)"
 )
 
 
@@ -213,7 +213,9 @@ _SUBJECT = re.compile(
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
     Mood.QUESTION: lambda fact, codes: mood.asks_in(fact, codes) or mood.would_like_in(fact, codes),
-    Mood.CONDITION: lambda fact, codes: mood.hedges_in(fact, codes) or mood.wishes_in(fact, codes),
+    Mood.CONDITION: lambda fact, codes: any(
+        kept(fact, codes) for kept in (mood.hedges_in, mood.wishes_in, mood.asks_in)
+    ),
     Mood.WISH: mood.wishes_in,
     Mood.REPORT: mood.reports_in,
 }

@@ -391,7 +391,7 @@ DAY_AFTER = re.compile(
     r"|before|spater|fruher|danach|davor|eher|nach|vor|mas tarde|despues|antes"
     r"|plus tot|plus tard|apres|avant|dopo|prima|piu tardi)|il giorno (?:dopo|prima|seguente)"
     r"|l'indomani|la vigilia"
-    r"|(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
+    r"|(?:the )?(?:(?:day|evening|morning|night) (?:after|before)(?! (?:tomorrow|yesterday))|following (?:day"
     r"|morning)|next (?:day"
     r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
     r"|folgenden) tag|vortag"

@@ -133,7 +133,7 @@ tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 """)
 _HEDGES = _by_language(r"""
-en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*
+en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|given|subject to|suppos\w*|consider\w*
  |plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*
  |propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
  |only (?:if|when|once|after)|before|hop\w*

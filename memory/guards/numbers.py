@@ -31,7 +31,8 @@ LANGUAGES = ("en", "de", "es", "fr", "tr", "it", "pt", "nl")
 """The languages whose number words are known, Chinese aside."""
 
 _TURKISH_CASE = re.compile(
-    r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu|si"
+    r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu"
+    r"|s?[iu]nd[ae]n?|si"
     r"|su|yle))"
 )
 _WORD = re.compile(r"(?<![\w'])[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -48,6 +49,11 @@ _CHINESE_PERCENT = re.compile(
 _PERCENT = re.compile(
     r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE
 )
+_DOZENS = re.compile(
+    r"(?<![\w.,])(\d{1,3}) (?:dozen|dutzend|docenas?|douzaines?|d[uü]zine|dozzine)(?!\w)",
+    re.IGNORECASE,
+)
+_WEEKDAY_AND_TIME = re.compile(r"((?:周|星期|礼拜)[一二三四五六])(?=\d)")
 _NO_NUMBERS = re.compile(
     "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
@@ -59,10 +65,12 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
     `strict` leaves ordinals and words such as "both" alone.
     """
     text = HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", _VULGAR.sub(_vulgar, text))))
+    text = _DOZENS.sub(lambda found: str(12 * int(found[1])), text)
     if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
     folded = fold(text)
     if HAN.search(folded):
+        folded = _WEEKDAY_AND_TIME.sub(r"\1 ", folded)
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "\u00b7" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
