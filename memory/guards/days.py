@@ -46,7 +46,9 @@ def _replaced(digits: str, said: Collection[date]) -> Iterator[tuple[dates.Days,
             if pattern is _REPLACED[0] and not _MOVES.search(digits):
                 continue
             rest = f"{digits[: found.start(1)]} ; {digits[found.end(1) :]}"
-            old, new = dates.days_of(found[1], said), dates.days_of(rest, said)
+            # With its preposition: "del 17" is a day, and "17" alone a number.
+            left = digits[found.start() : found.end(1)]
+            old, new = dates.days_of(left, said), dates.days_of(rest, said)
             if old.spoken and new.spoken:
                 yield old, new
 

@@ -201,10 +201,10 @@ def in_all_digits(text: str) -> list[str]:
 
 
 _AGREES = re.compile(
-    r"\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please do|go (?:ahead|for it)|do (?:it|that)|agreed|done"
-    r"|deal|perfect|of course|fine by me|ja|jo|klar|gern\w*|passt|einverstanden|mach (?:das|es)|si"
-    r"|vale|claro|de acuerdo|hecho|oui|d'accord|volontiers|parfait|entendu|evet|tamam|olur|tabii?)"
-    r"(?!\w)|[是对好行嗯]|可以|没问题|同意"
+    r"\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please do|go (?:ahead|for it)|do (?:it|that)|agreed"
+    r"|done|deal|perfect|of course|fine by me|ja|jo|klar|gern\w*|passt|einverstanden"
+    r"|mach (?:das|es)|si|vale|claro|de acuerdo|hecho|oui|d'accord|volontiers|parfait|entendu"
+    r"|evet|tamam|olur|tabii?)(?!\w)|[是对好行嗯]|可以|没问题|同意"
 )
 """Who begins an answer so takes up what was proposed."""
 
