@@ -36,8 +36,7 @@ _WE = re.compile(
     r"(?<!\w)(?:we(?:'\w+)?|us|our|ours|wir|uns|unser\w*|nosotr[oa]s|nuestr[oa]s?|\w+mos|nous"
     r"|notre|nos|on"
     r"|biz|bizim|bize|\w+(?:iyoruz|uyoruz|dik|duk|tik|tuk|eceg?iz|acag?iz)|noi|nostr[oaie]"
-    r"|wij|ons)(?!\w)"
-    r"|我们|咱"
+    r"|wij|ons)(?!\w)|我们|咱"
 )
 """Who says "we" speaks of others, too."""
 _SOMEBODY_FIRST = re.compile(
@@ -47,8 +46,7 @@ _SOMEBODY = re.compile(
     r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|you|your|er|sie|ihm|ihn|ihr\w{0,2}"
     r"|ihnen|du|dir|dich"
     r"|dein\w*|el|ella|le|les|lo|la|su|sus|te|ti|tu|il|elle|lui|leur|toi|vous|o|onu|ona|onun"
-    r"|sen|sana|seni"
-    r"|lei|voce|hij|zij|hem|haar|je)(?!\w)|[他她你您]"
+    r"|sen|sana|seni|lei|voce|hij|zij|hem|haar|je)(?!\w)|[他她你您]"
 )
 
 

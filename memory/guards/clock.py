@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from memory.guards.lexicon import EARLIER, LATER
+
 
 class ClockTime(NamedTuple):
     """A time of day that a text names."""
@@ -30,8 +32,7 @@ _POINT = re.compile(
 )
 _HOUR = re.compile(
     r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)"
-    r"|heures?(?!\w)|o'? ?clock"
-    r"|[点时](?!间))"
+    r"|heures?(?!\w)|o'? ?clock|[点时](?!间))"
 )
 _LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
 _BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d/]|[.,:]\d)")
@@ -74,7 +75,7 @@ _PHRASES = tuple(
         (r"(?P<h>\d+) ?(?:heures?|h) ?moins (?:le |un )?quart", -15),
         (r"(?P<h>\d+) ?(?:heures?|h) ?moins (?P<m>\d+)", -1),
         (r"(?P<h>\d+) heures? (?P<m>[0-5]?\d)(?!\d)", 0),
-        (rf"(?P<h>\d+) bucuk\w*(?! (?:{_HALVED}))", 30),
+        (rf"(?P<h>\d+) bucu[kg]\w*(?! (?:{_HALVED}))", 30),
         (r"(?P<h>\d+)\S* ceyrek (?:var|kala)\w*", -15),
         (r"(?P<h>\d+)\S* ceyrek gec\w*", 15),
         (r"(?P<h>\d+)\S* (?P<m>5|10|20|25) (?:var|kala)\w*", -1),
@@ -175,9 +176,7 @@ def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
 _LENGTHS = re.compile(
     r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
     r"|(?<![\d:.,])(\d+(?:[.,]5)?|an?|eine?r?|una|une|bir|一)"
-    r" ?(hours?|stunden?|horas?|heures?|saat|小时"
-    r"|min\w*"
-    r"|dakika|分钟)"
+    r" ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*|dakika|分钟)"
 )
 
 
@@ -199,3 +198,31 @@ def shifted(times: Iterable[ClockTime], digits: str) -> list[ClockTime]:
         for one in times:
             made += [one._replace(minutes=(one.minutes + sign * length) % 1440) for sign in (1, -1)]
     return made
+
+
+_SIXTIES = re.compile(r"(\d{1,2})[.,:]([0-5]\d)$")
+
+
+def gaps(times: Iterable[ClockTime], written: Iterable[str]) -> set[float]:
+    """The seconds between two times of day, over midnight as well, or two lengths such as 52:10.
+
+    Args:
+        times: the times of day.
+        written: numbers as they are written.
+    """
+    minutes = {one.minutes for one in times if _SIXTIES.match(one.written.strip())}
+    lengths = [found for one in written if ":" in one and (found := _SIXTIES.match(one))]
+    seconds = {60 * int(one[1]) + int(one[2]) for one in lengths}
+    return {60.0 * ((b - a) % 1440) for a in minutes for b in minutes if a != b} | {
+        float(abs(b - a)) for a in seconds for b in seconds if a != b
+    }
+
+
+EITHER = (1, -1)
+
+
+def directions(digits: str, end: int) -> tuple[int, ...]:
+    """The directions in which a length of time may count, by the word behind it."""
+    if EARLIER.match(digits, end):
+        return (-1,)
+    return (1,) if LATER.match(digits, end) else EITHER

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
+from memory.guards import clock
 from memory.guards.lexicon import (
     HAN,
     LISTED_WEEKDAYS,
@@ -61,8 +62,7 @@ _RELATIVE = {
         ),
         1: (
             "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
-            " morgen manana demain yarin yarinki 明天 明早 明晚"
-            " 明日 "
+            " morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
             "domani amanha jutro",
             "ertesi gun",
         ),
@@ -119,15 +119,14 @@ _NEAR_PERIODS = (
         "week",
         re.compile(
             r"\b(?:week|woche\w*|semana|semaine|hafta\w*|settimana|weekend\w*|wochenende|sonu"
-            r"|week-end|finde|fin de semana|fine settimana)\b|周末|[下这本上]个?(?:周"
-            r"|星期)(?![一二三四五六日天末1-6])"
+            r"|week-end|finde|fin de semana|fine settimana)\b|周末"
+            r"|[下这本上]个?(?:周|星期)(?![一二三四五六日天末1-6])"
         ),
     ),
     (
         "month",
         re.compile(
-            r"\b(?:month|monat\w*|mes|mois|ay\w{0,3}|mese|maand)\b|月底|下个?月|这个?月"
-            r"|上个?月|本月"
+            r"\b(?:month|monat\w*|mes|mois|ay\w{0,3}|mese|maand)\b|月底|下个?月|这个?月|上个?月|本月"
         ),
     ),
     ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*|anno|jaar)\b|年")),
@@ -205,8 +204,7 @@ _EXPLICIT = (
 )  # fmt: skip
 _RANGE = re.compile(
     r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or"
-    r"|oder|ou"
-    r"|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
+    r"|oder|ou|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
     r" ?(?:the |den |dem |le |el |zum |am |il )?$"
 )
 _AFTER_RANGE = re.compile(
@@ -277,8 +275,7 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
 
 _MONTH_PLACE = re.compile(
     r"(?:(?<![\w'])(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|debut|courant|till|depuis|em|gecen"
-    r"|every|each"
-    r"|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
+    r"|every|each|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
     r"|a partir de)[ -])$"
 )
 
@@ -426,22 +423,22 @@ def _add_relative(made: Days, digits: str, today: date) -> None:
 def _add_spans(made: Days, digits: str, today: date) -> None:
     """The days that are a length of time from the day of speaking or from a day of the text."""
     spans = [
-        (int(found[1]) if found[1].isdigit() else 1, length)
+        (int(found[1]) if found[1].isdigit() else 1, length, clock.directions(digits, found.end()))
         for length, pattern in _SPANS
         for found in pattern.finditer(digits)
         if not digits.startswith(" on ", found.end())
     ]
     spans += [
-        (int(least[1]), length)
+        (int(least[1]), length, clock.EITHER)
         for length, pattern in _SPANS
         for found in pattern.finditer(digits)
         if (least := _FROM_SPAN.search(digits, max(0, found.start() - 12), found.start()))
     ]
-    spans += [(int(found[1]) // 24, 1) for found in _HOURS.finditer(digits)]
+    spans += [(int(found[1]) // 24, 1, clock.EITHER) for found in _HOURS.finditer(digits)]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
-    for count, length in spans:
-        made.days |= {_shifted(start, sign * count, length) for start in starts for sign in (1, -1)}
-        made.years |= {today.year + sign * count for sign in (1, -1) if length == 365}
+    for count, length, signs in spans:
+        made.days |= {_shifted(start, sign * count, length) for start in starts for sign in signs}
+        made.years |= {today.year + sign * count for sign in signs if length == 365}
 
 
 _HOURS = re.compile(

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from memory.guards import clock, dates, mood
 from memory.guards.lexicon import DAY_AFTER, MONTH, WEEKDAY, content, fold, is_feast
 from memory.guards.mood import sentences
-from memory.guards.reading import ProposedFact, in_all_digits
+from memory.guards.reading import ProposedFact, Source, in_all_digits
 
 
 def other_day(fact: ProposedFact) -> str | None:
@@ -46,7 +46,9 @@ def _replaced(digits: str, said: Collection[date]) -> Iterator[tuple[dates.Days,
             if pattern is _REPLACED[0] and not _MOVES.search(digits):
                 continue
             rest = f"{digits[: found.start(1)]} ; {digits[found.end(1) :]}"
-            old, new = dates.days_of(found[1], said), dates.days_of(rest, said)
+            # With its preposition: "del 17" is a day, and "17" alone a number.
+            left = digits[found.start() : found.end(1)]
+            old, new = dates.days_of(left, said), dates.days_of(rest, said)
             if old.spoken and new.spoken:
                 yield old, new
 
@@ -129,9 +131,11 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
     figures = {*re.findall(r"\d+", fact.digits_without_days)}
     others = [one for one in fact.days if one != named]
     best, silent = 0, 0
-    for sentence, at in dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses):
-        if mood.is_question(sentence):  # It proposes a day, and names none.
-            continue
+    told = dict.fromkeys((one.sentence, one.at, one.speaker) for one in fact.evidence.clauses)
+    for sentence, at, speaker in told:
+        asked = mood.is_question(sentence)
+        if asked and not fact.evidence.answers(Source(sentence, speaker, at)):
+            continue  # It proposes a day, and names none.
         days = dates.Days()
         for digits in in_all_digits(sentence):
             days.join(dates.days_of(digits, fact.evidence.said(at)))

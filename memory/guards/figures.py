@@ -12,7 +12,6 @@ from memory.guards.lexicon import (
     MORE,
     alike,
     fold,
-    joined,
     word_set,
 )
 from memory.guards.mood import sentences
@@ -20,8 +19,7 @@ from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
 
 _AT_TIME = re.compile(
     r"(?:\b(?:at|by|until|till|from|before|after|around|um|ab|bis|gegen|vor|nach|von|las?|a"
-    r"|vers|jusqu'a"
-    r"|des|saat|alle|to|and|und|y|et))\s$"
+    r"|vers|jusqu'a|des|saat|alle|to|and|und|y|et))\s$"
 )
 
 
@@ -116,19 +114,6 @@ def _without_names(fact: ProposedFact, text: str) -> str:
 
     # A flat or a seat, such as 4B, may be called so in what was said before.
     return _CODE.sub(blank, _FLAT.sub(lambda found: blank(found, around), text))
-
-
-def other_code(fact: ProposedFact) -> str | None:
-    """A letter with a number, such as the square N4, that the sources lack while they give such."""
-    text = " ".join(source.text for source in fact.evidence.sources)
-    told, said = _PLACES.findall(text), joined(fold(text))
-    for code in _PLACES.findall(fact.text):
-        if told and joined(fold(code)) not in said:
-            return f"What it cites says {', '.join(dict.fromkeys(told))}, and the fact says {code}"
-    return None
-
-
-_PLACES = re.compile(r"(?<![\w.,-])[A-Z]{1,3}-?\d{1,4}(?![\w-])")
 
 
 _SCORE = re.compile(r"(?<![\d.,:/-])(\d{1,3}) ?[-:\u2013] ?(\d{1,3})(?![\d.,:/]|[-\u2013]\d)")
@@ -246,6 +231,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     evidence = fact.evidence
     said = evidence.numbers
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
+    texts = [digits for _, digits in evidence.readings]
     about = ABOUT.search(fact.digits) is not None
     part = 0.1 if number.written[0].isdigit() else 0.2
     if about and any(numbers.is_near(one, told, part) for one in values):
@@ -257,10 +243,10 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     if number.unit and number.unit[0] == "share":
         rest = MORE.search(fact.digits) is not None
         made = {100 * one for one in numbers.shares(said, rest=rest)}
+        made |= {50.0} if any(map(_HALF.search, texts)) else set()
         return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
     if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
         return True
-    texts = [digits for _, digits in evidence.readings]
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
     compared = any(map(_THAN_BEFORE.search, texts))
@@ -335,8 +321,7 @@ def _periods(digits: str) -> set[str]:
 
 _BOUND = re.compile(
     r"(?<!\w)(?:(under|less than|younger than|below|up to|at most|unter|hochstens|bis zu"
-    r"|jung\w* als"
-    r"|weniger als|menos de|menores de|hasta|moins de|jusqu'a|au plus|不到|不满|未满)"
+    r"|jung\w* als|weniger als|menos de|menores de|hasta|moins de|jusqu'a|au plus|不到|不满|未满)"
     r"|(?:over|more than|older than|above|from|at least|uber|ab|mindestens|alter als|mehr als"
     r"|mas de|mayores de|a partir de|plus de|des|au moins|满|超过)) ?(?:les |the |los )?$"
 )
@@ -377,7 +362,13 @@ def _parts(evidence: Evidence) -> set[float]:
     for one in filter(_SIXTIES.match, written):
         first, second = (float(part) for part in re.split("[.,:]", one))
         made |= {first, second, first * 60 + second, first * 3600 + second * 60}
-    return made | {60.0 * one.minutes for one in evidence.times if _SIXTIES.match(one.written)}
+    made |= {60.0 * one.minutes for one in evidence.times if _SIXTIES.match(one.written)}
+    return made | clock.gaps(evidence.times, (one.written for one in evidence.numbers))
+
+
+_HALF = re.compile(
+    r"(?<!\w)(?:half|halb\w*|halfte|mitad|medi[oa]|moitie|demi\w*|yari\w*|meta|metade)(?!\w)|半"
+)
 
 
 def _parts_of(evidence: Evidence) -> set[float]:
@@ -551,8 +542,8 @@ _REPLACED = (
     re.compile(
         r"(?:not|instead of|rather than|was|were|used to be|formerly|statt|nicht|anstatt"
         r"|vorher|bisher"
-        r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是"
-        r"|原来|之前)"
+        r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden"
+        r"|不是|而不是|原来|之前)"
         r" ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)"
     ),
     re.compile(
@@ -563,13 +554,11 @@ _REPLACED = (
 )
 _CONTRASTS = re.compile(
     r"(?<!\w)(?:not|from|instead|rather|(?:was|were)(?! \w+(?:ed|ld|id|en|wn|ght)(?!\w))"
-    r"|before|previous\w*|former\w*|used|old"
-    r"|originally|than|so far"
+    r"|before|previous\w*|former\w*|used|old|originally|than|so far"
     r"|until|earlier|no longer|had|list\w*|statt|nicht|von|bisher|vorher|fruher|alt\w*"
     r"|ursprunglich|war"
     r"|waren|als|kein\w*|de|antes|anterior\w*|no|era\w*|lugar|vez|que|du|avant|ancien\w*|pas"
-    r"|lieu|etait"
-    r"|onceki|eskiden|eski|once|degil|yerine|\w+d[ae]n|\w+t[ae]n)(?!\w)|从|不|原|之前|而非|比|以前"
+    r"|lieu|etait|onceki|eskiden|eski|once|degil|yerine|\w+d[ae]n|\w+t[ae]n)(?!\w)|从|不|原|之前|而非|比|以前"
 )
 
 

@@ -16,10 +16,11 @@ from typing import NamedTuple
 from memory.guards import mood, names, numbers
 from memory.guards.attribution import exchanged, is_left_out, of_another, other_subject, refers_back
 from memory.guards.days import other_day
-from memory.guards.figures import other_code, other_number
+from memory.guards.figures import other_number
 from memory.guards.lexicon import (
     HAN,
     OPPOSITES,
+    alike,
     content,
     fold,
     joined,
@@ -75,8 +76,9 @@ def ungrounded(
     checks: tuple[Callable[[], str | None], ...] = (
         lambda: other_day(fact),
         lambda: other_number(fact),
-        lambda: other_code(fact),
+        lambda: _other_code(fact),
         lambda: _other_name(fact),
+        lambda: _other_thing(fact),
         lambda: _ruled_out(fact),
         lambda: other_subject(fact),
         lambda: exchanged(fact),
@@ -111,7 +113,7 @@ def _known(people: Collection[str]) -> frozenset[str]:
 
 _QUOTED = re.compile(
     r"[\u00ab\u201c\u201e\"\u300a]([^\u00bb\u201d\"\u300b]{3,40})[\u00bb\u201d\u201c\"\u300b]"
-    r"|\u300a([^\u300b]{1,40})\u300b"
+    r"|\u300a([^\u300b]{1,40})\u300b|(?<!\w)['\u2018]([^'\u2018\u2019]{3,40})['\u2019](?!\w)"
 )
 
 
@@ -150,6 +152,81 @@ def _other_name(fact: ProposedFact) -> str | None:
         if other is not None and not unsure:
             return f"What it cites says {other}, and the fact says {name.written}"
     return None
+
+
+_DETERMINERS = word_set(
+    """
+    the an in at to from with of for my our his her their der die das den dem des ein eine einen
+    einem einer im am vom zum zur mit von bei nach auf el la los las un una en con de del al para
+    por le les des du au aux dans avec chez sur pour
+    """
+)
+
+
+def _other_thing(fact: ProposedFact) -> str | None:
+    """A noun in whose place the sources have another one, between the same words.
+
+    "The towels with the otter sell": "towels with the heron sell". The noun follows an article or a
+    preposition, and a content word stands on one of its sides in both. A name may have another form
+    in the fact ("Wien", "Vienna"): other rules compare names.
+    """
+    if fact.translated:
+        return None
+    named = {one.key for one in names.names_in(fact.text, fact.people, fact.tongue) if one.sure}
+    mine = _TOKEN.findall(fact.folded)
+    for source in fact.evidence.sources:
+        theirs = _TOKEN.findall(fold(source.text))
+        for here, one in enumerate(mine):
+            if one in theirs or one in named or not _follows_article(mine, here):
+                continue
+            for there, other in enumerate(theirs):
+                if (
+                    other not in mine
+                    and _follows_article(theirs, there)
+                    and not alike(one, other)
+                    and _has_same_sides(mine, here, theirs, there, fact.codes)
+                ):
+                    return f"What it cites says {other}, and the fact says {one}"
+    return None
+
+
+_TOKEN = re.compile(r"[^\W\d_]+|\d+")
+
+
+def _follows_article(words: Sequence[str], at: int) -> bool:
+    return at > 0 and words[at - 1] in _DETERMINERS and len(words[at]) > 3 and words[at].isalpha()
+
+
+def _has_same_sides(
+    mine: Sequence[str], here: int, theirs: Sequence[str], there: int, codes: tuple[str, ...]
+) -> bool:
+    """Whether two words stand between the same ones, of which one is a content word."""
+    left = [
+        a for a, b in zip(mine[:here][-1:-4:-1], theirs[:there][-1:-4:-1], strict=False) if a == b
+    ]
+    after = (mine[here + 1 : here + 2], theirs[there + 1 : there + 2])
+    if len(left) < 2 or (after[0] and after[0] != after[1]):
+        return False
+    return bool(content(" ".join([*left, *after[0]]), codes))
+
+
+def _other_code(fact: ProposedFact) -> str | None:
+    """A code, such as the square N4 or the host db-eu-4, that is another one in the sources."""
+    text = " ".join(source.text for source in fact.evidence.sources)
+    said = joined(fold(text))
+    for form in _CODES:
+        told = form.findall(text)
+        for code in form.findall(fact.text):
+            if told and joined(fold(code)) not in said:
+                named = ", ".join(dict.fromkeys(told))
+                return f"What it cites says {named}, and the fact says {code}"
+    return None
+
+
+_CODES = (
+    re.compile(r"(?<![\w.,-])[A-Z]{1,3}-?\d{1,4}(?![\w-])"),
+    re.compile(r"(?<![\w.,-])[A-Za-z]{2,8}(?:-[A-Za-z]{1,8})*-\d{1,6}(?![\w-])"),
+)
 
 
 def _ruled_out(fact: ProposedFact) -> str | None:
@@ -213,7 +290,9 @@ _SUBJECT = re.compile(
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
     Mood.QUESTION: lambda fact, codes: mood.asks_in(fact, codes) or mood.would_like_in(fact, codes),
-    Mood.CONDITION: lambda fact, codes: mood.hedges_in(fact, codes) or mood.wishes_in(fact, codes),
+    Mood.CONDITION: lambda fact, codes: any(
+        kept(fact, codes) for kept in (mood.hedges_in, mood.wishes_in, mood.asks_in)
+    ),
     Mood.WISH: mood.wishes_in,
     Mood.REPORT: mood.reports_in,
 }

@@ -206,8 +206,7 @@ _KNOWN = 0.21
 _STRANGE, _STRANGERS = re.compile("[čšžđřěůőűșțăåøæð]"), 2
 """Letters that the known languages lack, and how many words with them make a text strange."""
 _CHINESE_FUNCTION = frozenset(
-    "的了在是我有和就不人都一上也很到说要去你会着没看好自己这那他她它们个把被给跟与及之其而且或但"
-    "对从向以为于啊吧呢吗哦嗯已经还又再才只最更这些那里么什"
+    "的了在是我有和就不人都一上也很到说要去你会着没看好自己这那他她它们个把被给跟与及之其而且或但对从向以为于啊吧呢吗哦嗯已经还又再才只最更这些那里么什"
 )
 
 
@@ -391,9 +390,9 @@ DAY_AFTER = re.compile(
     r"|before|spater|fruher|danach|davor|eher|nach|vor|mas tarde|despues|antes"
     r"|plus tot|plus tard|apres|avant|dopo|prima|piu tardi)|il giorno (?:dopo|prima|seguente)"
     r"|l'indomani|la vigilia"
-    r"|(?:the )?(?:(?:day|evening|morning|night) (?:after|before)|following (?:day"
-    r"|morning)|next (?:day"
-    r"|morning))|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
+    r"|(?:the )?(?:(?:day|evening|morning|night) (?:after|before)(?! (?:tomorrow|yesterday))"
+    r"|(?:following|next) (?:day|morning))"
+    r"|(?:am )?tag(?:s)? (?:darauf|danach|davor|zuvor)|am (?:nachsten"
     r"|folgenden) tag|vortag"
     r"|(?:al )?dia (?:siguiente|anterior|despues|antes)|la vispera|(?:le )?lendemain|la veille"
     r"|(?:le )?jour (?:suivant"
@@ -463,11 +462,9 @@ MORE = re.compile(
     r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller"
     r"|bigger|larger|taller|heavier"
     r"|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter|alter|junger|fewer|another"
-    r"|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
-    r"|difference"
+    r"|further|extra|increase\w*|decrease\w*|gain\w*|lost|won|difference"
     r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
-    r"|total\w*"
-    r"|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still"
+    r"|total\w*|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still"
     r"|shorten\w*|raise\w*"
     r"|um|mehr|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
     r"|gesunken|rest\w*"
@@ -489,8 +486,7 @@ ABOUT = re.compile(
     r"|less than|just|etwa|ungefahr|rund|fast|knapp|gut|uber|circa|unter|casi|unos|unas"
     r"|alrededor|cerca"
     r"|aproximad\w*|mas de|menos de|environ|presque|pres de|quasi|plus de|moins de|yaklasik"
-    r"|neredeyse"
-    r"|civari\w*|kadar|asagi yukari|fazla)(?!\w)|大约|约|近|将近|左右|多|差不多|超过|不到"
+    r"|neredeyse|civari\w*|kadar|asagi yukari|fazla)(?!\w)|大约|约|近|将近|左右|多|差不多|超过|不到"
 )
 """Words of a number that is not exact."""
 
@@ -564,6 +560,17 @@ CURRENCIES = {
     }.items()
     for name in names.split()
 }
+EARLIER = re.compile(
+    r" ?(?:before|earlier|prior|ago|vorher|zuvor|antes|avant|plus tot|once|之?前)(?!\w)"
+)
+LATER = re.compile(
+    r" ?(?:after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra|之?后)(?!\w)"
+)
+"""Behind a length of time: the direction in which it counts."""
+DOZENS = re.compile(
+    r"(?<![\w.,])(\d{1,3}) (?:dozen|dutzend|docenas?|douzaines?|d[uü]zine|dozzine)(?!\w)",
+    re.IGNORECASE,
+)
 HALF_DOZEN = re.compile(
     r"half a dozen|(?:ein )?halbes dutzend|media docena|demi-douzaine|yarim d.zine"
     r"|mezza dozzina",

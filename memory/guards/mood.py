@@ -28,8 +28,7 @@ _END = re.compile(
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
-    r"|nr|inkl|hr|fr"
-    r"|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
+    r"|nr|inkl|hr|fr|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
 _TAG = re.compile(
@@ -133,7 +132,8 @@ tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 """)
 _HEDGES = _by_language(r"""
-en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|suppos\w*|consider\w*
+en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|given
+ |subject to|suppos\w*|consider\w*
  |plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*
  |propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
  |only (?:if|when|once|after)|before|hop\w*
@@ -229,7 +229,7 @@ en say\w*|said|sai[dh]|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?
  |contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*|feel\w*
  |warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)
  |recommend\w*|advis\w*|told|assur\w*|concern\w*|gave|cit\w*|quot\w*|pass\w* on|relay\w*
- |second-hand|hearsay
+ |second-hand|hearsay|predict\w*|forecast\w*|diagnos\w*|guess\w*|estimat\w*|puts? .{3,40} down to
 de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*
  |bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)|angab\w*
  |aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten
@@ -258,11 +258,10 @@ _EXPERTS = re.compile(
     r"|tiler|technician|engineer|arzt\w*|tierarzt\w*|arztin|zahnarzt\w*|handwerker|fliesenleger"
     r"|elektriker|techniker|medic[oa]|veterinari[oa]|abogad[oa]|fontanero|electricista"
     r"|medecin|veterinaire"
-    r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师"
-    r"|师傅|护士"
+    r"|avocat|plombier|docteur|doktor|veteriner|avukat|usta|hekim)(?!\w)|医生|大夫|兽医|律师|师傅|护士"
 )
 _PAPERS = re.compile(
-    r"(?<!\w)(?:bank|ledger|label|sign|notice|letter|meter|scales?|receipt|invoice|contract|ticket"
+    r"(?<!\w)(?:bank|ledger|register|label|sign|notice|letter|meter|scales?|receipt|invoice|contract|ticket"
     r"|website|app|forecast|form|manual|recipe|statement|screen|display|timetable|schedule|menu"
     r"|schild|zahler|waage|rechnung|vertrag|fahrplan|anzeige|etikett|kontoauszug|cartel|etiqueta"
     r"|recibo|factura|contrato|contador|banco|panneau|etiquette|facture|contrat|compteur|banque"
@@ -291,8 +290,7 @@ _QUOTING = {
         r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]|(?<!\w)(?:dice|dijo|cuenta)n? que "
         r"(?:\w+ )?\w{3,}mos(?!\w)",
         "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')"
-        "(?!il (?!manque|y a|faut|reste)"
-        "|elle |ils |elles "
+        "(?!il (?!manque|y a|faut|reste)|elle |ils |elles "
         r"|c'|on |oui|non|j|tu |vous )[a-z]",
         "pl": r"(?<!\w)(?:mowi|mowia|mowil|mowila|powiedzial\w*),? ze",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "

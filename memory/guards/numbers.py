@@ -16,6 +16,7 @@ from text_to_num import find_numbers
 
 from memory.guards.lexicon import (
     CURRENCIES,
+    DOZENS,
     FUNCTION_WORDS,
     HALF_DOZEN,
     HAN,
@@ -31,8 +32,8 @@ LANGUAGES = ("en", "de", "es", "fr", "tr", "it", "pt", "nl")
 """The languages whose number words are known, Chinese aside."""
 
 _TURKISH_CASE = re.compile(
-    r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu|si"
-    r"|su|yle))"
+    r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu"
+    r"|s[iu]nd[ae]n?|si|su|yle))"
 )
 _WORD = re.compile(r"(?<![\w'])[^\W\d_]+(?:'[^\W\d_]+)?")
 _CHINESE_DIGITS = {one: value for value, one in enumerate("零一二三四五六七八九")} | {
@@ -48,6 +49,7 @@ _CHINESE_PERCENT = re.compile(
 _PERCENT = re.compile(
     r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE
 )
+_WEEKDAY_AND_TIME = re.compile(r"((?:周|星期|礼拜)[一二三四五六])(?=\d)")
 _NO_NUMBERS = re.compile(
     "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
@@ -59,10 +61,12 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
     `strict` leaves ordinals and words such as "both" alone.
     """
     text = HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", _VULGAR.sub(_vulgar, text))))
+    text = DOZENS.sub(lambda found: str(12 * int(found[1])), text)
     if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
-    folded = fold(text)
+    folded = fold(text.replace("\uff0c", ", "))  # No decimal point.
     if HAN.search(folded):
+        folded = _WEEKDAY_AND_TIME.sub(r"\1 ", folded)
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "\u00b7" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
@@ -269,8 +273,7 @@ _UNITS: dict[str, tuple[str, float]] = {
         "|公顷=10000",
         "months": "month|monat|mese|mois|ay|个月=1 year|yr|jahr|ano|annee|an|yil|sene|年=12",
         "time": "ms|millisecond|millisekunde|milisegundo|milliseconde|milisaniye|毫秒=.001 s"
-        "|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika"
-        "|dk|分钟=60"
+        "|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika|dk|分钟=60"
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"
         " day|tag|dia|jour|gun|天|giorno=86400 week|woche|semana|semaine|hafta|周|星期=604800",
         "charge": "mah=.001 ah=1",
@@ -283,8 +286,7 @@ _UNITS: dict[str, tuple[str, float]] = {
 }
 _AFTER = re.compile(
     r"\s*-?\s*([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?|metros? cuadrados?|"
-    r"(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升"
-    r"|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
+    r"(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
 _BEFORE = re.compile(r"([%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
 _SCALES = {
@@ -417,7 +419,7 @@ PART = ("part", 1.0)
 
 _ONES = "an?|one|ein|eine[nrm]?|une?|una|bir|uno"
 _HALF = (
-    "and a half|and 1/2|y media?|et demie?|bucuk|e mezz[oa]|e mei[ao]|个?半"
+    "and a half|and 1/2|y media?|et demie?|bucu[kg]|e mezz[oa]|e mei[ao]|个?半"
     "|and a quarter|y cuarto|et quart"
 )
 _ONE_UNIT = re.compile(

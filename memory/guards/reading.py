@@ -164,12 +164,12 @@ class Evidence:
             clause
             for source in self.sources
             for _, text in sentences(source.text)
-            for clause in _clauses(text, source, is_answered=self._answers(source))
+            for clause in _clauses(text, source, answers=self.answers(source))
         ]
 
-    def _answers(self, source: Source) -> bool:
-        """Whether somebody else's later words are cited, too: they may answer its questions."""
-        return any(one.at > source.at and one.speaker != source.speaker for one in self.sources)
+    def answers(self, source: Source) -> list[Source]:
+        """Somebody else's later words that are cited, too: they may answer its questions."""
+        return [one for one in self.sources if one.at > source.at and one.speaker != source.speaker]
 
 
 _HOUR_AHEAD = re.compile(
@@ -200,8 +200,19 @@ def in_all_digits(text: str) -> list[str]:
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
 
-def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Clause]:
+_AGREES = re.compile(
+    r"\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please do|go (?:ahead|for it)|do (?:it|that)|agreed"
+    r"|done|deal|perfect|of course|fine by me|ja|jo|klar|gern\w*|passt|einverstanden"
+    r"|mach (?:das|es)|si|vale|claro|de acuerdo|hecho|oui|d'accord|volontiers|parfait|entendu"
+    r"|evet|tamam|olur|tabii?)(?!\w)|[是对好行嗯]|可以|没问题|同意"
+)
+"""Who begins an answer so takes up what was proposed."""
+
+
+def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
     """The clauses of a sentence. An "if", a question and a claim colour all of them."""
+    is_answered = bool(answers)
+    is_agreed = any(_AGREES.match(fold(one.text)) for one in answers)
     whole = languages(source.text)
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
     general = _moods_of_sentence(sentence, codes)
@@ -225,7 +236,7 @@ def _clauses(sentence: str, source: Source, *, is_answered: bool) -> Iterable[Cl
     told: list[tuple[str, frozenset[Mood], bool]] = []
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
-        if part in certain or (is_answered and is_asked):
+        if part in certain or (is_answered and is_asked) or is_agreed:
             moods -= {Mood.CONDITION}
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}

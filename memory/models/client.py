@@ -401,9 +401,10 @@ def _corrections(
     message: AIMessage, schema: type[BaseModel], problem: str
 ) -> list[ToolMessage] | list[HumanMessage]:
     """The problem, told to the model: as an answer to each of its calls, else as a message."""
-    text = f"This does not fit: {problem}. Call {schema.__name__} again with arguments that fit."
     if not message.tool_calls:
-        return [HumanMessage(text)]
+        asked = f"This does not fit: {problem}. Answer with one call of {schema.__name__}."
+        return [HumanMessage(asked)]
+    text = f"This does not fit: {problem}. Call {schema.__name__} again with arguments that fit."
     return [
         ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
         for call in message.tool_calls

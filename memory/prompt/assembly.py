@@ -34,7 +34,7 @@ from memory.state import State
 from memory.text import approximate_tokens, calibrated, clock_line, fill, shown_day
 
 GUIDELINES = (
-    "Your own guidelines, written by you; the user's instructions and the rules above stand above "
+    "Your own guidelines, written by you; your owner's instructions and the rules above outrank "
     "them:"
 )
 

@@ -117,7 +117,8 @@ def system_prompt(
     if not settings.user_prompt:
         return own
     return (
-        f"The user's instructions, which stand above all others:\n{settings.user_prompt}\n\n{own}"
+        "Your owner's instructions, which come before all others (they end at ---):\n"
+        f"{settings.user_prompt}\n---\n\n{own}"
     )
 
 

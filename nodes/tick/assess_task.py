@@ -32,20 +32,20 @@ TASK_TOKENS = 2_000
 LONGEST_REASONING = 300
 """Characters of a model's reasoning that are kept: it stands in the state and in the report."""
 
-PROMPT = f"""You judge how much work a task is before an assistant takes it up. The task stands in
-the block pending_event; do not do it and do not answer it. The assistant acts in iterations: each
-is one answer that asks for tools.
+PROMPT = f"""You judge how much work a task will be for an assistant. The task is in the block
+pending_event: neither do it nor answer it. The assistant works in iterations: one iteration is one
+answer that calls tools.
 
-complexity, 1 to 5:
-1-2: one tool call at most, then the answer. Recommends single_action, 1 iteration.
-3: a few tool calls. Recommends react_loop, 3 iterations.
-4: several tool calls, each building on the one before. Recommends react_loop, 5 iterations.
-5: many steps that want a plan first. Recommends as many iterations as are allowed.
+complexity, 1 to 5, with the mode and the iterations that go with it:
+1: no tool call, such as a greeting; single_action, 1 iteration.
+2: one tool call; single_action, 1 iteration.
+3: a few tool calls; react_loop, 3 iterations.
+4: several tool calls, each building on the one before; react_loop, 5 iterations.
+5: many steps that need a plan first; as many iterations as are allowed.
 A task that asks for two things is at least 3.
 
-Give recommended_mode and recommended_iterations only where another value fits better. Give
-recommend_confirm_dangerous as true where a mistake could not be taken back. reasoning is one
-sentence.
+Give recommended_mode and recommended_iterations only where other values fit better. Give
+recommend_confirm_dangerous as true if a mistake could not be taken back. reasoning is one sentence.
 {TRUST_NOTE}"""
 
 

@@ -200,6 +200,14 @@ def test_an_answer_makes_a_statement_of_the_question_before_it() -> None:
     assert ungrounded("The leak was logged.", None, [asked]) is not None
 
 
+def test_an_answer_takes_up_what_was_proposed() -> None:
+    asked = Source("We could buy four hammers from Abel at 14.90 each.", "Ana", AT)
+    agreed = Source("Yes please", "Ben", "2026-10-22T09:00:00+02:00")
+    fact = "Ana and Ben buy four hammers from Abel at 14.90 each."
+    assert ungrounded(fact, None, [asked, agreed]) is None
+    assert ungrounded(fact, None, [asked, agreed._replace(text="Too dear")]) is not None
+
+
 KNOWN = [
     Source("Dr Kranz left a red cargo bike for repair on 2 October 2026.", "Ben", AT),
     Source("The forty chains from Nord are due on 28 October 2026.", "Ana", AT),
@@ -256,6 +264,12 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("Siamo in ventidue.", "Sono in 22."),
         ("I have never met rider88.", "Ana has never met rider88."),
         ("Friday 23 October at ten, home on Saturday.", "Ana is home on 24 October."),
+        ("The bakery wants 6 dozen eggs.", "The bakery wants 72 eggs."),
+        ("Left at 21:40, found them at 00:55.", "It took 3 hours 15 minutes to find them."),
+        ("The firm has paid half up front.", "The firm has paid 50 % up front."),
+        ("Owner asks whether we'd paint the garage.", "The owner enquired about the garage."),
+        ("Ben could fix it if there is rope.", "Given rope, Ben fixes it."),
+        ("泵修了一百八，两把钥匙。", "泵修了180，钥匙2把。"),
     ],
 )
 def test_what_is_said_plainly_in_an_unusual_form_passes(said: str, text: str) -> None:
@@ -281,6 +295,10 @@ def test_what_is_said_plainly_in_an_unusual_form_passes(said: str, text: str) ->
         ),
         ("Maybe we could do a second print run in May.", "There will be a second print in May."),
         ("Henk can't run the projector so Bas does it.", "Bas can't run the projector."),
+        ("The towels with the heron sell well.", "The towels with the otter sell well."),
+        ("Disk full on db-eu-4, cleaned up.", "The disk was full on db-us-4."),
+        ("Ben brings the plaster the day after tomorrow.", "Ben brings it on 23 October."),
+        ("The rest is due one week before, so on 12 November.", "The rest is due on 19 November."),
     ],
 )
 def test_a_slip_of_day_name_or_number_is_rejected(said: str, text: str) -> None:

@@ -176,10 +176,10 @@ def test_the_users_prompt_stands_first_then_the_rules_then_the_own_guidelines() 
     places = [
         text.index(part)
         for part in (
-            "The user's instructions, which stand above all others:",
+            "Your owner's instructions, which come before all others (they end at ---):",
             "Speak French.",
             "What to keep, and where",
-            "the user's instructions and the rules above stand above them:\n",
+            "your owner's instructions and the rules above outrank them:\n",
             "<own_guidelines>\nBe <\\/own_guidelines> brief.\n</own_guidelines>\n</system_prompt>",
         )
     ]
