@@ -37,6 +37,7 @@ from graph.use_cases import (
     briefing,
     forget_agent,
     list_agents,
+    lost_ticks,
     prompt_of,
 )
 from graph.use_cases import status as status_of
@@ -78,6 +79,8 @@ async def print_status(session: Session, *, verbose: bool = False) -> None:
     options, screen, agent = session
     now, aside = await status_of(agent.context), await inbox.set_aside(agent.store, agent.scope)
     now["briefing"] = await briefing(agent.context)
+    for lost in await lost_ticks(agent.context):
+        screen.problem(lost)
     stop = await why_stopped(agent) if now["emergency_stop"] else None
     screen.result(
         {"agent": options.agent, **now},

@@ -194,7 +194,8 @@ def _from_history(prompt: Prompt) -> list[Quotable]:
         if text.startswith(SUMMARY):
             lines = as_said(text.removeprefix(SUMMARY).strip()).splitlines()
             found += [Quotable("the summary of this conversation", line) for line in lines if line]
-    for text, said in said_by_people(prompt.history):
+    # The newest first: what corrects something comes before it.
+    for text, said in reversed(said_by_people(prompt.history)):
         by = f", {said.name}" if said.name else ""
         found.append(Quotable(f"this conversation{by}", text))
     return found
