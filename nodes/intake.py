@@ -264,10 +264,7 @@ def _resumed(parked: ParkedTick) -> NextTurn:
 
 
 async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
-    """Of a run from an older checkpoint, the events that other branches of the thread answered.
-
-    A run from a checkpoint of its own choice alone is given that checkpoint's id.
-    """
+    """Of a run from a checkpoint that it names, the events that other branches answered."""
     saver = config["configurable"].get("__pregel_checkpointer")
     if saver is None or "checkpoint_id" not in config.get("metadata", {}):
         return []
@@ -277,8 +274,7 @@ async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
     except NotImplementedError:  # a saver for blocking calls only
         kept = list(saver.list({"configurable": place}))
     states = [one.checkpoint["channel_values"] for one in kept]
-    found = [mark for one in states for mark in one.get("handled") or []]
-    return list({mark["id"]: mark for mark in found}.values())
+    return [mark for one in states for mark in one.get("handled") or []]
 
 
 class _Visit:

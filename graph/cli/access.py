@@ -154,12 +154,10 @@ async def meant(session: Session) -> None:
         raise InputError(f"{told}; a command without --json makes a new one")
     if not sys.stdin.isatty():
         screen.note(f"{told}; a new one is made")
-    elif not await asyncio.to_thread(_agreed, f"{told}. Make a new one? [y/N] "):
-        raise InputError("no agent was made")
-
-
-def _agreed(question: str) -> bool:
-    return input(question).strip().lower() in ("y", "yes")
+    else:
+        said = await asyncio.to_thread(input, f"{told}. Make a new one? [y/N] ")
+        if said.strip().lower() not in ("y", "yes"):
+            raise InputError("no agent was made")
 
 
 async def _is_known(agent: AsyncAgent) -> bool:

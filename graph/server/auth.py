@@ -339,10 +339,7 @@ async def allowed(user: str, serving: Serving) -> bool:
 
 
 async def limits_left(user: str, serving: Serving) -> dict[str, str]:
-    """The headers that tell a user the limit, what is left of it, and in how many seconds more is.
-
-    Then the oldest of the user's requests no longer counts.
-    """
+    """A user's limit, what is left of it, and in how many seconds more is, as headers."""
     if serving.requests_per_minute is None:
         return {}
     limit = RateLimitItemPerMinute(serving.requests_per_minute)

@@ -442,7 +442,10 @@ def _answer_to_current(command: Command[Any], now: StateSnapshot) -> Command[Any
 
 async def _messages(context: AgentContext, given: Any) -> list[HumanMessage]:
     """The input's messages, each with an id. Raises InputError for the id of an answer."""
-    messages = _human_messages(given)
+    messages = cast(list[HumanMessage], as_messages(given))
+    for message in messages:
+        if not isinstance(message, HumanMessage):
+            raise InputError(f"messages must be human messages; got one of type {message.type!r}")
     if any(message.id for message in messages):
         known = (await context.snapshot()).values.get("messages", [])
         answers = {one.id for one in known if not isinstance(one, HumanMessage)}
@@ -455,14 +458,6 @@ async def _messages(context: AgentContext, given: Any) -> list[HumanMessage]:
         message if message.id else message.model_copy(update={"id": str(uuid.uuid4())})
         for message in messages
     ]
-
-
-def _human_messages(messages: Any) -> list[HumanMessage]:
-    converted = as_messages(messages)
-    for message in converted:
-        if not isinstance(message, HumanMessage):
-            raise InputError(f"messages must be human messages; got one of type {message.type!r}")
-    return cast(list[HumanMessage], converted)
 
 
 def _event(context: AgentContext, raw: Any) -> Event:

@@ -29,7 +29,6 @@ from memory.messages.history import (
     size_of,
     waiting,
     waits,
-    without_waiting,
 )
 from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
 from memory.messages.trust import (
@@ -99,5 +98,4 @@ __all__ = [
     "waiting",
     "waits",
     "with_kind",
-    "without_waiting",
 ]

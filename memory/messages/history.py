@@ -96,11 +96,6 @@ def waiting(message: HumanMessage) -> HumanMessage:
     return message.model_copy(update={"additional_kwargs": kwargs})
 
 
-def without_waiting(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The history alone."""
-    return [message for message in messages if not waits(message)]
-
-
 def changes(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> list[BaseMessage]:
     """The update that makes `before` into `after`.
 

@@ -246,9 +246,9 @@ async def serve_inspector(options: Options, port: int = 0, *, files: Path | None
 async def agents(
     options: Options,
     action: Annotated[
-        str | None, Argument(metavar="[delete NAME]", help="Delete an agent; else they are listed.")
+        str | None, Argument(metavar="delete", help="Delete an agent; else they are listed.")
     ] = None,
-    name: Annotated[str | None, Argument(hidden=True)] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Which one to delete.")] = None,
     yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
 ) -> int:
     """List the agents with what each holds, or delete one."""

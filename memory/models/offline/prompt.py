@@ -108,13 +108,8 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         sender=name or "the user",
         history=tuple(messages[:at]),
         done=tuple(_done(messages[at + 1 :])),
-        now=_clock([*system, front]),
+        now=clocks[-1].strip() if (clocks := _NOW.findall("\n".join([*system, front]))) else None,
     )
-
-
-def _clock(texts: Sequence[str]) -> str | None:
-    found = [match["now"].strip() for text in texts for match in _NOW.finditer(text)]
-    return found[-1] if found else None
 
 
 _LISTED = re.compile(r"^- ([a-zA-Z0-9_-]{1,64})\(", re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -189,7 +189,7 @@ def told(done: Done) -> str:
         return f"{done.name} did not work: {error}. {suggestion}".rstrip()
     if done.name in _TEMPLATES:
         fields = {name: _short(value) for name, value in {**done.args, **result}.items()}
-        return _TEMPLATES[done.name].format_map(_Fields(fields))
+        return _TEMPLATES[done.name].format_map(defaultdict(lambda: "?", fields))
     return _SAY.get(done.name, _any)(result, done)
 
 
@@ -208,13 +208,6 @@ def next_step(goals: list[GoalLine]) -> str:
         if other.status == "active":
             leaf = other
     return f"Next is the goal {leaf.id} ({leaf.priority} priority, {leaf.progress}% done)."
-
-
-class _Fields(dict[str, str]):
-    """Fields of a template; a field that is not there is shown as unknown."""
-
-    def __missing__(self, name: str) -> str:
-        return "?"
 
 
 def _short(value: object) -> str:
