@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, cast
 
@@ -10,7 +10,6 @@ from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
-    BaseMessageChunk,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
@@ -73,10 +72,7 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
     for message in given:
         if isinstance(message, HumanMessage) and not is_history(message):
             check_message(message)
-    if _are_new(given, past):
-        merged = [*standing, *given]
-    else:
-        merged = _added(standing, [_beside(past, message) for message in given])
+    merged = _added(standing, [_beside(past, message) for message in given])
     return cast(list[AnyMessage], sorted(merged, key=waits))
 
 
@@ -157,18 +153,6 @@ def _protected(standing: BaseMessage, message: BaseMessage) -> bool:
 def _origin(message: HumanMessage) -> tuple[Any, Any]:
     mark = mark_of(message)
     return mark["event"], mark["tick"]
-
-
-def _are_new(given: Sequence[BaseMessage], past: Mapping[str | None, BaseMessage]) -> bool:
-    """Whether all of `given` simply go to the end, as in nearly every update of a long history."""
-    ids = {message.id for message in given}
-    return (
-        len(ids) == len(given)
-        and None not in ids
-        and None not in past
-        and ids.isdisjoint(past)
-        and not any(isinstance(message, BaseMessageChunk) for message in given)
-    )
 
 
 def as_messages(given: Any) -> list[BaseMessage]:

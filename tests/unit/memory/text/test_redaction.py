@@ -164,7 +164,7 @@ def test_a_value_with_its_name_in_a_text_is_hidden(text: str, told: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "token: unexpected end of the input, token: 12, tokens: 12, tokens=12, max_tokens=100, token_usage=3",
+        "token: unexpected end of the input, token: 12, tokens=12, max_tokens=100, token_usage=3",
         "The secretary keeps a secret: cookies need butter",
         "Asia and ASIA, the gh_ prefix, an api key, xox games",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
