@@ -22,7 +22,7 @@ from nodes.delegate import (
     report_result,
     use_delegate_tools,
 )
-from nodes.hand_back import hand_back
+from nodes.hand_back import hand_back, lent, returned
 from nodes.tick import (
     act,
     after_assessment,
@@ -96,11 +96,9 @@ async def tick(state: State, config: RunnableConfig) -> dict[str, Any]:
     A tick that ends is stored by the parent, once. One that a crash interrupts begins anew: its
     event is still in the inbox, and what it wrote has ids that come from the event.
     """
-    ended: dict[str, Any] = await awake.ainvoke(state, config, durability="exit")
-    return ended
+    return returned(state, await awake.ainvoke(lent(state), config, durability="exit"))
 
 
 def tick_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
     """`tick`, in a blocking call."""
-    ended: dict[str, Any] = awake.invoke(state, config, durability="exit")
-    return ended
+    return returned(state, awake.invoke(lent(state), config, durability="exit"))

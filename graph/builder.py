@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 
 from graph.awake import tick, tick_blocking
 from graph.blocking import run_both_ways
-from graph.sleep import sleep
+from graph.sleep import night, night_blocking
 from memory.settings import Settings
 from memory.state import AgentInput, AgentOutput, State
 from nodes.intake import intake, next_turn
@@ -24,7 +24,7 @@ builder = StateGraph(
 
 builder.add_node(intake)
 builder.add_node("awake", tick, error_handler=return_event)
-builder.add_node("sleep", sleep, error_handler=night_failed)
+builder.add_node("sleep", night, error_handler=night_failed)
 builder.add_node(refuse)
 builder.add_edge(START, "intake")
 builder.add_conditional_edges("intake", next_turn)
@@ -32,4 +32,4 @@ builder.add_edge("awake", "intake")
 builder.add_edge("sleep", "intake")
 builder.add_edge("refuse", END)
 
-run_both_ways(builder, awake=tick_blocking)
+run_both_ways(builder, awake=tick_blocking, sleep=night_blocking)

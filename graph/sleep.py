@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 from graph.blocking import run_both_ways
 from memory.settings import Settings
 from memory.state import State
 from nodes.compaction import after_extraction, compact, extract_facts
-from nodes.hand_back import hand_back
+from nodes.hand_back import hand_back, lent, returned
 from nodes.night import (
     apply_operations,
     begin_night,
@@ -68,3 +71,13 @@ builder.add_edge("hand_back", END)
 
 run_both_ways(builder)
 sleep = builder.compile(name="sleep")
+
+
+async def night(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """One night, or one phase of it. Every step is stored."""
+    return returned(state, await sleep.ainvoke(lent(state), config))
+
+
+def night_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """`night`, in a blocking call."""
+    return returned(state, sleep.invoke(lent(state), config))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.messages import RemoveMessage
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 
+from memory.messages import changes, waits
 from memory.state import State, checked
 
 
@@ -16,10 +16,9 @@ async def hand_back(state: State) -> dict[str, Any]:
     """Overwrite the parent's reducer keys, and clear what only the subgraph needed.
 
     The parent merges a subgraph's whole final value, so that whatever the subgraph deleted from a
-    key with a reducer would come back.
+    key with a reducer would come back. `returned` does the same for the messages.
     """
     return {
-        "messages": Overwrite([RemoveMessage(id=REMOVE_ALL_MESSAGES), *state["messages"]]),
         "projects": Overwrite({"__overwrite__": state["projects"]}),
         "goals": Overwrite({"__overwrite__": state["goals"]}),
         "conversations": Overwrite({"__overwrite__": state["conversations"]}),
@@ -34,3 +33,13 @@ async def hand_back(state: State) -> dict[str, Any]:
         "loop": None,
         "exchange": [],
     }
+
+
+def lent(state: State) -> State:
+    """The state for a subgraph: messages that wait for their own ticks are none of its history."""
+    return {**state, "messages": [one for one in state["messages"] if not waits(one)]}
+
+
+def returned(state: State, ended: Mapping[str, Any]) -> dict[str, Any]:
+    """The subgraph's final values, with the messages that it added, changed and removed."""
+    return {**ended, "messages": changes(lent(state)["messages"], ended["messages"])}

@@ -29,6 +29,7 @@ from memory.events import (
     why_idle,
     why_wait,
 )
+from memory.messages import changes, merge_messages, waits
 from memory.operations import apply_operations, finish_corrections
 from memory.recall import episodes
 from memory.records import (
@@ -113,12 +114,14 @@ async def intake(
         await episodes.index_written(visit.store, visit.resources.semantic, visit.scope)
     if not sound:
         visit.change(turn="refuse")  # `refuse` needs the state unchanged
+        visit.show_waiting()
         return visit.update
     visit.recompute_goals()
     if visit.take_request() == "clear_stop":
         await emergency.forget_stop(visit.store, visit.scope)
     await visit.take_stop()
     visit.carry_out(await visit.decision())
+    visit.show_waiting()
     if committed:
         await inbox.note_answered(visit.store, visit.scope, committed)
     await audit.write(visit.store, visit.scope, visit.log)
@@ -260,6 +263,20 @@ def _resumed(parked: ParkedTick) -> NextTurn:
     return NextTurn("tick", parked["event"], parked["classification"], resumes=parked)
 
 
+async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
+    """Of a run from a checkpoint that it names, the events that other branches answered."""
+    saver = config["configurable"].get("__pregel_checkpointer")
+    if saver is None or "checkpoint_id" not in config.get("metadata", {}):
+        return []
+    place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}
+    try:
+        kept = [one async for one in saver.alist({"configurable": place})]
+    except NotImplementedError:  # a saver for blocking calls only
+        kept = list(saver.list({"configurable": place}))
+    states = [one.checkpoint["channel_values"] for one in kept]
+    return [mark for one in states for mark in one.get("handled") or []]
+
+
 class _Visit:
     """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
 
@@ -294,6 +311,9 @@ class _Visit:
         """The report so far, or of the run before."""
         self.resumed: Report | None = resumed_report(config) if self.first else None
         """The report of an earlier run that was finished just now: this run's report extends it."""
+        self.begun = self.state["messages"]
+        self.waiting: set[str] = set()
+        """Ids of the events that wait in the inbox."""
         self.change(resuming=None)  # left by a run that ended with a question
         self.change(report=report_so_far(self.resumed if self.first else self.state["report"]))
 
@@ -320,6 +340,9 @@ class _Visit:
         """
         if not (self.first or self.resources.synced):
             return
+        if self.first:
+            branches = await marks_elsewhere(self.config)
+            await inbox.settle(self.store, self.scope, branches)
         marks = self.state["handled"]
         done = approvals.puts_done(self.scope, marks) if marks else []
         # Later in a run, its earlier ticks of its own accord are kept already.
@@ -349,8 +372,7 @@ class _Visit:
             *self.state["report"]["context_only"]
         }
         self.note(skipped=[id_ for id_ in arrived.skipped if id_ not in done], notes=arrived.notes)
-        if arrived.messages:
-            self.update["messages"] = arrived.messages
+        self.change(messages=merge_messages(self.state["messages"], arrived.messages))
 
     async def finish_undo(self) -> None:
         """Finish an interrupted correction or undo before anything reads or changes memory.
@@ -423,6 +445,7 @@ class _Visit:
         if hours_over(self.state, self.settings, self.now):
             self._wake("hours", hours_named(self.settings))
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
+        self.waiting = {item["event"]["id"] for item in items}
         parked = parked_events(self.state)
         pending = self._sorted(items, past=parked | _failed_events(self.state))
         # Before a night, too: it has to know what was heard by then.
@@ -508,6 +531,14 @@ class _Visit:
             self._rest()
         if decision.resumes:
             self._resume(decision.resumes)
+
+    def show_waiting(self) -> None:
+        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none."""
+        shown = self.waiting if self.state["turn"] != "rest" else set()
+        left = [m for m in self.state["messages"] if not waits(m) or m.id in shown]
+        self.update.pop("messages", None)
+        if changed := changes(self.begun, left):
+            self.update["messages"] = changed
 
     def _rest(self) -> None:
         """End the run. A night asked for after the one of this run does not begin."""

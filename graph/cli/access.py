@@ -50,16 +50,16 @@ class Session(NamedTuple):
 
     async def follow(self, given: Mapping[str, Any], listener: Listener) -> Report:
         """Run the agent, noting for which process the run waits."""
-        async with self.waiting():
+        async with self.waiting("the message is in the inbox; " if given.get("events") else ""):
             return await follow(self.agent.context, given, listener)
 
     @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[None]:
+    async def waiting(self, kept: str = "") -> AsyncIterator[None]:
         """Note, once, which process holds the agent while the block waits for it."""
         if self.screen.json and not self.screen.err.is_terminal:
             yield
             return
-        task = asyncio.create_task(self._say_holder())
+        task = asyncio.create_task(self._say_holder(kept))
         try:
             yield
         finally:
@@ -67,10 +67,10 @@ class Session(NamedTuple):
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _say_holder(self) -> None:
+    async def _say_holder(self, kept: str) -> None:
         if (found := await _other_holder(self.options)) is not None:
             limit = f"up to {self.options.lock_timeout:g} s"
-            self.screen.note(f"waiting for {found}, {limit}")
+            self.screen.note(f"{kept}waiting for {found}, {limit}")
 
 
 @asynccontextmanager
@@ -154,12 +154,10 @@ async def meant(session: Session) -> None:
         raise InputError(f"{told}; a command without --json makes a new one")
     if not sys.stdin.isatty():
         screen.note(f"{told}; a new one is made")
-    elif not await asyncio.to_thread(_agreed, f"{told}. Make a new one? [y/N] "):
-        raise InputError("no agent was made")
-
-
-def _agreed(question: str) -> bool:
-    return input(question).strip().lower() in ("y", "yes")
+    else:
+        said = await asyncio.to_thread(input, f"{told}. Make a new one? [y/N] ")
+        if said.strip().lower() not in ("y", "yes"):
+            raise InputError("no agent was made")
 
 
 async def _is_known(agent: AsyncAgent) -> bool:

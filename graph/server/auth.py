@@ -24,7 +24,7 @@ from limits.aio.storage import Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from starlette import types as asgi
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
@@ -338,12 +338,15 @@ async def allowed(user: str, serving: Serving) -> bool:
     return await _limiter(serving.limits_storage).hit(limit, user)
 
 
-async def seconds_to_wait(user: str, serving: Serving) -> int:
-    """Seconds until the oldest of the user's requests no longer counts, 1 at least."""
-    assert serving.requests_per_minute is not None
+async def limits_left(user: str, serving: Serving) -> dict[str, str]:
+    """A user's limit, what is left of it, and in how many seconds more is, as headers."""
+    if serving.requests_per_minute is None:
+        return {}
     limit = RateLimitItemPerMinute(serving.requests_per_minute)
     window = await _limiter(serving.limits_storage).get_window_stats(limit, user)
-    return max(1, ceil(window.reset_time - time()))
+    reset = max(1, ceil(window.reset_time - time()))
+    found = {"Limit": limit.amount, "Remaining": window.remaining, "Reset": reset}
+    return {f"X-RateLimit-{name}": str(value) for name, value in found.items()}
 
 
 def check_limits(serving: Serving) -> None:
@@ -501,12 +504,23 @@ class Throttle:
         elif scope["type"] == "websocket":
             await self._app(scope, _counting(user, receive, send), send)
         elif await allowed(user, serving()):
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _with(await limits_left(user, serving()), send))
         else:
             telemetry.THROTTLED.inc()
-            wait = {"Retry-After": str(await seconds_to_wait(user, serving()))}
-            answer = JSONResponse({"detail": _too_many()}, 429, headers=wait)
-            await answer(scope, receive, send)
+            left = await limits_left(user, serving())
+            headers = {**left, "Retry-After": left["X-RateLimit-Reset"]}
+            await JSONResponse({"detail": _too_many()}, 429, headers)(scope, receive, send)
+
+
+def _with(headers: Mapping[str, str], send: asgi.Send) -> asgi.Send:
+    """`send`, with more headers in the answer."""
+
+    async def sending(message: asgi.Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(headers)
+        await send(message)
+
+    return sending if headers else send
 
 
 def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:

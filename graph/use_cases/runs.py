@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
-from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, GraphOutput, StateSnapshot
@@ -21,7 +20,7 @@ from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
 from memory.events import Posted, ask_for_stop, check_request, completed, inbox
-from memory.messages import event_of, mark_of, message_of, valid_event, with_kind
+from memory.messages import as_messages, event_of, mark_of, message_of, valid_event, with_kind
 from memory.records import (
     Event,
     FailureReport,
@@ -443,7 +442,10 @@ def _answer_to_current(command: Command[Any], now: StateSnapshot) -> Command[Any
 
 async def _messages(context: AgentContext, given: Any) -> list[HumanMessage]:
     """The input's messages, each with an id. Raises InputError for the id of an answer."""
-    messages = _human_messages(given)
+    messages = cast(list[HumanMessage], as_messages(given))
+    for message in messages:
+        if not isinstance(message, HumanMessage):
+            raise InputError(f"messages must be human messages; got one of type {message.type!r}")
     if any(message.id for message in messages):
         known = (await context.snapshot()).values.get("messages", [])
         answers = {one.id for one in known if not isinstance(one, HumanMessage)}
@@ -456,18 +458,6 @@ async def _messages(context: AgentContext, given: Any) -> list[HumanMessage]:
         message if message.id else message.model_copy(update={"id": str(uuid.uuid4())})
         for message in messages
     ]
-
-
-def _human_messages(messages: Any) -> list[HumanMessage]:
-    given = [messages] if isinstance(messages, str | dict | tuple | BaseMessage) else messages
-    try:
-        converted = convert_to_messages(given)
-    except (ValueError, NotImplementedError, TypeError) as error:
-        raise InputError(f"messages: {error}") from None
-    for message in converted:
-        if not isinstance(message, HumanMessage):
-            raise InputError(f"messages must be human messages; got one of type {message.type!r}")
-    return cast(list[HumanMessage], converted)
 
 
 def _event(context: AgentContext, raw: Any) -> Event:
@@ -508,8 +498,6 @@ class CallerStream:
         """The part as the caller gets it; nothing if it is not for them."""
         namespace, mode, data = self._read(part)
         more = part if self._version == "v2" else {}
-        if mode == "values" and not namespace:
-            data = _with_typed(data, self._asked)
         if not self._words:
             yield self._shaped(namespace, mode, data, more)
             return
@@ -576,15 +564,3 @@ def _is_reply(namespace: Sequence[str], message: Any, metadata: Mapping[str, Any
     if not isinstance(message, AIMessage) or message.tool_calls:
         return False
     return bool(str(message.text)) and not getattr(message, "tool_call_chunks", None)
-
-
-def _with_typed(values: Any, asked: Mapping[str, BaseMessage]) -> Any:
-    """Values of the state with the caller's messages that wait in the inbox meanwhile."""
-    if not asked or not isinstance(values, Mapping) or "messages" not in values:
-        return values
-    report: Report = values.get("report") or empty_report()
-    settled = {tick["event_id"] for tick in report["ticks"]}.union(report["context_only"])
-    settled |= {one["event_id"] for one in report["ignored"]}
-    settled |= {message.id for message in values["messages"]}
-    waiting = [message for id_, message in asked.items() if id_ not in settled]
-    return {**values, "messages": [*values["messages"], *waiting]} if waiting else values

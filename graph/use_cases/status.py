@@ -379,6 +379,19 @@ async def half_done(context: AgentContext) -> dict[str, str]:
     return found
 
 
+async def lost_ticks(context: AgentContext) -> list[str]:
+    """That the checkpoints lack the newest ticks that the store knows; else nothing."""
+    known = await inbox.reports(context.store, context.scope)
+    newest = max((report["tick"] for report in known), default=0)
+    here = int((await context.snapshot()).values.get("tick", 0))
+    if newest <= here:
+        return []
+    return [
+        f"the checkpoints end at tick {here}, and the store knows tick {newest}: checkpoints.db is "
+        "missing, older or another folder's"
+    ]
+
+
 async def losses(context: AgentContext) -> list[str]:
     """What one part of the memory refers to and another part lacks, as sentences.
 
@@ -386,14 +399,7 @@ async def losses(context: AgentContext) -> list[str]:
     """
     store, scope = context.store, context.scope
     values = (await context.snapshot()).values
-    found = []
-    marks = await list_items(store, scope.namespace(inbox.HANDLED))
-    newest = max((int(item.value["tick"]) for item in marks), default=0)
-    if newest > int(values.get("tick", 0)):
-        found.append(
-            f"the checkpoints end at tick {values.get('tick', 0)}, and the store knows tick "
-            f"{newest}: checkpoints.db is missing, older or another folder's"
-        )
+    found = await lost_ticks(context)
     if values.get("tick") and not await count_items(store, scope.namespace()):
         found.append("the checkpoints have ticks, and the store has no record: store.db is missing")
     entries = await journal.since(store, scope, None)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, get_args
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
+    BaseMessage,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
@@ -21,7 +22,16 @@ from langgraph.store.base import BaseStore
 from memory import messages as memory_messages
 from memory.errors import InputError
 from memory.events import inbox
-from memory.messages import event_of, given_id, is_history, is_summary, mark_of, with_kind
+from memory.messages import (
+    event_of,
+    given_id,
+    is_history,
+    is_summary,
+    mark_of,
+    waiting,
+    waits,
+    with_kind,
+)
 from memory.records import Event, Scope, operation_id
 from memory.state import Request, State
 
@@ -35,8 +45,8 @@ class Arrived(NamedTuple):
     """Whether the input had any message or event."""
     skipped: list[str]
     """Ids of events that were handled before."""
-    messages: list[RemoveMessage]
-    """Update of the history: a new message leaves it until its tick puts it back."""
+    messages: list[BaseMessage]
+    """Update of the history: new messages wait behind it, until their ticks put them into it."""
     notes: list[str]
 
 
@@ -52,6 +62,9 @@ async def take_in(
         InputError: unknown request or malformed event; nothing was taken.
     """
     check_request(state.get("request"))
+    brought = state.get("events") or []
+    if not isinstance(brought, list):
+        raise InputError(f"events must be a list of objects with a text; got {brought!r:.80}")
     standing = state.get("messages", [])
     handled = await inbox.already_handled(store, scope, _last_asked(standing))
     people, foreign = new_messages(standing, handled)
@@ -60,13 +73,15 @@ async def take_in(
     spoken, notes = _spoken(first, owner=owner, now=now)
     events = [
         memory_messages.valid_event(_completed(raw, run_id, place, owner, now))
-        for place, raw in enumerate(state.get("events", []) or [])
+        for place, raw in enumerate(brought)
     ]
     posted = await inbox.post(store, scope, [*spoken, *events], now=now)
     if foreign:
         types = ", ".join(sorted({message.type for message in foreign}))
         notes.append(f"Only human messages are taken; left out: {types}.")
-    change = [RemoveMessage(id=str(message.id)) for message in (*people, *foreign)]
+    past = {message.id for message in standing} - {message.id for message in people}
+    change: list[BaseMessage] = [RemoveMessage(id=str(one.id)) for one in (*people, *foreign)]
+    change += [waiting(one) for one in first if one.id not in past]
     return Arrived(bool(people or events), posted.skipped, change, notes)
 
 
@@ -87,13 +102,16 @@ def new_messages(
 
     New input may carry the mark of a tick, but it comes last: a marked human message belongs to a
     tick if a tick's answer follows it, or if its event is in `handled` (somebody removed or edited
-    the answer by hand). A summary counts as a compaction's only in first place.
+    the answer by hand). One that waits was taken in before. A
+    summary counts as a compaction's only in first place.
 
     A tool's answer without its call, or a call without its answer, makes the history invalid for
     every provider, so both are removed. A model's answer in words stays: an edit by hand leaves it.
     """
     answered = _answered(messages)
-    new = [m for at, m in enumerate(messages) if not _stands(m, at, answered, handled)]
+    new = [
+        m for at, m in enumerate(messages) if not (waits(m) or _stands(m, at, answered, handled))
+    ]
     people = [m for m in new if isinstance(m, HumanMessage)]
     edited = [m for m in new if isinstance(m, AIMessage) and not m.tool_calls]
     return people, [m for m in new if m not in people and m not in edited]

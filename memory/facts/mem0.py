@@ -20,6 +20,7 @@ from mem0.embeddings.base import EmbeddingBase
 from mem0.embeddings.configs import EmbedderConfig
 from mem0.llms.base import LLMBase
 from mem0.llms.configs import LlmConfig
+from mem0.memory import main, telemetry
 from mem0.memory.main import Memory
 from mem0.memory.storage import SQLiteManager
 from mem0.utils import spacy_models
@@ -275,8 +276,11 @@ def open_mem0(
 
 
 def _do_without_spacy() -> None:
-    """Let Mem0 neither look for entities in a text nor store any: profiles are kept elsewhere.
+    """Let Mem0 neither look for entities in a text nor store any, and report nothing to anybody.
 
     Where spaCy's model is not installed, Mem0 would even download it inside the first write.
     """
     spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
+    # Its variable is read where it is imported, which may have been before the product.
+    for module in (main, telemetry):
+        vars(module)["MEM0_TELEMETRY"] = False

@@ -18,6 +18,8 @@ from memory.messages.convert import (
 from memory.messages.handles import Citation, Citations, Handles
 from memory.messages.history import (
     MARK,
+    as_messages,
+    changes,
     given_id,
     history_share,
     is_summary,
@@ -25,6 +27,8 @@ from memory.messages.history import (
     of_tick,
     open_calls,
     size_of,
+    waiting,
+    waits,
 )
 from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
 from memory.messages.trust import (
@@ -63,8 +67,10 @@ __all__ = [
     "Handles",
     "ProjectLine",
     "as_data",
+    "as_messages",
     "as_model_sees",
     "as_said",
+    "changes",
     "data_in",
     "escaped",
     "event_of",
@@ -89,5 +95,7 @@ __all__ = [
     "text_only",
     "unescaped",
     "valid_event",
+    "waiting",
+    "waits",
     "with_kind",
 ]

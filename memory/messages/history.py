@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, cast
 
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
-    BaseMessageChunk,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
@@ -19,7 +19,8 @@ from langchain_core.messages import (
 from langchain_core.messages.utils import convert_to_messages
 from langgraph.graph.message import add_messages
 
-from memory.messages.convert import check_message, is_history, mark_of
+from memory.errors import InputError
+from memory.messages.convert import EVENT_KEY, check_message, is_history, mark_of
 from memory.text import approximate_tokens, calibrated
 
 MARK = "[CONTEXT SUMMARY]"
@@ -36,6 +37,9 @@ def size_of(messages: Sequence[AnyMessage], calibration: float) -> int:
     return calibrated(approximate_tokens(messages), calibration)
 
 
+WAITS = "waits"
+"""Key in the mark of a human message whose event waits for its tick."""
+
 AGAIN = "again:"
 """Prefix for the id of a new message that would otherwise replace one of the history."""
 
@@ -45,27 +49,57 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
 
     A human message with the same id and the same mark is an edit and replaces the earlier one. An
     answer can be edited without a mark. A human message never replaces one of another kind, nor the
-    other way round.
+    other way round. What is removed goes first, so that it can be given anew at the end. Messages
+    that wait stand behind the history.
 
     Raises:
         InputError: a new message cannot be an event, for example because its name is empty. Raised
             here, before it gets into the thread, where it would trouble every later run.
     """
-    standing, given = _messages(left), _messages(right)
+    standing, given = as_messages(left), as_messages(right)
+    removals = [message for message in given if isinstance(message, RemoveMessage)]
+    if removals:
+        standing = _added(standing, removals)
     past = {message.id: message for message in standing}
-    removing = any(isinstance(message, RemoveMessage) for message in given)
-    if not removing:
-        # A subgraph gives back the whole history.
-        given = [message for message in given if past.get(message.id) is not message]
+    given = [
+        message
+        for message in given
+        if past.get(message.id) is not message and not isinstance(message, RemoveMessage)
+    ]
+    ids = {message.id for message in given}
+    # What is given takes its place in the history, and not the one where it waited.
+    standing = [one for one in standing if not (waits(one) and one.id in ids)]
     for message in given:
         if isinstance(message, HumanMessage) and not is_history(message):
             check_message(message)
-    if not removing and _are_new(given, past):
-        return cast(list[AnyMessage], [*standing, *given])
-    if not removing:
-        given = [_beside(past, message) for message in given]
+    merged = _added(standing, [_beside(past, message) for message in given])
+    return cast(list[AnyMessage], sorted(merged, key=waits))
+
+
+def _added(standing: Sequence[BaseMessage], given: Sequence[BaseMessage]) -> list[BaseMessage]:
     # Without `format` it returns a list, and not a reducer.
-    return cast(list[AnyMessage], add_messages(cast(Any, standing), cast(Any, given)))
+    return cast(list[BaseMessage], add_messages(cast(Any, standing), cast(Any, given)))
+
+
+def waits(message: BaseMessage) -> bool:
+    """Whether the message is shown while its event waits in the inbox; no model sees it so."""
+    return isinstance(message, HumanMessage) and bool(mark_of(message).get(WAITS))
+
+
+def waiting(message: HumanMessage) -> HumanMessage:
+    """The message as one that waits; no other mark of a tick stays on it."""
+    kwargs = {**message.additional_kwargs, EVENT_KEY: {WAITS: True}}
+    return message.model_copy(update={"additional_kwargs": kwargs})
+
+
+def changes(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> list[BaseMessage]:
+    """The update that makes `before` into `after`.
+
+    A removal names a message that the node was given: LangGraph streams none of these to clients.
+    """
+    pairs = zip(before, after, strict=False)
+    same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
+    return [*(RemoveMessage(id=str(one.id)) for one in before[same:]), *after[same:]]
 
 
 def given_id(message: BaseMessage, messages: Sequence[BaseMessage]) -> str:
@@ -121,20 +155,12 @@ def _origin(message: HumanMessage) -> tuple[Any, Any]:
     return mark["event"], mark["tick"]
 
 
-def _are_new(given: Sequence[BaseMessage], past: Mapping[str | None, BaseMessage]) -> bool:
-    """Whether all of `given` simply go to the end, as in nearly every update of a long history."""
-    ids = {message.id for message in given}
-    return (
-        len(ids) == len(given)
-        and None not in ids
-        and None not in past
-        and ids.isdisjoint(past)
-        and not any(isinstance(message, BaseMessageChunk) for message in given)
-    )
-
-
-def _messages(given: Any) -> list[BaseMessage]:
+def as_messages(given: Any) -> list[BaseMessage]:
+    """One message or several, in any form that LangChain knows. Raises InputError for others."""
     listed = given if isinstance(given, list) else [given]
     if all(issubclass(kind, BaseMessage) for kind in set(map(type, listed))):
         return listed
-    return convert_to_messages(listed)
+    try:
+        return convert_to_messages(listed)
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise InputError(f"messages: {error}") from None

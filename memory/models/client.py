@@ -309,6 +309,16 @@ class _Trouble(NamedTuple):
     """For the model."""
 
 
+def _countable(message: AIMessage) -> AIMessage:
+    """The message without reported counts of tokens that cannot be true."""
+    if not (usage := message.usage_metadata):
+        return message
+    counts = [usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]]
+    counts.append((usage.get("input_token_details") or {}).get("cache_read") or 0)
+    true = all(0 <= count < 2**40 for count in counts) and counts[1] <= counts[2]
+    return message if true else message.model_copy(update={"usage_metadata": None})
+
+
 async def _usable(
     send: Send,
     meter: _Meter,
@@ -326,7 +336,7 @@ async def _usable(
             async with asyncio.timeout(None) as limit:
                 # A cancelled timer stays in the loop for a while; it must not keep this context.
                 Context().run(limit.reschedule, asyncio.get_running_loop().time() + seconds)
-                given = await send(prompt)
+                given = _countable(await send(prompt))
         except TimeoutError as error:
             if not limit.expired():
                 raise

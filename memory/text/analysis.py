@@ -88,7 +88,7 @@ def _day(year: int | None, month: int, day: int | None) -> Iterator[Day]:
     yield Day(year, month, day)
 
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 """Increase it when `terms` changes its results: everything stored is then analysed again."""
 
 OWN_WEIGHT = 2
@@ -106,8 +106,11 @@ _UNSPACED = (
 _MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 """Vowel signs and the like: parts of words that Python does not count as letters."""
 
+_SYMBOLS = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+"""Emoji and the like, each of which is a word."""
+
 _PIECE = re.compile(
-    rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+(?:['\u2019][a-z]+)?"
+    rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+(?:['\u2019][a-z]+)?"
 )
 
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")

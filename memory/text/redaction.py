@@ -57,13 +57,17 @@ _KEY = re.compile(
     # GitHub, GitLab, Slack, Stripe; AWS and Google; signed web tokens; private keys.
     r"|\b(?:gh[oprsu]_|github_pat_|glpat-|xox[a-z]-|xapp-|[srp]k_(?:live|test)_)[\w-]{8,}"
     r"|(?-i:\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{20,}|\beyJ[\w-]{8,999}\.[\w-]{8,}[\w.-]*)"
+    # npm, Hugging Face, package registries, DigitalOcean, SendGrid, Telegram, Discord.
+    r"|(?-i:\b(?:npm_|hf_|pypi-|do[opr]_v1_)[\w-]{16,}|\bSG\.[\w-]{16,}\.[\w-]{16,}"
+    r"|\b\d{8,10}:[\w-]{34,36}(?![\w-])|(?<=/api/webhooks/)\d+/[\w-]{20,}"
+    r"|\b[MNO][\w-]{23,30}\.[\w-]{6,7}\.[\w-]{27,})"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----|(?s:.*))",
     re.IGNORECASE,
 )
 
 _GIVEN = re.compile(
-    r"""((?:passw(?:or)?d|passphrase|(?:api|access|private|secret)[_-]?key|client[_-]?secret)
-        ["']?\s*[:=]\s*|(?:secret|token|pwd)["']?=)
+    r"""((?:passw(?:or)?d|passphrase|(?:api|access|private|secret|account)[_-]?key|client[_-]?secret)
+        ["']?\s*[:=]\s*|(?:secret|token|pwd)["']?(?:=|\s*:\s*(?=["']?[\w./+~-]{16})(?=\S*\d)))
         ("[^"]*"|'[^']*'|[^\s"',;&)}\]]+)""",
     re.IGNORECASE | re.VERBOSE,
 )

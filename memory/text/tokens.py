@@ -52,7 +52,7 @@ class TokenAdvisory(TypedDict):
 
 
 def approximate_tokens(
-    messages: str | Sequence[BaseMessage], *, tools: Sequence[BaseTool] = ()
+    messages: str | Sequence[BaseMessage], *, tools: Sequence[BaseTool | dict[str, Any]] = ()
 ) -> int:
     """Tokens of a text, or of messages with their tool calls; uncalibrated.
 

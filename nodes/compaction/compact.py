@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -21,7 +20,7 @@ from memory.compaction import Cut
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.events import owners_of
 from memory.journal import archive_entry, archive_tries, first_free, read
-from memory.messages import as_data, prompt_lines
+from memory.messages import as_data, changes, prompt_lines
 from memory.models import Answer, ask, charged, in_vain, total
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import apply
@@ -351,6 +350,5 @@ def _result(
 
 
 def _replaced(state: State, messages: list[AnyMessage]) -> dict[str, Any]:
-    if messages == state["messages"]:
-        return {}
-    return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]}
+    changed = changes(state["messages"], messages)
+    return {"messages": changed} if changed else {}

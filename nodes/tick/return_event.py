@@ -7,6 +7,7 @@ without its source.
 from __future__ import annotations
 
 import logging
+import os
 from typing import Literal, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -22,7 +23,7 @@ from memory.records import Event, FailureReport, ParkedTick, add_entry, is_refle
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, fresh_state, report_so_far
-from memory.text import safe
+from memory.text import encodable, redact, safe
 
 log = logging.getLogger("circadian.tick")
 
@@ -30,11 +31,11 @@ _NO_FAULT = (CircuitOpen, ConfigurationError)
 
 
 def describe(error: BaseException | str) -> str:
-    """One line for a person. An error not raised on purpose names its type.
+    """One line for a person, without secrets. An error not raised on purpose names its type.
 
     LangGraph keeps an error as its `repr`: that is what a run that goes on after a crash is given.
     """
-    text = " ".join(str(error).split())[:500]
+    text = redact(encodable(" ".join(str(error).split())), os.environ)[:500]
     return text if isinstance(error, CircadianError | str) else f"{type(error).__name__}: {text}"
 
 

@@ -49,7 +49,7 @@ def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> 
 
 def test_send_shows_the_tools_as_they_ran(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data)
-    assert done.out.splitlines()[:2] == ["  ✓ add_goal", "Added goal goal_1_0: Mend the fence."]
+    assert done.out.splitlines()[:2] == ["  ✓ add_goal", "Added the goal 'Mend the fence'."]
 
 
 def test_send_takes_a_sender_and_a_channel(capsys: Capture, data: Path) -> None:
@@ -188,7 +188,7 @@ def test_chat_without_a_terminal_answers_line_by_line(
     assert done.status == 0
     assert done.out.startswith("Hello.\n")
     assert "Memory   1 journal entry" in done.out
-    assert "Added goal goal_2_0" in done.out
+    assert "Added the goal" in done.out
     assert "Night of" in done.out
     assert "unknown: /nonsense" in done.err
     assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2

@@ -98,6 +98,7 @@ def test_doctor_finds_a_file_that_was_deleted(
     assert checked.status == 1
     (problem,) = [one for one in checked.document["checks"] if not one["ok"]]
     assert told in problem["detail"]
+    assert (told in run(capsys, data, "status").err) == (file == "checkpoints.db")
 
 
 def test_a_token_is_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,7 +243,7 @@ def test_a_waiting_command_names_the_process_it_waits_for(
     asyncio.run(lock.acquire())
     done, silent = circadian(capsys, *args), circadian(capsys, *args, "--json")
     lock.release()
-    line = f"waiting for process {os.getpid()} (test), up to 0.3 s"
+    line = f"the message is in the inbox; waiting for process {os.getpid()} (test), up to 0.3 s"
     assert (done.status, done.err.splitlines().count(line)) == (1, 1)
     assert "waiting for" not in silent.err
     assert "waiting for" not in circadian(capsys, "tick", "--data", data).err

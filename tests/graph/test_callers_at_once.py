@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.agent import open_agents
 from graph.api.async_agent import AsyncAgent
@@ -145,22 +145,6 @@ async def test_streams_at_once_give_each_caller_their_reply(tmp_path: Path, cloc
     async with opened(tmp_path, model(), clock) as agent:
         outs = await asyncio.gather(*(heard(agent, number) for number in range(9)))
     assert [told for told, _ in outs] == [f"You said {number}." for number in range(9)]
-
-
-async def test_values_never_lose_the_typed_message(tmp_path: Path, clock: Clock) -> None:
-    typed = HumanMessage("number 7", id="m7")
-    async with opened(tmp_path, model(), clock) as agent:
-        await agent.ainvoke(said("number 6"))
-        seen = [
-            [one.id for one in values["messages"]]
-            async for values in agent.astream({"messages": [typed]}, stream_mode="values")
-        ]
-        ways = [
-            part async for part in agent.astream(said("number 8"), stream_mode=["values", "custom"])
-        ]
-    assert len(seen) > 2
-    assert all(ids.count("m7") == 1 for ids in seen)
-    assert {mode for mode, _ in ways} == {"values"}
 
 
 async def test_with_subgraphs_everything_comes_as_from_langgraph(

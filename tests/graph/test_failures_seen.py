@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from graph.agent import open_agent
@@ -40,6 +41,27 @@ async def test_a_run_whose_tick_failed_raises_and_loses_nothing(
         assert item["event"]["id"] == "e1"
         out = await agent.ainvoke({})
     assert out["report"]["ticks"][0]["reply"] == "There you are."
+
+
+async def test_an_error_is_kept_without_secrets_and_halves_of_letters(
+    tmp_path: Path, clock: Clock
+) -> None:
+    broken = [RuntimeError("no sk-proj-abcdef123456"), ModelError("half \ud800")]
+    async with opened(tmp_path, scripted(*broken, "Here."), clock) as agent:
+        for told in ("RuntimeError: no ***", "half \ufffd"):
+            out = await agent.ainvoke(said("Hi", id="e1"), raise_on_failure=False)
+            assert [one["error"] for one in out["report"]["failures"]] == [told]
+        assert (await agent.ainvoke(said("Hi", id="e1")))["reply"] == "Here."
+
+
+@pytest.mark.parametrize("count", [-5, 10**30])
+async def test_a_count_of_tokens_that_cannot_be_true_is_not_taken(
+    tmp_path: Path, clock: Clock, count: int
+) -> None:
+    usage = UsageMetadata(input_tokens=count, output_tokens=1, total_tokens=count)
+    async with opened(tmp_path, scripted(AIMessage("Hi.", usage_metadata=usage)), clock) as agent:
+        (tick,) = (await agent.ainvoke(said("Hello")))["report"]["ticks"]
+    assert (tick["reply"], 0 < tick["tokens"] < 10_000) == ("Hi.", True)
 
 
 async def test_asked_for_the_report_it_hands_out_no_older_answer(

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
+from langgraph_sdk.errors import UnprocessableEntityError
 
 from graph.agent import open_agent
 from memory.errors import BusyError
@@ -173,6 +174,44 @@ def test_a_stream_shows_what_the_subgraph_does_and_the_reply_as_it_comes(
     assert "".join(chunks) == thread.values["report"]["ticks"][0]["reply"]
 
 
+def test_a_chat_client_keeps_the_typed_messages_and_is_sent_no_removals(
+    client: SyncLangGraphClient,
+) -> None:
+    thread = Thread(client)
+    thread.run("My dog is called Rex")
+    typed = [said("I collect old maps", id="m1"), said("I live in Porto", id="m2")]
+    seen: dict[str, list[Any]] = {}
+    given: Any = {"messages": typed}
+    for part in client.runs.stream(
+        thread.id, "agent", input=given, stream_mode=["values", "messages-tuple"]
+    ):
+        seen.setdefault(part.event, []).append(part.data)
+    shown = [[one["id"] for one in values["messages"]] for values in seen["values"]]
+    assert all(ids.count("m1") == ids.count("m2") == 1 for ids in shown), shown
+    kinds = [one["type"] for one in seen["values"][-1]["messages"]]
+    assert kinds == ["human", "ai", "human", "ai", "human", "ai"]
+    assert [message["type"] for message, _ in seen["messages"]] == ["ai", "ai"]
+
+
+def test_a_fork_answers_nothing_that_another_branch_answered(
+    client: SyncLangGraphClient,
+) -> None:
+    thread, places = Thread(client), []
+    for text in ("My dog is called Rex", "I live in Porto", "I collect maps"):
+        thread.run(text)
+        places.append(client.threads.get_state(thread.id)["checkpoint"]["checkpoint_id"])
+    for place, text in ((places[1], "Hello"), (places[0], "Where do I live?")):
+        given: Any = {"messages": [said(text)]}
+        out: Any = client.runs.wait(thread.id, "agent", input=given, checkpoint_id=place)
+        assert len(handled(out)) == 1
+        assert [m["content"] for m in out["messages"]][-2:] == [text, *replies(out)]
+    assert len(replies(thread.run("Goodbye"))) == 1
+    history = client.threads.get_history(thread.id)
+    leased = next(one for one in history if one["next"] == ["awake"])["checkpoint"]
+    again: Any = client.runs.wait(thread.id, "agent", checkpoint_id=leased["checkpoint_id"])
+    assert [m["content"] for m in again["messages"]][-2:] == ["Goodbye", *replies(again)]
+
+
 def test_what_was_heard_is_a_fact_after_the_night_and_recalled_by_the_one_who_wakes_it(
     client: SyncLangGraphClient,
 ) -> None:
@@ -216,6 +255,11 @@ def test_an_event_not_addressed_is_context_and_a_malformed_one_is_a_clear_error(
     assert replies(out) == []
     with pytest.raises(Exception, match=r"^InputError: event e2: text: Field required"):
         thread.run(events=[{"id": "e2", "sender": "nobody"}])
+    for given in ({"messages": 7}, {"events": 7}):
+        with pytest.raises(Exception, match=rf"^InputError: {next(iter(given))}"):
+            client.runs.wait(thread.id, "agent", input=given)
+    with pytest.raises(UnprocessableEntityError, match="messages"):
+        thread.edit(messages=7)
     assert handled(thread.run(events=[event("e2", "Hello")])) == ["e2"]
     assert thread.journal() == ["e1", "e2"]
 

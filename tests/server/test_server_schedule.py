@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from graph.server.auth import allowed, seconds_to_wait
+from graph.server.auth import allowed, limits_left
 from graph.server.settings import Serving
 from tests.server.test_server_commands import until_it_closes
 from tests.support.commandline import Done, circadian
@@ -145,7 +145,10 @@ def test_limits_of_memories_and_requests_are_errors(
         assert (posted.status_code, "memories are kept" in posted.text) == (507, True)
     answers = [listed(server, made) for _ in range(60)]
     assert answers[0].status_code == 200
+    limit, left = (int(answers[0].headers[f"X-RateLimit-{n}"]) for n in ("Limit", "Remaining"))
+    assert (limit, 0 < left < 60) == (60, True)
     assert answers[-1].status_code == 429
+    assert answers[-1].headers["X-RateLimit-Remaining"] == "0"
     assert "more than 60 requests a minute" in answers[-1].text
     assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
     other = circadian(capsys, "token", "other", "--json").document["token"]
@@ -180,7 +183,7 @@ async def test_who_asks_too_often_is_told_when_the_next_request_may_come(
 ) -> None:
     serving = Serving(requests_per_minute=1)
     assert [await allowed("hasty", serving) for _ in range(2)] == [True, False]
-    assert 40 < await seconds_to_wait("hasty", serving) <= 60
+    assert 40 < int((await limits_left("hasty", serving))["X-RateLimit-Reset"]) <= 60
     later = time() + 20
     monkeypatch.setattr("graph.server.auth.time", lambda: later)
-    assert 1 < await seconds_to_wait("hasty", serving) <= 40
+    assert 1 < int((await limits_left("hasty", serving))["X-RateLimit-Reset"]) <= 40

@@ -180,6 +180,7 @@ def _view(done: Forgotten, *, whole: bool) -> list[RenderableType]:
     rows.add_column()
     for kind, number in counts.items():
         singular, plural, which = KINDS[kind]
+        which = "" if whole and kind == "events" else which  # a fact or an entry is no person
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
     names = ", ".join(map(one_line, done["names"])) or one_line(done["entity"])

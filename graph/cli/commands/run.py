@@ -157,6 +157,8 @@ class Watch(Listener):
         self._rows = Transcript(screen, settings.zone)
         self._said: str | None = None
         """The last note or error, which is not repeated."""
+        self._error: str | None = None
+        """What is wrong with the model's key, name or address, until a tick ends well."""
         self._foot = Live(console=screen.out, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
@@ -229,6 +231,7 @@ class Watch(Listener):
                 self._now("thinking")
             case "tick":
                 self._tick(record)
+                self._error = None
             case "mode":
                 at = datetime.fromisoformat(record["at"])
                 self._rows.row(Text(), mode_line(record), at=self._local(at))
@@ -239,9 +242,11 @@ class Watch(Listener):
             case "failure":
                 told = what_next(record, self._settings.max_failed_ticks)
                 kept = told if record["event_id"] else "it goes on from there"
-                self._once(f"{record['error']} ({kept})", "red")
+                error, before = record["error"], self._error
+                self._once(f"{'the same' if error == before else error} ({kept})", "red")
+                self._error = error if record.get("kind") == "ConfigurationError" else None
             case "note":
-                self._once(record)
+                self._once(record.replace(f": {self._error}", "") if self._error else record)
         if what not in ("note", "failure"):
             self._said = None
 

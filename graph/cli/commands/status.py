@@ -37,6 +37,7 @@ from graph.use_cases import (
     briefing,
     forget_agent,
     list_agents,
+    lost_ticks,
     prompt_of,
 )
 from graph.use_cases import status as status_of
@@ -78,6 +79,8 @@ async def print_status(session: Session, *, verbose: bool = False) -> None:
     options, screen, agent = session
     now, aside = await status_of(agent.context), await inbox.set_aside(agent.store, agent.scope)
     now["briefing"] = await briefing(agent.context)
+    for lost in await lost_ticks(agent.context):
+        screen.problem(lost)
     stop = await why_stopped(agent) if now["emergency_stop"] else None
     screen.result(
         {"agent": options.agent, **now},
@@ -243,9 +246,9 @@ async def serve_inspector(options: Options, port: int = 0, *, files: Path | None
 async def agents(
     options: Options,
     action: Annotated[
-        str | None, Argument(metavar="[delete NAME]", help="Delete an agent; else they are listed.")
+        str | None, Argument(metavar="delete", help="Delete an agent; else they are listed.")
     ] = None,
-    name: Annotated[str | None, Argument(hidden=True)] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Which one to delete.")] = None,
     yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
 ) -> int:
     """List the agents with what each holds, or delete one."""

@@ -29,7 +29,7 @@ from memory.messages import prompt_lines
 from memory.models.offline import night, reflection
 from memory.models.offline.dreaming import attributes, dream
 from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
-from memory.models.offline.replies import answer, next_step, told
+from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
 from memory.models.offline.sentences import is_thanks, states_something
 from memory.text import approximate_tokens, shortened
@@ -91,7 +91,8 @@ def _answer(messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessa
         tool_calls=calls,
         response_metadata={"model_name": "offline", "finish_reason": "stop"},
     )
-    read, written = approximate_tokens(messages), approximate_tokens([message])
+    read = approximate_tokens(messages, tools=options.get("tools", []))
+    written = approximate_tokens([message])
     message.usage_metadata = UsageMetadata(
         input_tokens=read, output_tokens=written, total_tokens=read + written
     )
@@ -184,7 +185,7 @@ def _called(*calls: Call) -> OfflineAnswer:
 
 def _tick(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
     """Answer an autonomous tick with the next open goal; the rules cannot work on it."""
-    said = next_step(prompt.goals)
+    said = without_ids(next_step(prompt.goals), prompt)
     if "noop" in tools and not prompt.done:
         return _called(Call("noop", {"reasoning": said}))
     return OfflineAnswer(said)
@@ -244,7 +245,7 @@ def _reply(prompt: Prompt, wishes: Wishes) -> str:
         if tool not in carried_out
     ]
     lines += [_answered(question, prompt) for question in wishes.questions]
-    return "\n".join(lines) or _acknowledged(prompt, wishes)
+    return without_ids("\n".join(lines), prompt) or _acknowledged(prompt, wishes)
 
 
 def _answered(question: str, prompt: Prompt) -> str:

@@ -108,13 +108,8 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         sender=name or "the user",
         history=tuple(messages[:at]),
         done=tuple(_done(messages[at + 1 :])),
-        now=_clock([*system, front]),
+        now=clocks[-1].strip() if (clocks := _NOW.findall("\n".join([*system, front]))) else None,
     )
-
-
-def _clock(texts: Sequence[str]) -> str | None:
-    found = [match["now"].strip() for text in texts for match in _NOW.finditer(text)]
-    return found[-1] if found else None
 
 
 _LISTED = re.compile(r"^- ([a-zA-Z0-9_-]{1,64})\(", re.MULTILINE)
@@ -194,7 +189,8 @@ def _from_history(prompt: Prompt) -> list[Quotable]:
         if text.startswith(SUMMARY):
             lines = as_said(text.removeprefix(SUMMARY).strip()).splitlines()
             found += [Quotable("the summary of this conversation", line) for line in lines if line]
-    for text, said in said_by_people(prompt.history):
+    # The newest first: what corrects something comes before it.
+    for text, said in reversed(said_by_people(prompt.history)):
         by = f", {said.name}" if said.name else ""
         found.append(Quotable(f"this conversation{by}", text))
     return found

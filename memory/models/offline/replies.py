@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -152,7 +152,7 @@ Result = Mapping[str, Any]
 
 _TEMPLATES = {
     "create_project": "Started project {project_key}: {summary}.",
-    "add_goal": "Added goal {goal_id}: {description}.",
+    "add_goal": "Added the goal '{description}'.",
     "update_entity_observation": (
         "Noted about {entity}: {observation} ({total_observations} in all)."
     ),
@@ -160,6 +160,20 @@ _TEMPLATES = {
     "noop": "",
 }
 """Sentence by tool; it is filled with the call's arguments and the result's fields."""
+
+
+_GOAL_ID = re.compile(r"\bgoal_\d+_\d+\b")
+
+
+def without_ids(text: str, prompt: Prompt) -> str:
+    """The text with the words of a goal in place of its id, where the prompt has them."""
+    named = {goal.id: goal.description for goal in prompt.goals}
+    for done in prompt.done:
+        made = done.result if isinstance(done.result, Mapping) else {}
+        rows = [*made.get("subtasks", []), {**done.args, "id": made.get("goal_id")}]
+        named |= {row["id"]: row["description"] for row in rows if "description" in row}
+    known = {id_: f"'{shortened(words, 60)}'" for id_, words in named.items()}
+    return _GOAL_ID.sub(lambda match: known.get(match[0], match[0]), text)
 
 
 def told(done: Done) -> str:
@@ -175,7 +189,7 @@ def told(done: Done) -> str:
         return f"{done.name} did not work: {error}. {suggestion}".rstrip()
     if done.name in _TEMPLATES:
         fields = {name: _short(value) for name, value in {**done.args, **result}.items()}
-        return _TEMPLATES[done.name].format_map(_Fields(fields))
+        return _TEMPLATES[done.name].format_map(defaultdict(lambda: "?", fields))
     return _SAY.get(done.name, _any)(result, done)
 
 
@@ -193,17 +207,7 @@ def next_step(goals: list[GoalLine]) -> str:
             break
         if other.status == "active":
             leaf = other
-    return (
-        f"Next is goal {leaf.id} [{leaf.priority}]: {shortened(leaf.description, 120)} "
-        f"({leaf.progress}% done)."
-    )
-
-
-class _Fields(dict[str, str]):
-    """Fields of a template; a field that is not there is shown as unknown."""
-
-    def __missing__(self, name: str) -> str:
-        return "?"
+    return f"Next is the goal {leaf.id} ({leaf.priority} priority, {leaf.progress}% done)."
 
 
 def _short(value: object) -> str:
@@ -232,8 +236,8 @@ def _update_project(result: Result, done: Done) -> str:
 
 
 def _decompose_goal(result: Result, done: Done) -> str:
-    lines = [f"- {row['id']}: {row['description']}" for row in result["subtasks"]]
-    return "\n".join([f"Split goal {result['goal_id']} into {len(lines)} subtasks:", *lines])
+    lines = [f"- {row['description']}" for row in result["subtasks"]]
+    return "\n".join([f"Split the goal {result['goal_id']} into {len(lines)} subtasks:", *lines])
 
 
 def _update_goal(result: Result, done: Done) -> str:
@@ -241,7 +245,9 @@ def _update_goal(result: Result, done: Done) -> str:
     change = {"completed": "is completed", "abandoned": "is abandoned", "active": "is open again"}
     said = change.get(str(status)) or f"is at {progress}%"
     others = ", ".join(str(each) for each in result.get("also_changed") or [])
-    return f"Goal {done.args.get('goal_id')} {said}." + (f" With it: {others}." if others else "")
+    return f"The goal {done.args.get('goal_id')} {said}." + (
+        f" With it: {others}." if others else ""
+    )
 
 
 def _add_session_memory(result: Result, done: Done) -> str:

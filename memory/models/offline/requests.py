@@ -19,7 +19,13 @@ from memory.models.offline.scene import (
     find_project,
     key_of,
 )
-from memory.models.offline.sentences import is_greeting, is_question, is_thanks, third_person
+from memory.models.offline.sentences import (
+    is_command,
+    is_greeting,
+    is_question,
+    is_thanks,
+    third_person,
+)
 from memory.text import content_stems, sentences
 
 # What a matched sentence becomes.
@@ -349,13 +355,6 @@ REFUSALS: tuple[tuple[str, str], ...] = (
 )
 """Orders that no tool carries out: the form of the sentence, and the reply."""
 
-_ORDER = re.compile(
-    r"(?:send|e-?mail|phone|text|message|book|order|buy|pay|write|draft|compose|translate|summari[sz]e"
-    r"|calculate|compute|search|google|find out|find me|explain|describe|play|open|close|schedule"
-    r"|delete|erase|forget|remind|list|show|tell)\b",
-    re.IGNORECASE,
-)
-
 
 # Sentences of a message: each is a request, question, small talk or remark.
 
@@ -368,11 +367,6 @@ _ASKING = re.compile(
     r"(?:circadian[ ,:]+)?(?:(?:can|could|would|will) you (?:please )?|please,? "
     r"|i(?:'d| would) like (?:you )?to |i (?:want|need) you to |let'?s |let us |we should "
     r"|go ahead and )?",
-    re.IGNORECASE,
-)
-_POLITE = re.compile(
-    r"(?:circadian[ ,:]+)?(?:please,? (?!note\b|remember|keep in mind)\w+"
-    r"|(?:can|could|would|will) you\b|i (?:want|need) you to\b)",
     re.IGNORECASE,
 )
 _JOINT = re.compile(r"(?:[,;]\s*|\s+)(?:and|then|and then|and also|also)\s+|;\s*", re.IGNORECASE)
@@ -399,17 +393,12 @@ class Wishes:
 
 
 def _refusal(part: str) -> str | None:
-    """The reply to an order that no rule carries out; None for any other sentence.
-
-    A sentence is an order if it says "please" or "you" to the assistant, or begins with a verb that
-    is rarely anything else.
-    """
+    """The reply to an order that no rule carries out; None for any other sentence."""
     bare = _bare(part)
     for form, text in REFUSALS:
         if re.fullmatch(form, bare, re.IGNORECASE | re.DOTALL):
             return text
-    polite = bool(_POLITE.match(_opened(part)))
-    return NOT_OFFLINE if polite or _ORDER.match(bare) else None
+    return NOT_OFFLINE if is_command(_opened(part)) or is_command(bare) else None
 
 
 def read_wishes(prompt: Prompt, tools: Collection[str]) -> Wishes:

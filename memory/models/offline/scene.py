@@ -162,7 +162,7 @@ def _subtree(goal: GoalLine, all_goals: Sequence[GoalLine]) -> set[GoalLine]:
 
 
 def _which(found: Sequence[GoalLine]) -> Unclear:
-    names = "; ".join(f"{goal.id} ({shortened(goal.description, 60)})" for goal in found[:5])
+    names = "; ".join(f"'{shortened(goal.description, 60)}'" for goal in found[:5])
     return Unclear(f"Which goal do you mean: {names}?")
 
 

@@ -30,11 +30,16 @@ _THANKS = re.compile(
     r"|i appreciate (?:it|that|you))\b.{0,60}",
     re.IGNORECASE,
 )
+_STATED = r"(?:\W+\w+){0,2} (?:is|are|was|were|has|had|will|starts?|opens?|closes?|moved)\b"
+"""Behind a word that may be a verb or a noun: then it is a noun."""
+
 _COMMAND = re.compile(
-    r"(?:(?:please|circadian|and|can you|could you|would you|will you)[ ,:]+)*"
-    r"(?:delete|erase|remind me|forget (?:that|about|what|everything|all|my|our|his|her|their|the)"
+    r"(?:circadian[ ,:]+|and )*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
+    r"|(?:can|could|would|will) you\b|i (?:want|need) you to (?!know|remember|note|keep in mind)"
     r"|remove .*\b(?:goal|project|memory|note|fact)"
-    r"|(?:list|show)(?: me)? (?:my|our|the|your|all))\b",
+    r"|(?:send|e-?mail|phone|text|message|book|order|buy|pay|write|draft|compose|translate"
+    r"|summari[sz]e|calculate|compute|search|google|find out|find me|explain|describe|play|open"
+    rf"|close|schedule|delete|erase|forget|remind|list|show|tell)\b(?! from\b| of\b|{_STATED}))",
     re.IGNORECASE,
 )
 _SMALL_TALK = """
@@ -88,8 +93,9 @@ def is_thanks(sentence: str) -> bool:
 
 
 def is_command(sentence: str) -> bool:
-    """Tells the assistant to delete, forget, remind or list: an order, and nothing about the world.
+    """Tells the assistant to do something: an order, and nothing about the world.
 
+    It says "please" or "you" to the assistant, or begins with a verb that is rarely anything else.
     "Don't forget" and "remember" tell something, and are none.
     """
     return bool(_COMMAND.match(sentence.strip()))

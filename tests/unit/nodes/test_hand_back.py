@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+)
 from langgraph.types import Overwrite
 
-from memory.messages.history import MARK
+from memory.messages.history import MARK, merge_messages
 from memory.settings import Settings
 from memory.state.schema import REDUCED_KEYS, State, fresh_state
-from nodes.hand_back import hand_back
+from nodes.hand_back import hand_back, returned
 from tests.support.agents import EXTRACTING, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
@@ -86,10 +91,12 @@ async def test_a_conversation_that_was_dropped_does_not_come_back(
 
 
 async def test_every_key_with_a_reducer_is_handed_back_whole() -> None:
-    state: State = {**fresh_state(), "messages": [HumanMessage("Hi", id="m")]}
+    old = HumanMessage("Hi", id="m")
+    state: State = {**fresh_state(), "messages": [old]}
     update = await hand_back(state)
-    assert {key for key, value in update.items() if isinstance(value, Overwrite)} == set(
-        REDUCED_KEYS
-    )
-    first, *rest = update["messages"].value
-    assert (first, rest) == (RemoveMessage(id=REMOVE_ALL_MESSAGES), state["messages"])
+    assert {key for key, value in update.items() if isinstance(value, Overwrite)} == {
+        *REDUCED_KEYS
+    } - {"messages"}
+    after: list[AnyMessage] = [SystemMessage("Summary", id="s"), AIMessage("Hello", id="a")]
+    given = returned(state, {"messages": after})["messages"]
+    assert merge_messages([old], given) == after

@@ -43,7 +43,8 @@ async def test_mem0_tells_the_history_of_a_fact(semantic: SemanticMemory) -> Non
         mem0.delete(first["id"])
 
 
-def test_mem0_has_no_chat_model(semantic: SemanticMemory) -> None:
+def test_mem0_has_no_chat_model(semantic: SemanticMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mem0.memory.main.MEM0_TELEMETRY", True)  # as if imported before
     mem0: Any = semantic.open_mem0().memory
     with pytest.raises(ModelError, match="chat model"):
         mem0.llm.generate_response([])

@@ -114,7 +114,7 @@ def test_recalled_memories_are_quoted_with_date_and_speaker() -> None:
         ("Hello!", "Hello, Alice."),
         ("Thanks a lot!", "You are welcome."),
         ("", "There is no text in this message that I can read."),
-        ("What's next?", "Next is goal goal_1_2 [high]: Paint the door (0% done)."),
+        ("What's next?", "Next is the goal 'Paint the door' (high priority, 0% done)."),
     ],
 )
 def test_other_messages_get_a_short_reply(text: str, reply: str) -> None:
@@ -169,6 +169,8 @@ def test_without_a_clock_the_date_is_not_known() -> None:
         "Remind me to call Ana on Friday.",
         "List my goals.",
         "Can you book a table for two?",
+        "Please book a table at Nora's for Friday at 7.",
+        "Write a poem about Anna's garden in Lisbon.",
     ],
 )
 def test_an_order_to_the_assistant_is_no_fact(text: str) -> None:
@@ -176,7 +178,13 @@ def test_an_order_to_the_assistant_is_no_fact(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Don't forget that Ana arrives on Friday.", "I sent Bob the list of tiles."]
+    "text",
+    [
+        "Don't forget that Ana arrives on Friday.",
+        "I sent Bob the list of tiles.",
+        "Book club is at Nora's on Friday.",
+        "I want you to know that Ana moved to Porto.",
+    ],
 )
 def test_what_only_sounds_like_an_order_is_kept(text: str) -> None:
     assert statement(text) == text
@@ -192,7 +200,7 @@ def test_an_image_does_not_break_a_reply() -> None:
 
 
 def test_an_autonomous_tick_names_the_next_open_goal() -> None:
-    sentence = "Next is goal goal_1_2 [high]: Paint the door (0% done)."
+    sentence = "Next is the goal 'Paint the door' (high priority, 0% done)."
     first = say("[autonomous tick] Nothing is pending.", name=None)
     assert asked(first) == [("noop", {"reasoning": sentence})]
     assert say("[autonomous tick] Go on.", *results(first, {}), name=None) == OfflineAnswer(

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
 from langchain_core.tools import tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memory.models.client import ask
 from memory.models.offline.model import OfflineChatModel
 from memory.models.offline.prompt import read_prompt
 from memory.models.offline.requests import RULES, Rule, read_wishes
 from memory.settings import Settings
+from memory.text import approximate_tokens
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 
@@ -140,8 +142,11 @@ def test_a_request_that_needs_a_result_waits_for_it() -> None:
     done = [*made, *results(second, {"goal_id": "goal_7_5", "subtasks": subtasks})]
     last = say(text, *done)
     assert not last.calls
-    assert "Added goal goal_7_5: Fix the roof." in last.text
-    assert "- goal_7_6: Buy tiles" in last.text
+    assert last.text.splitlines() == [
+        "Added the goal 'Fix the roof'.",
+        "Split the goal 'Fix the roof' into 1 subtasks:",
+        "- Buy tiles",
+    ]
 
 
 def test_a_goal_that_is_not_made_yet_is_not_mistaken_for_another() -> None:
@@ -190,7 +195,7 @@ def test_only_the_newest_message_is_acted_on() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Reading is 20% done", "Which goal do you mean: goal_2_3 (Read twelve books this year); "),
+        ("Reading is 20% done", "Which goal do you mean: 'Read twelve books this year'; "),
         ("The unicorn goal is done", "I know no goal like 'The unicorn goal'."),
         ("goal_9_9 is done", "I know no goal goal_9_9."),
         ("Break it down", "Which goal do you mean?"),
@@ -258,6 +263,9 @@ async def test_it_streams_the_same_answer_word_by_word() -> None:
     assert isinstance(total, AIMessageChunk)
     assert total.tool_calls[0]["args"] == {"description": "Fix the roof"}
     assert total.usage_metadata is not None
+    form = convert_to_openai_tool(add_goal)
+    given = approximate_tokens([HumanMessage("Add a goal: fix the roof")], tools=[form])
+    assert total.usage_metadata["input_tokens"] == given
 
 
 def test_the_reading_of_a_message_is_open_to_inspection() -> None:

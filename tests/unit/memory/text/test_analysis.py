@@ -51,6 +51,7 @@ def test_scripts_without_blanks_are_found_by_pairs_of_characters(text: str, quer
 
 def test_a_single_character_is_a_term_by_itself() -> None:
     assert terms("猫") == ["猫"]
+    assert terms("I brought a 🎻🦊 home ☕") == ["bring", "🎻", "🦊", "hom", "☕"]
 
 
 def test_vowel_signs_do_not_cut_a_word() -> None:

@@ -124,6 +124,13 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY
         "AIzaSyA-abcdefghijklmnopqrstuvwxyz12345",
         "sk-proj-abcdef123456",
         "sk_live_abcdef123456",
+        f"npm_{'aB3' * 12}",
+        f"hf_{'aBcDe' * 7}",
+        f"pypi-{'AgEIcH' * 12}",
+        f"dop_v1_{'0a1b2c3d' * 8}",
+        f"SG.{'a1B2' * 5}.{'m1N2' * 10}",
+        f"123456789:{'AAFbc' * 7}",
+        f"{'MTk4' * 6}.Cl2FMQ.{'aB3_' * 7}",
         "Bearer abc.def-ghi",
         WEB_TOKEN,
         PEM,
@@ -144,6 +151,8 @@ def test_strings_that_look_like_keys_are_hidden(secret: str) -> None:
         ("Run login(user='ana', password='hunter 2x')", "Run login(user='ana', password=***)"),
         ('{"apiKey": "hunter2x", "n": 1}', '{"apiKey": ***, "n": 1}'),
         ("https://x.example/?access_token=hunter2x&page=2", "?access_token=***&page=2"),
+        ("token: hunter2x8e7d6c5b4a39", "token: ***"),
+        ("AccountKey=hunter2x+ab/cd==;Suffix=x", "AccountKey=***;Suffix=x"),
     ],
 )
 def test_a_value_with_its_name_in_a_text_is_hidden(text: str, told: str) -> None:
@@ -155,7 +164,7 @@ def test_a_value_with_its_name_in_a_text_is_hidden(text: str, told: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "tokens: 12, tokens=12, max_tokens=100, token_usage=3",
+        "token: unexpected end of the input, token: 12, tokens=12, max_tokens=100, token_usage=3",
         "The secretary keeps a secret: cookies need butter",
         "Asia and ASIA, the gh_ prefix, an api key, xox games",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
