@@ -27,7 +27,12 @@ MATTERS, PASSES = 7, 2
 
 _LINE = re.compile(r"^\s*(?:- )?[\[(#]*(?P<id>[^\])\s:]+)[\])]*[.:]? (?P<rest>.*)$")
 _NAMES = re.compile(r"cite the entry that names (.+?),")
+_VAIN = re.compile(
+    r'^(?:The fact says "?(?P<said>.+?)"?, (?:and|which)|(?P<name>.+?) does not occur)'
+)
 _NUMBER = re.compile(r"\d+")
+_BEFORE = r"(?:\b(?:at|on|in|of|from|for|and|near|with|by|about) (?:the )?)?"
+"""What goes with a word that is left out."""
 
 Shown = Mapping[str, str]
 """The id in the annotations -> the id that the prompt shows."""
@@ -91,7 +96,7 @@ class ReferenceModel(ToolModel):
     _told: Life = PrivateAttr()
     _noise: Noise = PrivateAttr()
     _given: dict[str, str] = PrivateAttr(default_factory=dict)
-    """Text as given -> the fact's id."""
+    """Text as given -> the fact's id: later prompts show a fact as it was given."""
 
     def model_post_init(self, context: Any) -> None:
         """Index the annotations."""
@@ -155,7 +160,9 @@ class ReferenceModel(ToolModel):
             ]
             given = self._as_given(fact, shown)
             given["source_ids"] = list(dict.fromkeys([*given["source_ids"], *beside]))
-            made += self._spoiled(given, shown.values())
+            if not beside and (vain := _VAIN.match(error)):
+                given["text"] = _without(given["text"], vain["said"] or vain["name"])
+            made += self._spoiled(given, shown.values(), fact["id"])
         return made
 
     def _consolidated(self, prompt: str) -> list[dict[str, Any]]:
@@ -166,9 +173,7 @@ class ReferenceModel(ToolModel):
         for fact in self._told.facts.values():
             if max(fact["sources"], key=order.__getitem__) not in shown:
                 continue
-            answered = self._spoiled(self._as_given(fact, shown), shown.values())
-            self._given |= {one["text"]: fact["id"] for one in answered}
-            made += answered
+            made += self._spoiled(self._as_given(fact, shown), shown.values(), fact["id"])
         return made
 
     def _as_given(self, fact: Mapping[str, Any], shown: Shown) -> dict[str, Any]:
@@ -197,19 +202,23 @@ class ReferenceModel(ToolModel):
         ]
         return [*kinds, *names]
 
-    def _spoiled(self, given: dict[str, Any], ids: Iterable[str]) -> list[dict[str, Any]]:
+    def _spoiled(
+        self, given: dict[str, Any], ids: Iterable[str], fact: str
+    ) -> list[dict[str, Any]]:
         """The fact as it is; or left out, with a wrong number, or with a wrong source."""
-        if not self._noise.spoils():
-            return [given]
-        kind = self._noise.random.choice(("missing", "wrong", "misquoted"))
-        if kind == "missing":
-            return []
-        if kind == "wrong":
-            return [{**given, "text": self._noise.text(given["text"])}]
-        return [{**given, "source_ids": self._noise.ids(given["source_ids"], ids)}]
+        if self._noise.spoils():
+            kind = self._noise.random.choice(("missing", "wrong", "misquoted"))
+            if kind == "missing":
+                return []
+            if kind == "wrong":
+                given = {**given, "text": self._noise.text(given["text"])}
+            else:
+                given = {**given, "source_ids": self._noise.ids(given["source_ids"], ids)}
+        self._given[given["text"]] = fact
+        return [given]
 
     def _dream(self, prompt: str) -> dict[str, Any]:
-        shown = _shown(prompt, self._told.texts)
+        shown = self._facts_shown(prompt)
         pairs: list[dict[str, str]] = []
         dependent = [
             {"first": one["fact"], "second": one["depends_on"], "kind": "depends_on"}
@@ -231,7 +240,7 @@ class ReferenceModel(ToolModel):
 
     def _attributes(self, prompt: str) -> dict[str, Any]:
         """What the facts shown under an entity come to."""
-        shown = _shown(prompt, self._told.texts)
+        shown = self._facts_shown(prompt)
         lines = (line.strip() for line in unescaped(prompt).splitlines())
         entities = filter(None, map(prompt_lines.read_entity, lines))
         ids = {name.casefold(): id_ for id_, name in entities}
@@ -250,6 +259,14 @@ class ReferenceModel(ToolModel):
             ]
         }
 
+    def _facts_shown(self, prompt: str) -> Shown:
+        """The facts shown, as they are annotated or as they were given."""
+        again = _shown(prompt, {text: one_line(text) for text in self._given})
+        return {
+            **{self._given[text]: id_ for text, id_ in again.items()},
+            **_shown(prompt, self._told.texts),
+        }
+
     def _questions(self, prompt: str) -> dict[str, Any]:
         """The questions of insights, those with most of their sources shown first."""
         shown = _shown(prompt, self._told.events)
@@ -262,7 +279,7 @@ class ReferenceModel(ToolModel):
         return {"questions": [one["question"] for one in found if seen(one)][:3]}
 
     def _insights(self, prompt: str) -> dict[str, Any]:
-        facts = _shown(prompt, self._told.texts)
+        facts = self._facts_shown(prompt)
         events = _shown(prompt, self._told.events)
         made: list[dict[str, Any]] = []
         for one in self._told.given["insights"]:
@@ -290,6 +307,14 @@ def _shown(prompt: str, texts: Mapping[str, str]) -> dict[str, str]:
             if text in rest and (rest.endswith(text) or rest.startswith(text)):
                 found.setdefault(id_, match["id"])
     return found
+
+
+def _without(text: str, what: str) -> str:
+    """The text without a word, a number or a time, and what leads to it."""
+    word = re.escape(what.removesuffix("'s"))
+    vain = rf"{_BEFORE}\(?(?<!\w)\w*{word}\w*(?P<after>'s)?\)?"
+    left = re.sub(vain, lambda found: found["after"] or "", text, flags=re.IGNORECASE)
+    return re.sub(r" +(?=[,.;' ])", "", left).strip()
 
 
 def _calling(name: str, args: dict[str, Any]) -> AIMessage:
