@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -62,13 +63,20 @@ class Life:
 
 @dataclass
 class Noise:
-    """Draws which answers are wrong."""
+    """Draws which answers are wrong: of each thing asked the first, the second and so on.
+
+    No draw depends on what else was asked, so that a change of the product moves few of them.
+    """
 
     share: float
-    random: random.Random
+    seed: int
+    asked: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    random: random.Random = field(default_factory=random.Random)
 
-    def spoils(self) -> bool:
-        """Whether the next answer is a bad one."""
+    def spoils(self, *about: str) -> bool:
+        """Whether the next answer about this is a bad one."""
+        self.asked[about] += 1
+        self.random = random.Random(f"{self.seed} {about} {self.asked[about]}")
         return self.random.random() < self.share
 
     def text(self, text: str) -> str:
@@ -102,7 +110,7 @@ class ReferenceModel(ToolModel):
         """Index the annotations."""
         super().model_post_init(context)
         self._told = Life(self.life)
-        self._noise = Noise(self.noise, random.Random(self.seed))
+        self._noise = Noise(self.noise, self.seed)
 
     @property
     def _llm_type(self) -> str:
@@ -137,7 +145,7 @@ class ReferenceModel(ToolModel):
             "scores": [
                 {"id": id_, "importance": MATTERS if event in cited else PASSES}
                 for event, id_ in shown.items()
-                if not self._noise.spoils()
+                if not self._noise.spoils("score", event)
             ]
         }
 
@@ -187,7 +195,9 @@ class ReferenceModel(ToolModel):
         }
 
     def _other_words(self, fact: Mapping[str, Any]) -> list[str]:
-        """Nicknames and roles of those that the fact is about, and what its attribute is called."""
+        """What its attribute is called, what it is about, what it helps to answer, and nicknames
+        and roles of those that it is about.
+        """
         about = {fact["speaker"], *fact["entities"]}
         names = [
             name
@@ -200,13 +210,17 @@ class ReferenceModel(ToolModel):
             for one in self._told.given["attributes"]
             if fact["id"] in one["facts"]
         ]
-        return [*kinds, *names]
+        asked = [
+            one["question"] for one in self._told.given["insights"] if fact["id"] in one["evidence"]
+        ]
+        entities = [one for one in fact["entities"] if one not in fact["text"]]
+        return [*kinds, *entities, *asked, *names]
 
     def _spoiled(
         self, given: dict[str, Any], ids: Iterable[str], fact: str
     ) -> list[dict[str, Any]]:
         """The fact as it is; or left out, with a wrong number, or with a wrong source."""
-        if self._noise.spoils():
+        if self._noise.spoils("fact", fact):
             kind = self._noise.random.choice(("missing", "wrong", "misquoted"))
             if kind == "missing":
                 return []
@@ -229,14 +243,21 @@ class ReferenceModel(ToolModel):
             if one["first"] not in shown or one["second"] not in shown:
                 continue
             ids, relation = [shown[one["first"]], shown[one["second"]]], one["kind"]
-            if self._noise.spoils():
+            if self._noise.spoils(relation, one["first"], one["second"]):
                 if self._noise.random.random() < 0.5:
                     continue
                 ids = self._noise.ids(ids, shown.values())
             pairs.append(
                 {"fact": ids[0], "other": ids[1], "relation": relation, "reason": one["reason"]}
             )
-        return {"relations": pairs}
+        reasons: dict[str, list[str]] = {}
+        for pair in pairs:
+            reasons.setdefault(pair["fact"], []).append(pair["reason"])
+        contexts = [
+            {"fact": id_, "context": f"{'; '.join(some)}.", "tags": []}
+            for id_, some in reasons.items()
+        ]
+        return {"relations": pairs, "contexts": contexts}
 
     def _attributes(self, prompt: str) -> dict[str, Any]:
         """What the facts shown under an entity come to."""
@@ -250,7 +271,7 @@ class ReferenceModel(ToolModel):
                     "entity": ids[one["entity"].casefold()],
                     "name": one["name"],
                     "value": self._noise.text(one["value"])
-                    if self._noise.spoils()
+                    if self._noise.spoils("attribute", one["entity"], one["name"])
                     else one["value"],
                     "evidence": [shown[fact] for fact in one["facts"] if fact in shown],
                 }
@@ -287,7 +308,9 @@ class ReferenceModel(ToolModel):
             for id_ in one["evidence"]:
                 sources = [events[e] for e in self._told.facts[id_]["sources"] if e in events]
                 evidence += [facts[id_]] if id_ in facts else sources[:1]
-            if one["question"] in prompt and len(evidence) >= 2 and not self._noise.spoils():
+            if one["question"] not in prompt or len(evidence) < 2:
+                continue
+            if not self._noise.spoils("insight", one["question"]):
                 made.append({"text": one["text"], "evidence": evidence, "importance": 8})
         return {"insights": made}
 
@@ -311,10 +334,10 @@ def _shown(prompt: str, texts: Mapping[str, str]) -> dict[str, str]:
 
 def _without(text: str, what: str) -> str:
     """The text without a word, a number or a time, and what leads to it."""
-    word = re.escape(what.removesuffix("'s"))
-    vain = rf"{_BEFORE}\(?(?<!\w)\w*{word}\w*(?P<after>'s)?\)?"
-    left = re.sub(vain, lambda found: found["after"] or "", text, flags=re.IGNORECASE)
-    return re.sub(r" +(?=[,.;' ])", "", left).strip()
+    word = r"\(?(?<!\w)\w*" + re.escape(what.removesuffix("'s"))
+    left = re.sub(rf"{word}'s ", "", text, flags=re.IGNORECASE)
+    left = re.sub(rf"{_BEFORE}{word}\w*\)?", "", left, flags=re.IGNORECASE)
+    return re.sub(r" +(?=[,.; ])", "", left).strip()
 
 
 def _calling(name: str, args: dict[str, Any]) -> AIMessage:

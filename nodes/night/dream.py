@@ -167,7 +167,7 @@ def _weighed(
     claim: Pair, one: Fact, other: Fact, owners: Collection[str]
 ) -> tuple[Relation, Fact, Fact]:
     """(the relation that the two facts support, the fact that stays, the other one)."""
-    if claim.relation == "supersedes" and not about_the_same(one, other):
+    if claim.relation in ("supersedes", "depends_on") and not about_the_same(one, other):
         return "relates", one, other
     if claim.relation == "supersedes":
         if may_supersede(one, other, owners):
@@ -381,9 +381,7 @@ def _most_important_first(fact: Fact) -> tuple[int, str, str]:
     return (-fact["importance"], fact["valid_from"], fact["op"])
 
 
-async def _next_jobs(
-    context: NightContext, order: Sequence[str], last: Sequence[str]
-) -> list[Job]:
+async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence[str]) -> list[Job]:
     """The next batch, and the facts to pass over because they are gone or no longer hold.
 
     Args:
