@@ -167,7 +167,7 @@ def _weighed(
     claim: Pair, one: Fact, other: Fact, owners: Collection[str]
 ) -> tuple[Relation, Fact, Fact]:
     """(the relation that the two facts support, the fact that stays, the other one)."""
-    if claim.relation in ("supersedes", "depends_on") and not about_the_same(one, other):
+    if claim.relation == "supersedes" and not about_the_same(one, other):
         return "relates", one, other
     if claim.relation == "supersedes":
         if may_supersede(one, other, owners):
