@@ -384,6 +384,8 @@ class _Memory:
         near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
         higher = lifted(shown, near[:LIFTING], self.settings.recall_weight_links)
         added = await self._added(shown, near, {id_ for one in found for id_ in one.ids})
+        if not added:
+            return ordered(higher)
         # A link may lead from an entry to the fact that repeats it, or that no longer holds.
         hidden = [candidate for candidate in found if candidate.superseded and not past]
         together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
