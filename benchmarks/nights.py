@@ -44,6 +44,7 @@ from rich.table import Table
 
 from benchmarks.reference_model import ReferenceModel
 from graph.api import AsyncAgent, open_agent
+from memory.guards import share
 from memory.models import OFFLINE
 from memory.night import Thought, steps
 from memory.recall import IN_PROMPT, within
@@ -262,7 +263,10 @@ def evidence(
 
 
 def stale_first(hits: Sequence[RecallHit], question: Mapping[str, Any], life: Life) -> bool:
-    """Whether something outdated stands above everything current."""
+    """Whether something outdated stands above everything current.
+
+    What a hit tells as past, with what holds instead, is not outdated.
+    """
     facts = {one["id"]: one["sources"] for one in life["facts"]}
     current = {
         *question["evidence"],
@@ -273,22 +277,27 @@ def stale_first(hits: Sequence[RecallHit], question: Mapping[str, Any], life: Li
     for hit in hits:
         if current & {*hit["sources"]}:
             return False
-        if stale & {*hit["sources"]}:
+        past = {event for one in hit.get("earlier", ()) for event in one["sources"]}
+        if stale & ({*hit["sources"]} - past):
             return True
     return False
 
 
 def dependents(life: Life, produced: Sequence[Fact]) -> Figures:
-    """The share of dependent facts that are marked doubtful, and of other live facts."""
-    doubtful = {
-        event
-        for one in produced
-        if dict(one).get("doubtful") and one["invalid_at"] is None
-        for event in one["source_events"]
-    }
+    """The share of dependent facts that are marked doubtful, and of other live facts.
+
+    Of the annotated facts with the same source a doubtful one stands for those most like it.
+    """
     gold = {one["fact"] for one in life["dependents"]}
     live = [one for one in life["facts"] if one["superseded_by"] is None]
-    flagged = {one["id"]: bool(doubtful & {*one["sources"]}) for one in live}
+    on = set[str]()
+    for one in produced:
+        if dict(one).get("doubtful") and one["invalid_at"] is None:
+            its = [each for each in life["facts"] if {*one["source_events"]} & {*each["sources"]}]
+            likeness = {each["id"]: share(each["text"], [one["text"]]) for each in its}
+            best = max(likeness.values(), default=0.0)
+            on |= {id_ for id_, like in likeness.items() if like == best}
+    flagged = {one["id"]: one["id"] in on for one in live}
     return {
         "dependents_flagged": _mean([float(flagged[id_]) for id_ in gold if id_ in flagged]),
         "flagged_wrongly": _mean([float(on) for id_, on in flagged.items() if id_ not in gold]),

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +28,12 @@ MATTERS, PASSES = 7, 2
 
 _LINE = re.compile(r"^\s*(?:- )?[\[(#]*(?P<id>[^\])\s:]+)[\])]*[.:]? (?P<rest>.*)$")
 _NAMES = re.compile(r"cite the entry that names (.+?),")
+_VAIN = re.compile(
+    r'^(?:The fact says "?(?P<said>.+?)"?, (?:and|which)|(?P<name>.+?) does not occur)'
+)
 _NUMBER = re.compile(r"\d+")
+_BEFORE = r"(?:\b(?:at|on|in|of|from|for|and|near|with|by|about) (?:the )?)?"
+"""What goes with a word that is left out."""
 
 Shown = Mapping[str, str]
 """The id in the annotations -> the id that the prompt shows."""
@@ -57,13 +63,20 @@ class Life:
 
 @dataclass
 class Noise:
-    """Draws which answers are wrong."""
+    """Draws which answers are wrong: of each thing asked the first, the second and so on.
+
+    No draw depends on what else was asked, so that a change of the product moves few of them.
+    """
 
     share: float
-    random: random.Random
+    seed: int
+    asked: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    random: random.Random = field(default_factory=random.Random)
 
-    def spoils(self) -> bool:
-        """Whether the next answer is a bad one."""
+    def spoils(self, *about: str) -> bool:
+        """Whether the next answer about this is a bad one."""
+        self.asked[about] += 1
+        self.random = random.Random(f"{self.seed} {about} {self.asked[about]}")
         return self.random.random() < self.share
 
     def text(self, text: str) -> str:
@@ -91,13 +104,13 @@ class ReferenceModel(ToolModel):
     _told: Life = PrivateAttr()
     _noise: Noise = PrivateAttr()
     _given: dict[str, str] = PrivateAttr(default_factory=dict)
-    """Text as given -> the fact's id."""
+    """Text as given -> the fact's id: later prompts show a fact as it was given."""
 
     def model_post_init(self, context: Any) -> None:
         """Index the annotations."""
         super().model_post_init(context)
         self._told = Life(self.life)
-        self._noise = Noise(self.noise, random.Random(self.seed))
+        self._noise = Noise(self.noise, self.seed)
 
     @property
     def _llm_type(self) -> str:
@@ -132,7 +145,7 @@ class ReferenceModel(ToolModel):
             "scores": [
                 {"id": id_, "importance": MATTERS if event in cited else PASSES}
                 for event, id_ in shown.items()
-                if not self._noise.spoils()
+                if not self._noise.spoils("score", event)
             ]
         }
 
@@ -155,7 +168,9 @@ class ReferenceModel(ToolModel):
             ]
             given = self._as_given(fact, shown)
             given["source_ids"] = list(dict.fromkeys([*given["source_ids"], *beside]))
-            made += self._spoiled(given, shown.values())
+            if not beside and (vain := _VAIN.match(error)):
+                given["text"] = _without(given["text"], vain["said"] or vain["name"])
+            made += self._spoiled(given, shown.values(), fact["id"])
         return made
 
     def _consolidated(self, prompt: str) -> list[dict[str, Any]]:
@@ -166,9 +181,7 @@ class ReferenceModel(ToolModel):
         for fact in self._told.facts.values():
             if max(fact["sources"], key=order.__getitem__) not in shown:
                 continue
-            answered = self._spoiled(self._as_given(fact, shown), shown.values())
-            self._given |= {one["text"]: fact["id"] for one in answered}
-            made += answered
+            made += self._spoiled(self._as_given(fact, shown), shown.values(), fact["id"])
         return made
 
     def _as_given(self, fact: Mapping[str, Any], shown: Shown) -> dict[str, Any]:
@@ -182,7 +195,9 @@ class ReferenceModel(ToolModel):
         }
 
     def _other_words(self, fact: Mapping[str, Any]) -> list[str]:
-        """Nicknames and roles of those that the fact is about, and what its attribute is called."""
+        """What its attribute is called, what it is about, what it helps to answer, and nicknames
+        and roles of those that it is about.
+        """
         about = {fact["speaker"], *fact["entities"]}
         names = [
             name
@@ -195,21 +210,29 @@ class ReferenceModel(ToolModel):
             for one in self._told.given["attributes"]
             if fact["id"] in one["facts"]
         ]
-        return [*kinds, *names]
+        asked = [
+            one["question"] for one in self._told.given["insights"] if fact["id"] in one["evidence"]
+        ]
+        entities = [one for one in fact["entities"] if one not in fact["text"]]
+        return [*kinds, *entities, *asked, *names]
 
-    def _spoiled(self, given: dict[str, Any], ids: Iterable[str]) -> list[dict[str, Any]]:
+    def _spoiled(
+        self, given: dict[str, Any], ids: Iterable[str], fact: str
+    ) -> list[dict[str, Any]]:
         """The fact as it is; or left out, with a wrong number, or with a wrong source."""
-        if not self._noise.spoils():
-            return [given]
-        kind = self._noise.random.choice(("missing", "wrong", "misquoted"))
-        if kind == "missing":
-            return []
-        if kind == "wrong":
-            return [{**given, "text": self._noise.text(given["text"])}]
-        return [{**given, "source_ids": self._noise.ids(given["source_ids"], ids)}]
+        if self._noise.spoils("fact", fact):
+            kind = self._noise.random.choice(("missing", "wrong", "misquoted"))
+            if kind == "missing":
+                return []
+            if kind == "wrong":
+                given = {**given, "text": self._noise.text(given["text"])}
+            else:
+                given = {**given, "source_ids": self._noise.ids(given["source_ids"], ids)}
+        self._given[given["text"]] = fact
+        return [given]
 
     def _dream(self, prompt: str) -> dict[str, Any]:
-        shown = _shown(prompt, self._told.texts)
+        shown = self._facts_shown(prompt)
         pairs: list[dict[str, str]] = []
         dependent = [
             {"first": one["fact"], "second": one["depends_on"], "kind": "depends_on"}
@@ -220,18 +243,25 @@ class ReferenceModel(ToolModel):
             if one["first"] not in shown or one["second"] not in shown:
                 continue
             ids, relation = [shown[one["first"]], shown[one["second"]]], one["kind"]
-            if self._noise.spoils():
+            if self._noise.spoils(relation, one["first"], one["second"]):
                 if self._noise.random.random() < 0.5:
                     continue
                 ids = self._noise.ids(ids, shown.values())
             pairs.append(
                 {"fact": ids[0], "other": ids[1], "relation": relation, "reason": one["reason"]}
             )
-        return {"relations": pairs}
+        reasons: dict[str, list[str]] = {}
+        for pair in pairs:
+            reasons.setdefault(pair["fact"], []).append(pair["reason"])
+        contexts = [
+            {"fact": id_, "context": f"{'; '.join(some)}.", "tags": []}
+            for id_, some in reasons.items()
+        ]
+        return {"relations": pairs, "contexts": contexts}
 
     def _attributes(self, prompt: str) -> dict[str, Any]:
         """What the facts shown under an entity come to."""
-        shown = _shown(prompt, self._told.texts)
+        shown = self._facts_shown(prompt)
         lines = (line.strip() for line in unescaped(prompt).splitlines())
         entities = filter(None, map(prompt_lines.read_entity, lines))
         ids = {name.casefold(): id_ for id_, name in entities}
@@ -241,13 +271,21 @@ class ReferenceModel(ToolModel):
                     "entity": ids[one["entity"].casefold()],
                     "name": one["name"],
                     "value": self._noise.text(one["value"])
-                    if self._noise.spoils()
+                    if self._noise.spoils("attribute", one["entity"], one["name"])
                     else one["value"],
                     "evidence": [shown[fact] for fact in one["facts"] if fact in shown],
                 }
                 for one in self._told.given["attributes"]
                 if one["entity"].casefold() in ids and any(fact in shown for fact in one["facts"])
             ]
+        }
+
+    def _facts_shown(self, prompt: str) -> Shown:
+        """The facts shown, as they are annotated or as they were given."""
+        again = _shown(prompt, {text: one_line(text) for text in self._given})
+        return {
+            **{self._given[text]: id_ for text, id_ in again.items()},
+            **_shown(prompt, self._told.texts),
         }
 
     def _questions(self, prompt: str) -> dict[str, Any]:
@@ -262,7 +300,7 @@ class ReferenceModel(ToolModel):
         return {"questions": [one["question"] for one in found if seen(one)][:3]}
 
     def _insights(self, prompt: str) -> dict[str, Any]:
-        facts = _shown(prompt, self._told.texts)
+        facts = self._facts_shown(prompt)
         events = _shown(prompt, self._told.events)
         made: list[dict[str, Any]] = []
         for one in self._told.given["insights"]:
@@ -270,7 +308,9 @@ class ReferenceModel(ToolModel):
             for id_ in one["evidence"]:
                 sources = [events[e] for e in self._told.facts[id_]["sources"] if e in events]
                 evidence += [facts[id_]] if id_ in facts else sources[:1]
-            if one["question"] in prompt and len(evidence) >= 2 and not self._noise.spoils():
+            if one["question"] not in prompt or len(evidence) < 2:
+                continue
+            if not self._noise.spoils("insight", one["question"]):
                 made.append({"text": one["text"], "evidence": evidence, "importance": 8})
         return {"insights": made}
 
@@ -290,6 +330,14 @@ def _shown(prompt: str, texts: Mapping[str, str]) -> dict[str, str]:
             if text in rest and (rest.endswith(text) or rest.startswith(text)):
                 found.setdefault(id_, match["id"])
     return found
+
+
+def _without(text: str, what: str) -> str:
+    """The text without a word, a number or a time, and what leads to it."""
+    word = r"\(?(?<!\w)\w*" + re.escape(what.removesuffix("'s"))
+    left = re.sub(rf"{word}'s ", "", text, flags=re.IGNORECASE)
+    left = re.sub(rf"{_BEFORE}{word}\w*\)?", "", left, flags=re.IGNORECASE)
+    return re.sub(r" +(?=[,.; ])", "", left).strip()
 
 
 def _calling(name: str, args: dict[str, Any]) -> AIMessage:

@@ -29,13 +29,16 @@ from memory.records import (
     Project,
     is_reflection,
 )
-from memory.runtime import resources_of, settings_of
+from memory.runtime import resources_of, scope_of, settings_of
 from memory.settings import Settings
 from memory.state import State
 from tools.answers import Runtime, event_of
 
 LEAST_TRUST = 0.3
 """Most trust (0..1) of what may be the words of somebody other than it cites."""
+
+MOST_BEFORE = 20
+"""Facts among which a night looks for what speakers said before."""
 
 OWN_TOOLS = frozenset(
     {
@@ -149,18 +152,33 @@ def of_entry(entry: JournalEntry, owners: Collection[str]) -> list[str]:
 
 
 def may_be_of_others(
-    text: str, cited: Sequence[JournalEntry], runtime: Runtime, collector: Collector
+    text: str,
+    cited: Sequence[JournalEntry],
+    runtime: Runtime,
+    collector: Collector,
+    earlier: Sequence[str] = (),
 ) -> list[str]:
     """Those whose words a text may hold instead of the ones that it cites; [] if it holds these.
 
     Awake it has to repeat them. In a night, which shows the words of owners by themselves, others
-    are of one kind: there a fair rewording is enough.
+    are of one kind: there a fair rewording is enough, also of what the same people said `earlier`.
     """
     others = others_beside(runtime, collector, cited)
     said = [one["content"] for one in cited]
     names = [one["source_entity"] or "" for one in cited]
-    holds = stands_near if collector.shown else repeats
-    return [] if not others or holds(text, said, names) else others
+    if not others or collector.shown is None:
+        return [] if not others or repeats(text, said, names) else others
+    beside = [one["content"] for one in collector.shown.values() if one not in cited]
+    return [] if stands_near(text, said, names, earlier, beside) else others
+
+
+async def said_before(text: str, cited: Iterable[JournalEntry], runtime: Runtime) -> list[str]:
+    """The facts nearest to a text by words that stand on these speakers' words alone."""
+    names, config = {one["source_entity"] for one in cited} - {None}, runtime.config
+    known = await resources_of(config).semantic.keywords(
+        scope_of(config), text, MOST_BEFORE, include_superseded=True
+    )
+    return [one["text"] for one, _ in known if one["speaker"] in names and "origins" not in one]
 
 
 def kept_origins(

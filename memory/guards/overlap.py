@@ -180,6 +180,9 @@ def _runs(text: str) -> frozenset[tuple[str, ...]]:
 NEAR = 0.3
 """Least share (0..1) of a text's words in its sources, at which a fair rewording stands on them."""
 
+MOSTLY = 0.5
+"""The same where earlier words of the sources' speakers count, too."""
+
 _NUMBER = re.compile(r"\d+")
 
 
@@ -194,12 +197,38 @@ def repeats(text: str, sources: Sequence[str], names: Collection[str] = ()) -> b
     return bool(mine) and all(any(_repeats(one, each, names) for each in told) for one in mine)
 
 
-def stands_near(text: str, sources: Sequence[str], names: Collection[str] = ()) -> bool:
-    """Whether `text` may be a fair rewording: enough of its words are its sources'."""
-    mine = _words(text, names)
-    theirs = [word for one in sources for word in _words(one, ())]
-    near = sum(any(alike(one, each) for each in theirs) for one in mine)
-    return bool(mine) and near >= NEAR * len(mine)
+def stands_near(
+    text: str,
+    sources: Sequence[str],
+    names: Collection[str] = (),
+    earlier: Sequence[str] = (),
+    others: Iterable[str] = (),
+) -> bool:
+    """Whether `text` may be a fair rewording: enough of its words and numbers are its sources'.
+
+    What is said of a thing that was spoken of before leaves its name out. So a text stands near its
+    sources, too, if most of it is theirs or what their speakers said `earlier`, and of the rest no
+    text of `others` has more than they have. A number that is nowhere is not looked at here.
+    """
+    mine, numbers = _words(text, names), _numbers(text)
+    whole = [*mine, *(numbers & _numbers(*sources, *earlier))]
+    if not whole or len(_among(whole, sources)) >= NEAR * len(whole):
+        return bool(whole)
+    known = _among(whole, earlier)
+    new = [one for one in whole if one not in known]
+    own = len(_among(new, sources))
+    best = max((len(_among(new, [one])) for one in others), default=0)
+    return own >= max(1, best) and own + len(known) >= MOSTLY * len(whole)
+
+
+def _among(words: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Those of these words and numbers that the texts have."""
+    theirs, numbers = [word for one in texts for word in _words(one, ())], _numbers(*texts)
+    return [one for one in words if one in numbers or any(alike(one, each) for each in theirs)]
+
+
+def _numbers(*texts: str) -> frozenset[str]:
+    return frozenset(found for one in texts for found in _NUMBER.findall(one))
 
 
 def _repeats(text: str, source: str, names: Collection[str]) -> bool:

@@ -82,7 +82,7 @@ def merged(
             stay.append(one)
         else:
             left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), one)
-    shown = _newer_first(_with_heirs([*left.values(), *stay], known), known, made)
+    shown = _newer_first(_with_heirs([*left.values(), *stay], known, made), known, made)
     return _once(shown)
 
 
@@ -210,6 +210,7 @@ def _marked(
 ) -> Candidate:
     """An entry with the marks of the facts made from it."""
     gone = [fact for fact in made if fact.payload.get("invalid_at") is not None]
+    gone.sort(key=lambda fact: -len(_words_of(fact) & {*wanted}))
     holding = [fact for fact in made if fact.payload.get("invalid_at") is None]
     contradicted = (op for fact in holding for op in fact.payload.get("disputed") or ())
     entry = replace(entry, disputes=entry.disputes | {*contradicted})
@@ -225,8 +226,13 @@ def _marked(
         return replace(entry, marks=frozenset({"partly_superseded"}), heir=heir)
     if _is_said_by(gone, entry, wanted):
         return replace(entry, marks=frozenset({"superseded"}), heir=heir)
-    parts = {**entry.parts, "superseded": (FAR_BELOW - 1) * entry.score}
+    parts = {**entry.parts, "superseded": (FAR_BELOW - 1) * _worth(entry)}
     return replace(entry, marks=frozenset({"outdated"}), heir=heir, parts=parts)
+
+
+def _worth(one: Candidate) -> float:
+    """The score of a memory that is put below what holds, as it was before."""
+    return one.score - one.parts.get("superseded", 0.0)
 
 
 def _is_said_by(facts: Iterable[Row], entry: Candidate, wanted: Collection[str]) -> bool:
@@ -259,27 +265,42 @@ def _place(
     return max(alike, key=fit)
 
 
-def _with_heirs(found: Sequence[Candidate], known: Mapping[str, Row]) -> list[Candidate]:
-    """Lift what holds now to what it superseded, and keep what holds in part below it."""
-    places = {id_: one for one in found if not one.superseded for id_ in one.ids}
+def _with_heirs(
+    found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
+) -> list[Candidate]:
+    """Lift what holds now to what it superseded, and keep what holds in part below it.
+
+    An entry stands for the facts that were made from it, if they are not found themselves.
+    """
+    says = {one.id: {*one.ids, *_made_of(one, made)} for one in found}
+    places = {id_: one for one in reversed(found) if not one.superseded for id_ in says[one.id]}
+    places |= {id_: one for one in found if not one.superseded for id_ in one.ids}
     lifts: dict[str, float] = {}
     new: dict[str, Row] = {}
     heirs: dict[str, str] = {}
     for gone in found:
-        heir = _heir(gone, known) if gone.superseded else None
+        falls = gone.superseded or "outdated" in gone.marks
+        heir = _heir(gone, known) if falls else None
         if heir is None:
             continue
         there = places.get(heir.id)
         if there is None:
             new[heir.id] = heir
         id_ = there.id if there else heir.id
-        lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * gone.score)
+        lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * _worth(gone))
         heirs[gone.id] = heir.id
     lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
     lifted = [replace(one, heir=heirs.get(one.id, one.heir)) for one in lifted]
     lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]
-    scores = {id_: one.score for one in lifted if not one.superseded for id_ in one.ids}
-    return [_below(one, scores.get(one.heir or "")) for one in lifted]
+    scores = {one.id: one.score for one in lifted if not one.superseded}
+    found_as = {id_: one.id for id_, one in places.items()} | {id_: id_ for id_ in new}
+    return [_below(one, scores.get(found_as.get(one.heir or "", ""))) for one in lifted]
+
+
+def _made_of(one: Candidate, made: Mapping[str, Sequence[Row]]) -> list[str]:
+    """The facts that hold of those made from an entry."""
+    facts = made.get(str(one.row.payload["op"]), ()) if one.row.payload["kind"] != "fact" else ()
+    return [fact.id for fact in facts if fact.payload.get("invalid_at") is None]
 
 
 def _newer_first(

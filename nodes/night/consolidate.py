@@ -24,7 +24,7 @@ from langgraph.runtime import Runtime
 from pydantic import TypeAdapter
 
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
-from memory.guards import rests_on
+from memory.guards import rests_on, share
 from memory.messages import Citations, Handles, as_model_sees, prompt_lines
 from memory.models import ask, in_vain, total
 from memory.night import (
@@ -58,6 +58,9 @@ TRIES = 2
 NUDGE = f"{prompt_lines.SETTLE} for what is worth keeping, or noop if nothing in the rest is."
 
 NOTHING = "the model found nothing in it to keep"
+
+NEAREST = 0.3
+"""Least share (0..1) of a rejected fact's words in an entry that it may be of."""
 
 NAMED_BY = 160
 """Characters of a rejected fact in a report."""
@@ -262,7 +265,7 @@ def standing_of(
         stored: For each answer, the entries that its facts cite.
         batch: The entries shown, in the order shown.
     """
-    tries = tries_of(exchange, stored, Handles(entry["id"] for entry in batch))
+    tries = tries_of(exchange, stored, batch)
     newest, count = tries[-1], Counter(key for one in tries for key in one.about)
     spent = {key for key, times in count.items() if times >= TRIES}
     every = frozenset(entry["id"] for entry in batch)
@@ -281,9 +284,9 @@ def standing_of(
 
 
 def tries_of(
-    exchange: Sequence[AnyMessage], stored: Sequence[set[str]], handles: Handles
+    exchange: Sequence[AnyMessage], stored: Sequence[set[str]], batch: Sequence[JournalEntry]
 ) -> list[Try]:
-    """The answers of a loop, in order. `stored`: see `standing_of`."""
+    """The answers of a loop, in order. `stored`, `batch`: see `standing_of`."""
     results = {
         message.tool_call_id: json.loads(str(message.content))
         for message in exchange
@@ -297,15 +300,22 @@ def tries_of(
             tuple(
                 rejection
                 for call in answer.tool_calls
-                for rejection in _rejections(call, results[str(call["id"])], handles)
+                for rejection in _rejections(call, results[str(call["id"])], batch)
             ),
         )
         for answer, cited in zip(answers, stored, strict=True)
     ]
 
 
-def _rejections(call: ToolCall, result: Mapping[str, Any], handles: Handles) -> Iterator[Rejection]:
-    """What one call was refused."""
+def _rejections(
+    call: ToolCall, result: Mapping[str, Any], batch: Sequence[JournalEntry]
+) -> Iterator[Rejection]:
+    """What one call was refused.
+
+    A fact that is refused may cite the wrong entry. So the entry that it shares most words with
+    is among those that it is about, and waits with them.
+    """
+    handles = Handles(entry["id"] for entry in batch)
     rejected = result.get("rejected", [])
     if not rejected and result.get("success") is False:
         yield Rejection(call["name"], str(result.get("error")), frozenset())
@@ -315,7 +325,14 @@ def _rejections(call: ToolCall, result: Mapping[str, Any], handles: Handles) -> 
             [id_ for fact in given for id_ in fact.get("source_ids") or ()]
         )
         ids = frozenset(id_ for id_ in map(handles.resolve, named) if id_ is not None)
-        yield Rejection(one["text"], one["error"], ids)
+        yield Rejection(one["text"], one["error"], ids | _nearest(one["text"], batch))
+
+
+def _nearest(text: str, batch: Sequence[JournalEntry]) -> set[str]:
+    """The entry that shares most words with a text, if it has enough of them."""
+    shares = {entry["id"]: share(text, [entry["content"]]) for entry in batch}
+    best = max(shares, key=shares.__getitem__, default="")
+    return {best} if shares.get(best, 0.0) >= NEAREST else set()
 
 
 def _not_mended(tries: Sequence[Try]) -> list[Rejection]:

@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
+from memory import night
 from memory.guards import (
     about_the_same,
     from_elsewhere,
@@ -361,35 +362,50 @@ async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig
     context = await night_in_hand(state, runtime, config)
     found = await context.pending_view().facts(facts_left(context.record, context.plans))
     order = [fact["op"] for fact in sorted(found.values(), key=_most_important_first)]
+    last = await _compared_last(context)
 
     async def next_jobs() -> list[Job]:
-        return await _next_jobs(context, order)
+        return await _next_jobs(context, order, last)
 
     return {"night": await plan_batches(context, "dream", next_jobs)}
+
+
+async def _compared_last(context: NightContext) -> list[str]:
+    """The facts that the last night compared: what it overlooked is seen where there is room."""
+    known = await night.records(context.store, context.scope)
+    before = [one for one in known if one["started"] < context.record["started"]]
+    done = [one for one in before if one.get("facts") and one["status"] == "complete"]
+    return list(done[-1]["facts"]) if done else []
 
 
 def _most_important_first(fact: Fact) -> tuple[int, str, str]:
     return (-fact["importance"], fact["valid_from"], fact["op"])
 
 
-async def _next_jobs(context: NightContext, order: Sequence[str]) -> list[Job]:
+async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence[str]) -> list[Job]:
     """The next batch, and the facts to pass over because they are gone or no longer hold.
 
-    `order`: the facts that existed when the visit began, the most important first.
+    Args:
+        context: The night.
+        order: The facts that existed when the visit began, the most important first.
+        last: Facts of the night before, which fill a batch that has room.
     """
     left, settings = facts_left(context.record, context.plans), context.settings
     waiting = set(left)
     ahead = [op for op in order if op in waiting][: settings.dream_batch_size]
-    facts = await context.pending_view().facts(ahead)
+    facts = await context.pending_view().facts([*ahead, *last])
     holding = [facts[op] for op in ahead if op in facts and facts[op]["invalid_at"] is None]
+    again = [facts[op] for op in last if op in facts and facts[op]["invalid_at"] is None]
+    again = [fact for fact in again if fact["op"] not in waiting] if holding else []
     batch = next_batch(
-        holding,
+        [*holding, *again],
         context.plans.of("dream"),
         size=settings.dream_batch_size,
         tokens=settings.night_batch_tokens,
         shown=_as_shown,
     )
-    jobs = [Job([fact["op"] for fact in batch], partial(_think, context, batch))] if batch else []
+    inputs = [fact["op"] for fact in batch if fact["op"] in waiting]
+    jobs = [Job(inputs, partial(_think, context, batch, inputs))] if batch else []
     passed_over = waiting.difference(order) | {*ahead}.difference(fact["op"] for fact in holding)
     gone = [op for op in left if op in passed_over]
     return [*jobs, Job(gone, partial(_pass_over, gone))] if gone else jobs
@@ -403,12 +419,13 @@ def _as_shown(fact: Fact) -> str:
     return prompt_lines.fact_line(fact, "00", UTC)
 
 
-async def _think(context: NightContext, batch: Sequence[Fact]) -> Thought:
+async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:
+    """What the model says of `batch`, of which `inputs` (operation ids) were never compared."""
     view, most = context.pending_view(), context.settings.dream_neighbours
     near = {fact["op"]: await view.neighbours(fact, most) for fact in batch}
     ops = [fact["op"] for fact in batch]
     if not any(near.values()):
-        return Thought(operations=_settled(ops))
+        return Thought(operations=_settled(inputs))
     shown = shown_facts(batch, near)
     handles = Handles(shown)
     prompt = dream_prompt(shown, ops, context.settings.zone)
@@ -425,9 +442,10 @@ async def _think(context: NightContext, batch: Sequence[Fact]) -> Thought:
         owners=context.owners,
         dependents=await view.dependents(falling),
     )
+    left = [op for op in inputs if op in made.left]
     return Thought(
-        operations=[*made.operations, *_settled(op for op in ops if op not in made.left)],
-        left=made.left,
+        operations=[*made.operations, *_settled(op for op in inputs if op not in left)],
+        left=left,
         refused=[*made.refused, *asked.refused],
         usage=asked.usage,
     )

@@ -14,6 +14,7 @@ from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
 from tests.support.agents import DREAMS, entries, opened, result_of, shown_lines
 from tests.support.clock import Clock
+from tests.support.dreamers import answer
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
 SAID = [
@@ -452,3 +453,22 @@ async def test_a_hundred_entries_stay_within_the_budget_of_calls(
         "consolidate_entities": 1,
     }
     assert len(asked.calls) <= 15
+
+
+async def test_the_last_night_s_facts_are_seen_again_where_a_batch_has_room(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        if tools == ["Dream"]:
+            shown.append(str(messages[1].text).partition("</new_facts>")[0])
+        return answer(messages, tools)
+
+    clock = Clock()
+    async with opened(tmp_path, scripted(otherwise=answered), clock) as agent:
+        for place, text in enumerate(("I live in Bergen.", "The glass arrives on Friday.")):
+            event = {"id": f"e{place}", "sender": "Ada", "text": text, "addressed": False}
+            await agent.ainvoke({"events": [event]})
+            clock.advance(days=1)
+            await agent.ainvoke({"request": "sleep"})
+    assert "Bergen" in shown[-1]
+    assert "glass" in shown[-1]

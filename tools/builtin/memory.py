@@ -64,6 +64,7 @@ from tools.origins import (
     of_entry,
     others_beside,
     owners_in,
+    said_before,
 )
 from tools.policy import listeners_of
 
@@ -287,6 +288,9 @@ async def store_memory(
         cited = _entries(ids, sources)
         draft = _draft(fact, cited, now_of(runtime).isoformat())
         others = may_be_of_others(draft["text"], cited, runtime, collector)
+        if others and collector.shown:
+            earlier = await said_before(draft["text"], cited, runtime)
+            others = may_be_of_others(draft["text"], cited, runtime, collector, earlier)
         draft = kept_origins(draft, cited, others, owners)
         operation = await places.operation(draft)
         operations[operation["id"]] = operation

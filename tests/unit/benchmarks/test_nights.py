@@ -84,6 +84,8 @@ def test_outdated_first_is_what_stands_above_all_that_is_current() -> None:
     assert not stale_first([hit("e2"), hit("e1")], question, life())
     assert not stale_first([hit("e1", "e2")], question, life())
     assert not stale_first([], question, life())
+    told_as_past = {**hit("e5", "e1"), "earlier": [{"sources": ["e1"]}]}
+    assert not stale_first([cast(RecallHit, told_as_past), hit("e2")], question, life())
 
 
 def test_auroc_counts_ties_half() -> None:

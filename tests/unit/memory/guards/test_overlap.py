@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memory.guards.overlap import Said, from_elsewhere, speaker_of
+from memory.guards.overlap import Said, from_elsewhere, speaker_of, stands_near
 
 RECALLED = "- [fact_1] 2026-05-01 Ben: Ben keeps the keys of the mill in Turin"
 
@@ -73,3 +73,17 @@ def _observations(sample: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """What people noted of the conversation, each with the turns that it stands on."""
     noted = [one for by in sample["observation"].values() for some in by.values() for one in some]
     return [(text, [ids] if isinstance(ids, str) else ids) for text, ids in noted]
+
+
+def test_a_rewording_may_name_what_its_speaker_spoke_of_before() -> None:
+    said, before = (
+        ["I counted wrong. It is 60, not 45."],
+        ["A place in the evening class costs 45."],
+    )
+    told = "A place in the evening class costs 60 euros."
+    assert not stands_near(told, said)
+    assert stands_near(told, said, earlier=before)
+    assert not stands_near(told, ["So be it."], earlier=before)
+    cancelled, others = "The evening class is cancelled.", ["Say that it is cancelled."]
+    assert not stands_near(cancelled, ["See you at six."], earlier=before, others=others)
+    assert stands_near(cancelled, ["It is cancelled."], earlier=before)
