@@ -20,7 +20,7 @@ from graph.use_cases.context import AgentContext
 from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
-from memory.events import Posted, ask_for_stop, check_request, completed, inbox
+from memory.events import Posted, ask_for_stop, check_request, completed, inbox, settled
 from memory.messages import event_of, mark_of, message_of, valid_event, with_kind
 from memory.records import (
     Event,
@@ -31,9 +31,9 @@ from memory.records import (
     empty_report,
     is_reflection,
 )
-from memory.runtime import KEY, RESUMED, UNDONE, checked_settings
+from memory.runtime import RESUMED, UNDONE, checked_settings
 from memory.state import at_rest
-from memory.storage import count_items
+from memory.storage import HELD, HeldCheckpoints, count_items
 
 log = logging.getLogger("circadian")
 Input = Mapping[str, Any] | Command[Any] | None
@@ -347,8 +347,9 @@ async def prepare(
         bound = context.config(config)
         bound["configurable"][UNDONE] = undone
         bound.setdefault("recursion_limit", await _recursion_limit(context))
-        if passed["durability"] != "sync":
-            bound["configurable"][KEY] = replace(context.resources, synced=False)
+        held = HeldCheckpoints(_needless)
+        if passed["durability"] == "sync":
+            bound["configurable"][HELD] = held
         try:
             yield bound
         except GraphRecursionError as error:
@@ -356,6 +357,28 @@ async def prepare(
                 f"the run ended at its limit of {bound['recursion_limit']} steps; nothing is "
                 "lost: run again, and it goes on"
             ) from error
+        if held.stored:
+            await settled(context.store, context.scope, held.stored, held.stored["handled"])
+
+
+def _needless(values: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint need not be stored: the inbox holds what its run goes on with.
+
+    A run's first checkpoints are, unless the run has a request, which is nowhere else. So is the
+    one that a tick ends with: `intake` decides at once what follows, and the next holds both.
+    A tick on no person's event, or beside parked ones, is stored as it begins: after a crash,
+    another tick could come before it and take its number.
+    """
+    given = values.get("__start__", values)
+    if not isinstance(given, Mapping) or given.get("request") is not None:
+        return False
+    if values.get("turn") in ("night", "refuse"):
+        return False
+    if "branch:to:awake" not in values:
+        return "__start__" in values or "branch:to:intake" in values
+    report, event = values["report"], values["event"]
+    done = report["ticks"] or report["failures"] or report["night"]
+    return not (done or values["parked"] or event is None or is_reflection(event))
 
 
 async def _resume(

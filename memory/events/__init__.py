@@ -10,7 +10,7 @@ from memory.events.assessment import (
     complexity_of,
     event_class_of,
 )
-from memory.events.inbox import Posted, completed
+from memory.events.inbox import Posted, completed, settled
 from memory.events.input import RUNS, check_request, take_in
 from memory.events.next_action import (
     ASLEEP,
@@ -86,6 +86,7 @@ __all__ = [
     "reflection_event",
     "sentence",
     "set_off_by_owner",
+    "settled",
     "sorted_out",
     "spent",
     "stop_asked_by",

@@ -14,9 +14,12 @@ from memory.storage.access import (
     write_batch,
     write_new,
 )
+from memory.storage.held import HELD, HeldCheckpoints, stored_values
 
 __all__ = [
+    "HELD",
     "PAGE",
+    "HeldCheckpoints",
     "Shelf",
     "ThreadedStore",
     "count_items",
@@ -26,6 +29,7 @@ __all__ = [
     "namespaces",
     "namespaces_below",
     "shelves",
+    "stored_values",
     "write_batch",
     "write_new",
 ]

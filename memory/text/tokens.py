@@ -63,7 +63,7 @@ def approximate_tokens(
     if isinstance(messages, str):
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
     counts = [_counted(message) for message in messages]
-    schemas = count_tokens_approximately([], tools=list(tools)) if tools else 0
+    schemas = math.ceil(sum(map(_schema_chars, tools)) / _CHARS_PER_TOKEN)
     return sum(told for told, _ in counts) + schemas + math.ceil(sum(more for _, more in counts))
 
 
@@ -89,6 +89,22 @@ def once_per_message(make: Callable[[M], T]) -> Callable[[M], T]:
         return value
 
     return get
+
+
+def _schema_chars(tool: BaseTool) -> int:
+    """The length of a tool's schema; making the schema takes long, so it is measured once."""
+    key = id(tool)
+    known = _schemas.get(key)
+    if known is not None and known[0]() is tool and known[1] == tool.description:
+        return known[2]
+    chars = count_tokens_approximately([], tools=[tool], chars_per_token=1)
+    gone = weakref.ref(tool, lambda _: _schemas.pop(key, None))
+    _schemas[key] = gone, tool.description, chars
+    return chars
+
+
+_schemas: dict[int, tuple[weakref.ref[BaseTool], str, int]] = {}
+"""The lengths of the schemas of tools in use, by identity, with the description they had."""
 
 
 @once_per_message
