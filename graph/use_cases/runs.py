@@ -21,7 +21,7 @@ from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
 from memory.events import Posted, ask_for_stop, check_request, completed, inbox, settled
-from memory.messages import event_of, mark_of, message_of, valid_event, with_kind
+from memory.messages import event_of, message_of, ticks_of, valid_event, with_kind
 from memory.records import (
     Event,
     FailureReport,
@@ -227,12 +227,12 @@ async def _with_reply(
         "skipped": [id_ for id_ in report["skipped"] if id_ not in others],
     }
     last = next((ticks[id_] for id_ in reversed(asked) if id_ in ticks), None)
-    ticks_of = [mark_of(message).get("tick") for message in messages]
-    if last is None or last["tick"] not in ticks_of:
+    told_in = ticks_of(messages)
+    if last is None or last["tick"] not in told_in:
         known = {message.id for message in messages}
         messages += [one for id_, one in asked.items() if id_ not in known]
         return {**output, "report": report, "messages": messages, "reply": None}
-    end = len(messages) - ticks_of[::-1].index(last["tick"])
+    end = len(messages) - told_in[::-1].index(last["tick"])
     return {**output, "report": report, "messages": messages[:end], "reply": last["reply"]}
 
 

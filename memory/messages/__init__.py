@@ -25,6 +25,7 @@ from memory.messages.history import (
     of_tick,
     open_calls,
     size_of,
+    ticks_of,
 )
 from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
 from memory.messages.trust import (
@@ -87,6 +88,7 @@ __all__ = [
     "size_of",
     "text_of",
     "text_only",
+    "ticks_of",
     "unescaped",
     "valid_event",
     "with_kind",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from operator import attrgetter, is_
 from typing import Any, cast
 
 from langchain_core.messages import (
@@ -17,10 +18,10 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.utils import convert_to_messages
-from langgraph.graph.message import add_messages
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from memory.messages.convert import check_message, is_history, mark_of
-from memory.text import approximate_tokens, calibrated
+from memory.text import approximate_tokens, calibrated, once_per_message
 
 MARK = "[CONTEXT SUMMARY]"
 """First words of a compaction's summary."""
@@ -52,20 +53,25 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
             here, before it gets into the thread, where it would trouble every later run.
     """
     standing, given = _messages(left), _messages(right)
-    past = {message.id: message for message in standing}
-    removing = any(isinstance(message, RemoveMessage) for message in given)
-    if not removing:
-        # A subgraph gives back the whole history.
-        given = [message for message in given if past.get(message.id) is not message]
-    for message in given:
-        if isinstance(message, HumanMessage) and not is_history(message):
+    removed = RemoveMessage in set(map(type, given))
+    if not removed and len(given) >= len(standing) and all(map(is_, standing, given)):
+        given = given[len(standing) :]  # a subgraph gives back the whole history
+    for message, known in zip(given, _is_known.each(given), strict=True):
+        if not known and isinstance(message, HumanMessage):
             check_message(message)
-    if not removing and _are_new(given, past):
+    if removed and given[0].id == REMOVE_ALL_MESSAGES and _are_new(given[1:], []):
+        return cast(list[AnyMessage], given[1:])
+    if not removed and _are_new(given, standing):
         return cast(list[AnyMessage], [*standing, *given])
-    if not removing:
-        given = [_beside(past, message) for message in given]
+    if not removed:
+        past = {message.id: message for message in standing}
+        changed = [message for message in given if past.get(message.id) is not message]
+        given = [_beside(past, message) for message in changed]
     # Without `format` it returns a list, and not a reducer.
     return cast(list[AnyMessage], add_messages(cast(Any, standing), cast(Any, given)))
+
+
+_is_known = once_per_message(is_history)
 
 
 def given_id(message: BaseMessage, messages: Sequence[BaseMessage]) -> str:
@@ -82,7 +88,19 @@ def is_summary(message: BaseMessage) -> bool:
 
 def of_tick(messages: Sequence[AnyMessage], tick: int) -> list[AnyMessage]:
     """The messages that tick `tick` put into the history."""
-    return [message for message in messages if mark_of(message).get("tick") == tick]
+    return [
+        message for message, its in zip(messages, ticks_of(messages), strict=True) if its == tick
+    ]
+
+
+def ticks_of(messages: Sequence[AnyMessage]) -> list[Any]:
+    """The number of the tick that put each message into the history, as its mark says."""
+    return _tick_of.each(messages)
+
+
+@once_per_message
+def _tick_of(message: AnyMessage) -> Any:
+    return mark_of(message).get("tick")
 
 
 def open_calls(messages: Sequence[BaseMessage]) -> list[ToolCall]:
@@ -121,15 +139,15 @@ def _origin(message: HumanMessage) -> tuple[Any, Any]:
     return mark["event"], mark["tick"]
 
 
-def _are_new(given: Sequence[BaseMessage], past: Mapping[str | None, BaseMessage]) -> bool:
+def _are_new(given: Sequence[BaseMessage], standing: Sequence[BaseMessage]) -> bool:
     """Whether all of `given` simply go to the end, as in nearly every update of a long history."""
-    ids = {message.id for message in given}
+    ids = {None, *map(attrgetter("id"), given)}
     return (
-        len(ids) == len(given)
-        and None not in ids
-        and None not in past
-        and ids.isdisjoint(past)
-        and not any(isinstance(message, BaseMessageChunk) for message in given)
+        len(ids) == len(given) + 1
+        and ids.isdisjoint(map(attrgetter("id"), standing))
+        and not any(
+            issubclass(kind, BaseMessageChunk | RemoveMessage) for kind in set(map(type, given))
+        )
     )
 
 
