@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import audit, entities, night
+from memory import audit, entities, journal, night
 from memory import events as emergency
 from memory.audit import of_mode_change
 from memory.events import (
@@ -71,7 +71,7 @@ from memory.state import (
     rolled_up,
     woken,
 )
-from memory.storage import stored_values
+from memory.storage import read_ahead, stored_values
 
 DIRECT_EVENT = "a direct event waits"
 
@@ -104,6 +104,7 @@ async def intake(
     visit = _Visit(state, runtime, config)
     sound = kept_problem(state) is None
     if sound:
+        visit.store = await visit.read_ahead()
         # Before new input: an id that the run before handled must be known as handled.
         await visit.settle()
     # These marks are in a checkpoint; marks that this visit sets are not yet.
@@ -313,6 +314,21 @@ class _Visit:
     def place(self) -> dict[str, Any]:
         """Time, tick and user, for the audit log."""
         return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
+
+    async def read_ahead(self) -> BaseStore:
+        """The store, with what every visit reads."""
+        scope, new = self.scope, self.state.get("events") or []
+        asked = [*self.state["handled"], *(one for one in new if isinstance(one, dict))]
+        ids = dict.fromkeys(str(one["id"]) for one in asked if one.get("id"))
+        first = [episodes.index_note(scope)] if self.first else []
+        return await read_ahead(
+            self.store,
+            gets=[
+                *(emergency.stop_mark(scope), night.going_mark(scope), *first),
+                *inbox.were_handled(scope, ids),
+            ],
+            lists=[scope.namespace(name) for name in (inbox.INBOX, journal.UNINDEXED)],
+        )
 
     async def settle(self) -> None:
         """Remove events from the inbox whose ticks are in a checkpoint on disk.

@@ -17,11 +17,12 @@ from memory import night
 from memory.errors import InputError, StateError
 from memory.events import owner_of
 from memory.facts import SemanticMemory
-from memory.operations import finish_corrections
+from memory.operations import CORRECTING, finish_corrections
 from memory.records import Scope
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
+from memory.storage import read_ahead
 from memory.transfer import importing
 
 SHOWN = 3
@@ -97,10 +98,16 @@ class AgentContext:
             InputError: an import into the agent was interrupted.
         """
         async with self.lock:
-            if left := await importing.unfinished(self.store, self.scope):
+            scope = self.scope
+            store = await read_ahead(
+                self.store,
+                gets=[importing.import_mark(scope), night.undo_mark(scope)],
+                lists=[scope.namespace(CORRECTING)],
+            )
+            if left := await importing.unfinished(store, scope):
                 raise InputError(left)
-            await finish_corrections(self.store, self.semantic, self.scope)
-            yield await night.finish(self.store, self.semantic, self.scope)
+            await finish_corrections(store, self.semantic, scope)
+            yield await night.finish(store, self.semantic, scope)
 
     def for_a_night(self) -> Self:
         """The same agent for runs that go through a night and leave all other work alone.

@@ -29,6 +29,7 @@ from memory.events.next_action import (
     sorted_out,
     spent,
     stop_asked_by,
+    stop_mark,
     why_idle,
     why_wait,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "sorted_out",
     "spent",
     "stop_asked_by",
+    "stop_mark",
     "take_in",
     "wakes",
     "why_idle",

@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from memory.errors import InputError, NotFoundError, accepting
 from memory.events import approvals
 from memory.records import Event, HandledMark, InboxItem, Report, Scope, TickReport
-from memory.storage import count_items_named, least_named, list_items, write_batch
+from memory.storage import count_items_named, least_named, list_items, read_ahead, write_batch
 
 INBOX, SET_ASIDE, HANDLED, TICKS = "inbox", "set_aside", "handled", "tick_reports"
 
@@ -58,6 +58,9 @@ async def post(
     """
     with accepting():
         ids = list(dict.fromkeys(event["id"] for event in events))
+        store = await read_ahead(
+            store, gets=were_handled(scope, ids), lists=[scope.namespace(INBOX)]
+        )
         present, handled = await _known(store, scope, ids)
         fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
         if fresh:
@@ -97,9 +100,14 @@ async def already_handled(store: BaseStore, scope: Scope, ids: Sequence[str]) ->
     """The event ids among `ids` whose ticks are committed."""
     if not ids:
         return set()
-    namespace = scope.namespace(HANDLED)
-    found = await store.abatch([GetOp(namespace, id_) for id_ in ids])
+    found = await store.abatch(were_handled(scope, ids))
     return {id_ for id_, item in zip(ids, found, strict=True) if item is not None}
+
+
+def were_handled(scope: Scope, ids: Iterable[str]) -> list[GetOp]:
+    """The reads that `already_handled` makes."""
+    namespace = scope.namespace(HANDLED)
+    return [GetOp(namespace, id_) for id_ in ids]
 
 
 async def settle(

@@ -32,6 +32,7 @@ from memory.night.record import (
     begin_puts,
     empty_report,
     end_puts,
+    going_mark,
     is_due,
     is_going,
     keep,
@@ -62,7 +63,15 @@ from memory.night.steps import (
     plan_batches,
     proceed,
 )
-from memory.night.undo import applied, built_on, finish, inverse, take_back, unfinished_undo
+from memory.night.undo import (
+    applied,
+    built_on,
+    finish,
+    inverse,
+    take_back,
+    undo_mark,
+    unfinished_undo,
+)
 
 __all__ = [
     "NIGHTS",
@@ -88,6 +97,7 @@ __all__ = [
     "entry_lines",
     "facts_left",
     "finish",
+    "going_mark",
     "in_context",
     "inverse",
     "is_due",
@@ -122,6 +132,7 @@ __all__ = [
     "take_back",
     "to_consolidate",
     "to_score",
+    "undo_mark",
     "unfinished",
     "unfinished_undo",
     "unread",

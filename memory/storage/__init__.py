@@ -14,6 +14,7 @@ from memory.storage.access import (
     write_batch,
     write_new,
 )
+from memory.storage.ahead import read_ahead
 from memory.storage.held import HELD, HeldCheckpoints, stored_values
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "list_items",
     "namespaces",
     "namespaces_below",
+    "read_ahead",
     "shelves",
     "stored_values",
     "write_batch",

@@ -12,6 +12,7 @@ import orjson
 from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
+from memory.storage.ahead import Found
 from memory.storage.sqlite.files import atomic
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -22,6 +23,8 @@ QUICK_ROWS = 200
 """Rows that the event loop's thread reads itself: as many as take no longer than a hand-off."""
 
 _ROW = "key, value, created_at, updated_at"
+
+_FEW = f"SELECT {_ROW} FROM store WHERE prefix = ? ORDER BY key LIMIT {QUICK_ROWS}"
 
 
 class CircadianSqliteStore(SqliteStore):
@@ -62,6 +65,32 @@ class CircadianSqliteStore(SqliteStore):
             return list(await self.file.read(partial(_items, gets)))
         return await self.file.run(self.batch, ops)
 
+    async def alook(
+        self,
+        gets: Sequence[GetOp],
+        lists: Sequence[tuple[str, ...]],
+        counts: Sequence[tuple[str, ...]],
+    ) -> Found:
+        """What is under these keys and in these namespaces, all from one state of the file."""
+
+        def look(conn: sqlite3.Connection) -> Found:
+            items = zip(gets, _items(gets, conn), strict=True)
+            rows = {one: conn.execute(_FEW, (".".join(one),)).fetchall() for one in lists}
+            numbers = {
+                one: conn.execute(*_counting(one, QUICK_ROWS)).fetchone()[0] for one in counts
+            }
+            return Found(
+                {(op.namespace, op.key): item for op, item in items},
+                {
+                    one: [_item(one, row) for row in found]
+                    for one, found in rows.items()
+                    if len(found) < QUICK_ROWS
+                },
+                {one: number for one, number in numbers.items() if number < QUICK_ROWS},
+            )
+
+        return await self.file.read(look)
+
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
         return await self.file.run(self._put_new, puts)
@@ -80,15 +109,12 @@ class CircadianSqliteStore(SqliteStore):
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""
-        path = ".".join(prefix)
-        # All namespaces below it sort between "path." and "path/": "/" follows ".".
-        where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
-        params = [path, f"{path}.", f"{path}/"] if prefix else []
-        few = f"SELECT count(*) FROM (SELECT 1 FROM store {where} LIMIT {QUICK_ROWS})"
-        [[count]] = await self.file.read(lambda conn: conn.execute(few, params).fetchall())
+        [[count]] = await self.file.read(
+            lambda conn: conn.execute(*_counting(prefix, QUICK_ROWS)).fetchall()
+        )
         if count == QUICK_ROWS:
             [[count]] = await self.file.run(
-                lambda: self.conn.execute(f"SELECT count(*) FROM store {where}", params).fetchall()
+                lambda: self.conn.execute(*_counting(prefix, -1)).fetchall()
             )
         return int(count)
 
@@ -154,6 +180,15 @@ class CircadianSqliteStore(SqliteStore):
         for version, statement in enumerate(self.MIGRATIONS[done + 1 :], start=done + 1):
             self.conn.execute(statement)
             self.conn.execute("INSERT INTO store_migrations (v) VALUES (?)", (version,))
+
+
+def _counting(prefix: tuple[str, ...], limit: int) -> tuple[str, list[str]]:
+    """The statement that counts the items in a namespace and below it, and its parameters."""
+    path = ".".join(prefix)
+    # All namespaces below it sort between "path." and "path/": "/" follows ".".
+    where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
+    params = [path, f"{path}.", f"{path}/"] if prefix else []
+    return f"SELECT count(*) FROM (SELECT 1 FROM store {where} LIMIT {limit})", params
 
 
 def _items(gets: Sequence[GetOp], conn: sqlite3.Connection) -> list[Item | None]:
