@@ -317,18 +317,13 @@ class _Visit:
 
     async def read_ahead(self) -> BaseStore:
         """The store, with what every visit reads."""
-        scope, new = self.scope, self.state.get("events") or []
-        asked = [*self.state["handled"], *(one for one in new if isinstance(one, dict))]
-        ids = dict.fromkeys(str(one["id"]) for one in asked if one.get("id"))
-        first = [episodes.index_note(scope)] if self.first else []
-        return await read_ahead(
-            self.store,
-            gets=[
-                *(emergency.stop_mark(scope), night.going_mark(scope), *first),
-                *inbox.were_handled(scope, ids),
-            ],
-            lists=[scope.namespace(name) for name in (inbox.INBOX, journal.UNINDEXED)],
+        events = [one for one in self.state.get("events") or [] if isinstance(one, dict)]
+        ids = dict.fromkeys(
+            str(one["id"]) for one in [*self.state["handled"], *events] if "id" in one
         )
+        read = (inbox.INBOX, journal.UNINDEXED, episodes.INDEXING, emergency.CONTROLS, night.OPEN)
+        lists = [self.scope.namespace(name) for name in read]
+        return await read_ahead(self.store, lists, inbox.were_handled(self.scope, ids))
 
     async def settle(self) -> None:
         """Remove events from the inbox whose ticks are in a checkpoint on disk.

@@ -98,12 +98,8 @@ class AgentContext:
             InputError: an import into the agent was interrupted.
         """
         async with self.lock:
-            scope = self.scope
-            store = await read_ahead(
-                self.store,
-                gets=[importing.import_mark(scope), night.undo_mark(scope)],
-                lists=[scope.namespace(CORRECTING)],
-            )
+            scope, marks = self.scope, (importing.IMPORTING, CORRECTING, night.OPEN_UNDO)
+            store = await read_ahead(self.store, [scope.namespace(name) for name in marks])
             if left := await importing.unfinished(store, scope):
                 raise InputError(left)
             await finish_corrections(store, self.semantic, scope)

@@ -33,7 +33,7 @@ from memory.records import (
 )
 from memory.runtime import RESUMED, UNDONE, checked_settings
 from memory.state import at_rest
-from memory.storage import HELD, HeldCheckpoints, count_items, read_ahead
+from memory.storage import HELD, HeldCheckpoints, count_items
 
 log = logging.getLogger("circadian")
 Input = Mapping[str, Any] | Command[Any] | None
@@ -423,11 +423,9 @@ async def _recursion_limit(context: AgentContext) -> int:
 
     LangGraph counts super-steps per graph level; an event takes two.
     """
-    scope, settings = context.scope, context.settings
-    heard, pending = scope.namespace(inbox.INBOX), scope.namespace(journal.PENDING)
-    store = await read_ahead(context.store, counts=[heard, pending])
-    events = await count_items(store, heard)
-    entries = await count_items(store, pending) + events
+    store, scope, settings = context.store, context.scope, context.settings
+    events = await count_items(store, scope.namespace(inbox.INBOX))
+    entries = await count_items(store, scope.namespace(journal.PENDING)) + events
     batches = math.ceil(entries / settings.score_batch_size)
     batches += math.ceil(entries / settings.consolidate_batch_size) * (
         settings.max_iterations_sleep + 1

@@ -14,6 +14,7 @@ from memory.events.inbox import Posted, completed, settled
 from memory.events.input import RUNS, check_request, take_in
 from memory.events.next_action import (
     ASLEEP,
+    CONTROLS,
     NO_GOAL,
     Judged,
     Pending,
@@ -29,7 +30,6 @@ from memory.events.next_action import (
     sorted_out,
     spent,
     stop_asked_by,
-    stop_mark,
     why_idle,
     why_wait,
 )
@@ -48,6 +48,7 @@ from memory.events.schedule import called_away, hours_named, hours_over, next_st
 __all__ = [
     "ASLEEP",
     "BY_SCORE",
+    "CONTROLS",
     "MOST_COMPLEX",
     "NO_GOAL",
     "RUNS",
@@ -91,7 +92,6 @@ __all__ = [
     "sorted_out",
     "spent",
     "stop_asked_by",
-    "stop_mark",
     "take_in",
     "wakes",
     "why_idle",

@@ -58,9 +58,7 @@ async def post(
     """
     with accepting():
         ids = list(dict.fromkeys(event["id"] for event in events))
-        store = await read_ahead(
-            store, gets=were_handled(scope, ids), lists=[scope.namespace(INBOX)]
-        )
+        store = await read_ahead(store, [scope.namespace(INBOX)], were_handled(scope, ids))
         present, handled = await _known(store, scope, ids)
         fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
         if fresh:

@@ -12,9 +12,9 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from langgraph.store.base import BaseStore, GetOp, Item
+from langgraph.store.base import BaseStore
 
 from memory.events.rules import classify
 from memory.records import Classification, Event, InboxItem, Scope, is_reflection
@@ -218,14 +218,9 @@ async def ask_for_stop(store: BaseStore, scope: Scope, *, at: datetime, by: str)
     await store.aput(scope.namespace(CONTROLS), STOP, {"at": at.isoformat(), "by": by})
 
 
-def stop_mark(scope: Scope) -> GetOp:
-    """The read of the request for the stop."""
-    return GetOp(scope.namespace(CONTROLS), STOP)
-
-
 async def stop_asked_by(store: BaseStore, scope: Scope) -> str | None:
     """Who requested the stop; None if nobody did."""
-    [item] = cast(list[Item | None], await store.abatch([stop_mark(scope)]))
+    item = await store.aget(scope.namespace(CONTROLS), STOP)
     return str(item.value["by"]) if item else None
 
 

@@ -28,11 +28,11 @@ from memory.night.order import (
 from memory.night.pending_view import Changes
 from memory.night.record import (
     NIGHTS,
+    OPEN,
     Plans,
     begin_puts,
     empty_report,
     end_puts,
-    going_mark,
     is_due,
     is_going,
     keep,
@@ -64,17 +64,19 @@ from memory.night.steps import (
     proceed,
 )
 from memory.night.undo import (
+    OPEN_UNDO,
     applied,
     built_on,
     finish,
     inverse,
     take_back,
-    undo_mark,
     unfinished_undo,
 )
 
 __all__ = [
     "NIGHTS",
+    "OPEN",
+    "OPEN_UNDO",
     "Changes",
     "Job",
     "NightContext",
@@ -97,7 +99,6 @@ __all__ = [
     "entry_lines",
     "facts_left",
     "finish",
-    "going_mark",
     "in_context",
     "inverse",
     "is_due",
@@ -132,7 +133,6 @@ __all__ = [
     "take_back",
     "to_consolidate",
     "to_score",
-    "undo_mark",
     "unfinished",
     "unfinished_undo",
     "unread",

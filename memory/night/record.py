@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast, overload
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, PutOp
 
 from memory.operations import entries_after
 from memory.records import (
@@ -255,14 +255,9 @@ async def plans_of(
     return Plans(plans, entries)
 
 
-def going_mark(scope: Scope) -> GetOp:
-    """The read of the mark of a night that was begun and not ended."""
-    return GetOp(scope.namespace(OPEN), "open")
-
-
 async def unfinished(store: BaseStore, scope: Scope) -> NightRecord | None:
     """The night that was begun and not ended, if any."""
-    [pointer] = cast(list[Item | None], await store.abatch([going_mark(scope)]))
+    pointer = await store.aget(scope.namespace(OPEN), "open")
     return await load(store, scope, pointer.value["id"]) if pointer else None
 
 

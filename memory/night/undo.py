@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
 from memory import audit
@@ -74,14 +74,9 @@ async def take_back(
     await finish(store, semantic, scope)
 
 
-def undo_mark(scope: Scope) -> GetOp:
-    """The read of the mark of an undo."""
-    return GetOp(scope.namespace(OPEN_UNDO), "open")
-
-
 async def unfinished_undo(store: BaseStore, scope: Scope) -> UndoBegun | None:
     """The unfinished undo, if any."""
-    [item] = cast(list[Item | None], await store.abatch([undo_mark(scope)]))
+    item = await store.aget(scope.namespace(OPEN_UNDO), "open")
     return cast(UndoBegun, item.value) if item else None
 
 

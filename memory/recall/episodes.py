@@ -25,7 +25,7 @@ from memory.errors import CircadianError, ModelError
 from memory.facts import Episode, SemanticMemory, SessionPlace
 from memory.recall.ranking import moment
 from memory.records import JournalEntry, Scope
-from memory.storage import list_items, read_ahead, write_batch
+from memory.storage import list_items, write_batch
 from memory.text import ANALYSIS_VERSION, embedded_text, entry_terms, name_key
 
 SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
@@ -185,9 +185,6 @@ def _logged() -> Iterator[None]:
 
 async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
     """Index the marked entries; return how many there were."""
-    store = await read_ahead(
-        store, gets=[index_note(scope)], lists=[scope.namespace(journal.UNINDEXED)]
-    )
     await _mark_all_once(store, index, scope)
     done = 0
     while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
@@ -265,11 +262,6 @@ def _said_of(entry: JournalEntry) -> Utterance:
     return Utterance(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
 
 
-def index_note(scope: Scope) -> GetOp:
-    """The read of the note of the analysis with which the journal was indexed."""
-    return GetOp(scope.namespace(INDEXING), JOURNAL)
-
-
 async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
     """Mark the whole journal if its index has no note of the present analysis of words.
 
@@ -277,7 +269,7 @@ async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) 
     """
     namespace = scope.namespace(INDEXING)
     current = {"analysis": ANALYSIS_VERSION, "rows": ROWS_VERSION}
-    (note,) = await store.abatch([index_note(scope)])
+    (note,) = await store.abatch([GetOp(namespace, JOURNAL)])
     if isinstance(note, Item) and note.value == current:
         return
     days = await journal.days(store, scope)

@@ -10,12 +10,12 @@ from memory.storage.access import (
     list_items,
     namespaces,
     namespaces_below,
+    read_ahead,
     shelves,
     write_batch,
     write_new,
 )
-from memory.storage.ahead import read_ahead
-from memory.storage.held import HELD, HeldCheckpoints, stored_values
+from memory.storage.retention import HELD, HeldCheckpoints, stored_values
 
 __all__ = [
     "HELD",

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from langchain_core.utils.iter import batch_iterate
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
 from memory import journal
@@ -108,14 +108,9 @@ async def begun(store: BaseStore, scope: Scope, digest: str) -> bool | None:
     return bool(item.value["done"]) if item is not None and same else None
 
 
-def import_mark(scope: Scope) -> GetOp:
-    """The read of the mark of an import."""
-    return GetOp(scope.namespace(IMPORTING), FILE)
-
-
 async def unfinished(store: BaseStore, scope: Scope) -> str | None:
     """How to finish an interrupted import; None if there is none."""
-    [item] = cast(list[Item | None], await store.abatch([import_mark(scope)]))
+    item = await store.aget(scope.namespace(IMPORTING), FILE)
     return None if item is None or item.value["done"] else BROKEN_OFF
 
 

@@ -12,20 +12,26 @@ from typing import Any
 
 import pytest
 
-from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, OpenedFile
+from memory.storage.sqlite import CircadianSqliteStore, OpenedFile
+from memory.storage.sqlite.saver import SqliteCheckpoints
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import scripted
 
 STORE = ("abatch", "aput_new", "alook", "alist", "acount", "acount_named", "aleast_named")
-SAVER = {"_load": "load", "_store": "checkpoint", "_store_writes": "writes", "alist": "saver alist"}
+SAVER = {"aget_tuple": "load", "aput": "checkpoint", "aput_writes": "writes", "alist": "list"}
+    "aget_tuple": "load",
+    "aput": "checkpoint",
+    "aput_writes": "writes",
+    "alist": "saver alist",
+}
 
 LIMITS = {
-    "store": 20,
+    "store": 22,
     "load": 1,
     "checkpoint": 1,
     "writes": 0,
-    "saver alist": 0,
+    "list": 0,
     "file": 8,
     "thread": 12,
 }
@@ -52,7 +58,7 @@ async def test_a_tick_makes_few_calls_and_hand_offs(
         for name in STORE:
             counting(CircadianSqliteStore, name, "store")
         for name, what in SAVER.items():
-            counting(CircadianSqliteSaver, name, what)
+            counting(SqliteCheckpoints, name, what)
         counting(OpenedFile, "_submit", "file")
         counting(ThreadPoolExecutor, "submit", "thread")
         await agent.ainvoke(said("Pear tree 3 has blossoms.", sender="Ada"))

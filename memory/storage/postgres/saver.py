@@ -14,13 +14,14 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
+    ChannelVersions,
     Checkpoint,
+    CheckpointMetadata,
     CheckpointTuple,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
-from memory.storage.held import HoldingSaver, Put
 from memory.storage.postgres.connections import (
     Cursor,
     Pool,
@@ -29,7 +30,7 @@ from memory.storage.postgres.connections import (
     migrate,
     transaction,
 )
-from memory.storage.retention import Root, retention
+from memory.storage.retention import HoldingSaver, Root, retention
 from memory.storage.serializer import MessageSerializer
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
@@ -148,7 +149,7 @@ FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint
 _cursor_in_use: ContextVar[Cursor | None] = ContextVar("_cursor_in_use", default=None)
 
 
-class CircadianPostgresSaver(HoldingSaver, AsyncPostgresSaver):
+class PostgresCheckpoints(AsyncPostgresSaver):
     """Checkpoints in PostgreSQL: the newest `keep` of each thread, and what unfinished work needs.
 
     Raises:
@@ -166,6 +167,44 @@ class CircadianPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         async with transaction(self.pool) as cursor:
             await migrate(cursor, "checkpoint_migrations", self.MIGRATIONS)
             await migrate(cursor, "circadian_checkpoint_migrations", _SCHEMA)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint and delete what it makes superfluous, as one transaction."""
+        place = config["configurable"]
+        thread, is_root = str(place["thread_id"]), not place["checkpoint_ns"]
+        async with self._transaction() as cursor:
+            # Only a root checkpoint makes others superfluous.
+            if is_root:
+                await hold(cursor, "checkpoints", thread)
+            stored = await super().aput(config, checkpoint, metadata, new_versions)
+            if is_root:
+                await self._prune(cursor, thread, checkpoint)
+        return stored
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store a task's writes, all or none: a task with writes counts as finished."""
+        run_id = get_checkpoint_metadata(config, {}).get("run_id")
+        place = config["configurable"]
+        key = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
+        rows = self._dump_writes(*key, task_id, task_path, writes)
+        special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+        async with transaction(self.pool) as cursor:
+            await cursor.executemany(
+                _PUT_WRITES + (_REPLACE if special else "NOTHING"),
+                [(*row, run_id) for row in rows],
+            )
 
     async def alist(
         self,
@@ -214,39 +253,6 @@ class CircadianPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         """Prune threads. LangGraph Server says "delete_all" for what the base calls "delete"."""
         strategy = "delete" if strategy == "delete_all" else strategy
         await super().aprune(thread_ids, strategy=strategy)
-
-    async def _store(self, put: Put) -> RunnableConfig:
-        place = put.config["configurable"]
-        thread, is_root = str(place["thread_id"]), not place["checkpoint_ns"]
-        async with self._transaction() as cursor:
-            # Only a root checkpoint makes others superfluous.
-            if is_root:
-                await hold(cursor, "checkpoints", thread)
-            stored = await AsyncPostgresSaver.aput(self, *put)
-            if is_root:
-                await self._prune(cursor, thread, put.checkpoint)
-        return stored
-
-    async def _store_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str,
-    ) -> None:
-        run_id = get_checkpoint_metadata(config, {}).get("run_id")
-        place = config["configurable"]
-        key = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
-        rows = self._dump_writes(*key, task_id, task_path, writes)
-        special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        async with transaction(self.pool) as cursor:
-            await cursor.executemany(
-                _PUT_WRITES + (_REPLACE if special else "NOTHING"),
-                [(*row, run_id) for row in rows],
-            )
-
-    async def _load(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await AsyncPostgresSaver.aget_tuple(self, config)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Cursor]:
@@ -308,6 +314,10 @@ class CircadianPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         await cursor.execute(_ROOTS, (thread,))
         rows = await cursor.fetchall()
         return [Root(row["checkpoint_id"], row["source"], row["run_id"]) for row in rows]
+
+
+class CircadianPostgresSaver(HoldingSaver, PostgresCheckpoints):
+    """Checkpoints in PostgreSQL, held back where a run says so."""
 
 
 def _is_inline(value: Any) -> bool:

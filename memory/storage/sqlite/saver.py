@@ -23,8 +23,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from memory.storage.held import HoldingSaver, Put
-from memory.storage.retention import Root, retention
+from memory.storage.retention import HoldingSaver, Root, retention
 from memory.storage.serializer import MessageSerializer
 from memory.storage.sqlite.files import atomic, pages_to_free
 from memory.storage.sqlite.opened import OpenedFile
@@ -48,7 +47,7 @@ _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
 
-class CircadianSqliteSaver(HoldingSaver, SqliteSaver):
+class SqliteCheckpoints(SqliteSaver):
     """Checkpoints in SQLite: the newest `keep` of each thread, and what unfinished work needs.
 
     Each method is one function on the connection's thread.
@@ -81,6 +80,26 @@ class CircadianSqliteSaver(HoldingSaver, SqliteSaver):
                     self.conn.execute("ALTER TABLE writes ADD COLUMN run_id TEXT")
             self.is_setup = True
 
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint and delete what it makes superfluous, as one transaction."""
+        return await self.file.run(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store a task's writes, all or none: a task with writes counts as finished."""
+        await self.file.run(self.put_writes, config, writes, task_id, task_path)
+
     async def alist(
         self,
         config: RunnableConfig | None,
@@ -95,6 +114,10 @@ class CircadianSqliteSaver(HoldingSaver, SqliteSaver):
         )
         for item in found:
             yield item
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint of `config`, or the newest of its thread."""
+        return await self.file.run(self.get_tuple, config)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
@@ -244,21 +267,6 @@ class CircadianSqliteSaver(HoldingSaver, SqliteSaver):
             else:
                 self.delete_thread(thread_id)
 
-    async def _store(self, put: Put) -> RunnableConfig:
-        return await self.file.run(self.put, *put)
-
-    async def _store_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str,
-    ) -> None:
-        await self.file.run(self.put_writes, config, writes, task_id, task_path)
-
-    async def _load(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self.file.run(self.get_tuple, config)
-
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
         """The cursor with which the base class reads."""
@@ -335,3 +343,7 @@ class CircadianSqliteSaver(HoldingSaver, SqliteSaver):
 
     def _pragma(self, name: str) -> int:
         return int(self.conn.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+class CircadianSqliteSaver(HoldingSaver, SqliteCheckpoints):
+    """Checkpoints in SQLite, held back where a run says so."""

@@ -12,7 +12,6 @@ import orjson
 from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
-from memory.storage.ahead import Found
 from memory.storage.sqlite.files import atomic
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -23,8 +22,6 @@ QUICK_ROWS = 200
 """Rows that the event loop's thread reads itself: as many as take no longer than a hand-off."""
 
 _ROW = "key, value, created_at, updated_at"
-
-_FEW = f"SELECT {_ROW} FROM store WHERE prefix = ? ORDER BY key LIMIT {QUICK_ROWS}"
 
 
 class CircadianSqliteStore(SqliteStore):
@@ -66,28 +63,17 @@ class CircadianSqliteStore(SqliteStore):
         return await self.file.run(self.batch, ops)
 
     async def alook(
-        self,
-        gets: Sequence[GetOp],
-        lists: Sequence[tuple[str, ...]],
-        counts: Sequence[tuple[str, ...]],
-    ) -> Found:
-        """What is under these keys and in these namespaces, all from one state of the file."""
+        self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
+    ) -> tuple[list[Item | None], list[list[Item] | None]]:
+        """The items under the keys, and those of each namespace; None for one with many."""
 
-        def look(conn: sqlite3.Connection) -> Found:
-            items = zip(gets, _items(gets, conn), strict=True)
-            rows = {one: conn.execute(_FEW, (".".join(one),)).fetchall() for one in lists}
-            numbers = {
-                one: conn.execute(*_counting(one, QUICK_ROWS)).fetchone()[0] for one in counts
-            }
-            return Found(
-                {(op.namespace, op.key): item for op, item in items},
-                {
-                    one: [_item(one, row) for row in found]
-                    for one, found in rows.items()
-                    if len(found) < QUICK_ROWS
-                },
-                {one: number for one, number in numbers.items() if number < QUICK_ROWS},
-            )
+        def look(conn: sqlite3.Connection) -> tuple[list[Item | None], list[list[Item] | None]]:
+            few = f"SELECT {_ROW} FROM store WHERE prefix = ? ORDER BY key LIMIT {QUICK_ROWS}"
+            rows = [(one, conn.execute(few, (".".join(one),)).fetchall()) for one in lists]
+            return _items(gets, conn), [
+                [_item(one, row) for row in found] if len(found) < QUICK_ROWS else None
+                for one, found in rows
+            ]
 
         return await self.file.read(look)
 
@@ -109,12 +95,15 @@ class CircadianSqliteStore(SqliteStore):
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""
-        [[count]] = await self.file.read(
-            lambda conn: conn.execute(*_counting(prefix, QUICK_ROWS)).fetchall()
-        )
+        path = ".".join(prefix)
+        # All namespaces below it sort between "path." and "path/": "/" follows ".".
+        where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
+        params = [path, f"{path}.", f"{path}/"] if prefix else []
+        few = f"SELECT count(*) FROM (SELECT 1 FROM store {where} LIMIT {QUICK_ROWS})"
+        [[count]] = await self.file.read(lambda conn: conn.execute(few, params).fetchall())
         if count == QUICK_ROWS:
             [[count]] = await self.file.run(
-                lambda: self.conn.execute(*_counting(prefix, -1)).fetchall()
+                lambda: self.conn.execute(f"SELECT count(*) FROM store {where}", params).fetchall()
             )
         return int(count)
 
@@ -180,15 +169,6 @@ class CircadianSqliteStore(SqliteStore):
         for version, statement in enumerate(self.MIGRATIONS[done + 1 :], start=done + 1):
             self.conn.execute(statement)
             self.conn.execute("INSERT INTO store_migrations (v) VALUES (?)", (version,))
-
-
-def _counting(prefix: tuple[str, ...], limit: int) -> tuple[str, list[str]]:
-    """The statement that counts the items in a namespace and below it, and its parameters."""
-    path = ".".join(prefix)
-    # All namespaces below it sort between "path." and "path/": "/" follows ".".
-    where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
-    params = [path, f"{path}.", f"{path}/"] if prefix else []
-    return f"SELECT count(*) FROM (SELECT 1 FROM store {where} LIMIT {limit})", params
 
 
 def _items(gets: Sequence[GetOp], conn: sqlite3.Connection) -> list[Item | None]:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
 from memory.installation.opening import Installation
-from memory.storage.held import HELD, HeldCheckpoints
+from memory.storage.retention import HELD, HeldCheckpoints
 from tests.support.homes import KINDS, home_of, rows
 
 
@@ -108,18 +108,21 @@ async def test_a_question_is_stored_and_answered(home: Installation) -> None:
         assert (out["number"], steps.ran) == (3, ["one", "two", "three"])
 
 
-async def test_a_run_reads_its_checkpoint_once_and_changes_no_copy(home: Installation) -> None:
+async def test_a_run_reads_its_checkpoint_once_and_changes_no_copy(
+    home: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with open_saver(home) as saver:
         graph = Counting().compile(saver)
         await graph.ainvoke({}, holding(), durability="sync")
         config, loads = holding(), list[Any]()
-        load = saver._load  # type: ignore[attr-defined]
+        stored = type(saver).__mro__[2]
+        load = stored.aget_tuple  # type: ignore[attr-defined]
 
-        async def counted(config: RunnableConfig) -> Any:
+        async def counted(self: Any, config: RunnableConfig) -> Any:
             loads.append(config)
-            return await load(config)
+            return await load(self, config)
 
-        saver._load = counted  # type: ignore[attr-defined]
+        monkeypatch.setattr(stored, "aget_tuple", counted)
         seen = await graph.aget_state(config)
         await graph.ainvoke({}, config, durability="sync")
         assert len(loads) == 1
