@@ -113,7 +113,7 @@ async def intake(
         await visit.take_in()
         await visit.finish_undo()
         # Entries that a crash left unindexed.
-        await episodes.repair(visit.store, visit.resources.semantic, visit.scope)
+        await episodes.index_written(visit.store, visit.resources.semantic, visit.scope)
     if not sound:
         visit.change(turn="refuse")  # `refuse` needs the state unchanged
         return visit.update

@@ -18,7 +18,7 @@ from memory.errors import InputError, StateError
 from memory.events import owner_of
 from memory.facts import SemanticMemory
 from memory.operations import CORRECTING, finish_corrections
-from memory.records import Scope
+from memory.records import Scope, is_reflection
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
@@ -112,6 +112,26 @@ class AgentContext:
         """
         resources = replace(self.resources, night_only=True)
         return replace(self, resources=resources, lock=nullcontext())
+
+
+def is_needless(values: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint need not be stored: the inbox holds what its run goes on with.
+
+    A run's first checkpoints are, unless the run has a request, which is nowhere else. So is the
+    one that a tick ends with: `intake` decides at once what follows, and the next holds both.
+    A tick on no person's event, or beside parked ones, is stored as it begins: after a crash,
+    another tick could come before it and take its number.
+    """
+    given = values.get("__start__", values)
+    if not isinstance(given, Mapping) or given.get("request") is not None:
+        return False
+    if values.get("turn") in ("night", "refuse"):
+        return False
+    if "branch:to:awake" not in values:
+        return "__start__" in values or "branch:to:intake" in values
+    report, event = values["report"], values["event"]
+    done = report["ticks"] or report["failures"] or report["night"]
+    return not (done or values["parked"] or event is None or is_reflection(event))
 
 
 def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:

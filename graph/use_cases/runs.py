@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, GraphOutput, StateSnapshot
 
-from graph.use_cases.context import AgentContext
+from graph.use_cases.context import AgentContext, is_needless
 from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
@@ -347,7 +347,7 @@ async def prepare(
         bound = context.config(config)
         bound["configurable"][UNDONE] = undone
         bound.setdefault("recursion_limit", await _recursion_limit(context))
-        held = HeldCheckpoints(_needless)
+        held = HeldCheckpoints(is_needless)
         if passed["durability"] == "sync":
             bound["configurable"][HELD] = held
         try:
@@ -359,26 +359,6 @@ async def prepare(
             ) from error
         if held.stored:
             await settled(context.store, context.scope, held.stored, held.stored["handled"])
-
-
-def _needless(values: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint need not be stored: the inbox holds what its run goes on with.
-
-    A run's first checkpoints are, unless the run has a request, which is nowhere else. So is the
-    one that a tick ends with: `intake` decides at once what follows, and the next holds both.
-    A tick on no person's event, or beside parked ones, is stored as it begins: after a crash,
-    another tick could come before it and take its number.
-    """
-    given = values.get("__start__", values)
-    if not isinstance(given, Mapping) or given.get("request") is not None:
-        return False
-    if values.get("turn") in ("night", "refuse"):
-        return False
-    if "branch:to:awake" not in values:
-        return "__start__" in values or "branch:to:intake" in values
-    report, event = values["report"], values["event"]
-    done = report["ticks"] or report["failures"] or report["night"]
-    return not (done or values["parked"] or event is None or is_reflection(event))
 
 
 async def _resume(

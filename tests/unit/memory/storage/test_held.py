@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
@@ -30,7 +29,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
 
 
 class Counting:
-    """Three steps that count; the second may fail or ask once."""
+    """Three steps that count; the second may fail once."""
 
     def __init__(self, trouble: str = "") -> None:
         self.trouble, self.ran = trouble, list[str]()
@@ -48,8 +47,6 @@ class Counting:
             if name == "two" and self.trouble == "fails":
                 self.trouble = ""
                 raise ValueError("broken")
-            if name == "two" and self.trouble == "asks":
-                interrupt("Go on?")
             self.ran.append(name)
             number = state.get("number", 0) + 1
             return {"number": number, "listed": [*state.get("listed", []), number]}
@@ -57,8 +54,8 @@ class Counting:
         return step
 
 
-def holding(held: HeldCheckpoints | None = None) -> RunnableConfig:
-    return {"configurable": {"thread_id": "t", HELD: held or HeldCheckpoints(between)}}
+def holding() -> RunnableConfig:
+    return {"configurable": {"thread_id": "t", HELD: HeldCheckpoints(between)}}
 
 
 def between(values: Mapping[str, Any]) -> bool:
@@ -69,13 +66,10 @@ def between(values: Mapping[str, Any]) -> bool:
 async def test_only_the_end_of_a_run_is_stored_behind_the_run_before(home: Installation) -> None:
     async with open_saver(home) as saver:
         graph = Counting().compile(saver)
-        held = HeldCheckpoints(between)
         for run in (1, 2):
-            held = HeldCheckpoints(between)
-            await graph.ainvoke({}, holding(held), durability="sync")
+            await graph.ainvoke({}, holding(), durability="sync")
             assert await rows(saver, "checkpoints", "TRUE") == run
             assert await rows(saver, "writes", "TRUE") == 0
-        assert held.stored["number"] == 6
         now = await graph.aget_state({"configurable": {"thread_id": "t"}})
         assert (now.values["listed"], now.next) == ([1, 2, 3, 4, 5, 6], ())
         before = await graph.aget_state(now.parent_config)
@@ -94,17 +88,6 @@ async def test_a_run_that_fails_stores_what_it_held_back_and_is_resumed(
         assert (now.values["number"], now.next) == (1, ("two",))
         assert "broken" in str(now.tasks[0].error)
         out = await graph.ainvoke(None, holding(), durability="sync")
-        assert (out["number"], steps.ran) == (3, ["one", "two", "three"])
-
-
-async def test_a_question_is_stored_and_answered(home: Installation) -> None:
-    async with open_saver(home) as saver:
-        steps = Counting("asks")
-        graph = steps.compile(saver)
-        await graph.ainvoke({}, holding(), durability="sync")
-        now = await graph.aget_state({"configurable": {"thread_id": "t"}})
-        assert [one.value for one in now.interrupts] == ["Go on?"]
-        out = await graph.ainvoke(Command(resume="yes"), holding(), durability="sync")
         assert (out["number"], steps.ran) == (3, ["one", "two", "three"])
 
 
