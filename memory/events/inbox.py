@@ -146,7 +146,7 @@ async def settled(
     """
     report: Report = values["report"]
     await settle(store, scope, marks, report["ticks"])
-    if report["questions"] or (late and marks):
+    if report.get("questions") or (late and marks):  # an older report has none
         await approvals.tidy(store, scope, values["parked"])
 
 
