@@ -33,9 +33,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = tuple(f"{ROOT / name}/" for name in ("memory", "tools", "nodes", "graph"))
 Call = Callable[..., Awaitable[Any]]
 Operation = Callable[[], Awaitable[Any]]
-STORE = ("abatch", "aput_new", "alist", "acount", "acount_named")
+STORE = ("abatch", "aput_new", "alook", "alist", "acount", "acount_named")
 """The store's base method, and the methods that the product adds."""
 CHECKPOINTER = ("aget_tuple", "aput", "aput_writes", "adelete_thread")
+"""Some of these calls are held back and reach no file."""
 GOALS = {
     "tick": {"files": 60, "functions": 350, "store": 25},
     "recall": {"files": 18, "writes": 0},

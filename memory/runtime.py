@@ -68,8 +68,6 @@ class Resources:
     breakers: Breakers = field(default_factory=Breakers.of)
     served: bool = False
     """On a server: owners never come from input or context."""
-    synced: bool = False
-    """Every checkpoint is on disk before the next step starts (`durability="sync"`)."""
     night_only: bool = False
     """A run that previews or applies a night only; waiting events keep waiting."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 
@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import audit, entities, night
+from memory import audit, entities, journal, night
 from memory import events as emergency
 from memory.audit import of_mode_change
 from memory.events import (
@@ -25,6 +25,7 @@ from memory.events import (
     own_sleep,
     owners_of,
     parked_events,
+    settled,
     sorted_out,
     why_idle,
     why_wait,
@@ -71,6 +72,7 @@ from memory.state import (
     rolled_up,
     woken,
 )
+from memory.storage import read_ahead, stored_values
 
 DIRECT_EVENT = "a direct event waits"
 
@@ -103,10 +105,11 @@ async def intake(
     visit = _Visit(state, runtime, config)
     sound = kept_problem(state) is None
     if sound:
+        visit.store = await visit.read_ahead()
         # Before new input: an id that the run before handled must be known as handled.
         await visit.settle()
     # These marks are in a checkpoint; marks that this visit sets are not yet.
-    committed = visit.state["handled"]
+    committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
         await visit.take_in()
         await visit.finish_undo()
@@ -332,29 +335,41 @@ class _Visit:
         """Time, tick and user, for the audit log."""
         return {"at": self.now, "tick": self.state["tick"], "who": self.resources.user}
 
+    async def read_ahead(self) -> BaseStore:
+        """The store, with what every visit reads."""
+        events = [one for one in self.state.get("events") or [] if isinstance(one, dict)]
+        ids = dict.fromkeys(
+            str(one["id"]) for one in [*self.state["handled"], *events] if "id" in one
+        )
+        read = (inbox.INBOX, journal.UNINDEXED, episodes.INDEXING, emergency.CONTROLS, night.OPEN)
+        lists = [self.scope.namespace(name) for name in read]
+        return await read_ahead(self.store, lists, inbox.were_handled(self.scope, ids))
+
     async def settle(self) -> None:
         """Remove events from the inbox whose ticks are in a checkpoint on disk.
 
-        At the start of a run the state was read from disk. Later in the run that holds only where
-        every checkpoint is awaited; on a server the marks wait for the next run.
+        At the start of a run the state was read from disk, and the run before has settled all of
+        it if it came to its end. Later in a run, that holds for what an earlier visit decided on.
+        On a server the marks wait for the next run.
         """
-        if not (self.first or self.resources.synced):
-            return
         if self.first:
-            branches = await marks_elsewhere(self.config)
-            await inbox.settle(self.store, self.scope, branches)
+            await inbox.settle(self.store, self.scope, await marks_elsewhere(self.config))
         marks = self.state["handled"]
-        done = approvals.puts_done(self.scope, marks) if marks else []
-        # Later in a run, its earlier ticks of its own accord are kept already.
-        new = self.before["ticks"] if self.first or marks else self.before["ticks"][-1:]
-        told = inbox.puts_reports(self.scope, marks, new)
-        await inbox.settle(self.store, self.scope, marks, also=[*done, *told])
-        if marks:
-            self.change(handled=[])
+        if self.first:
+            on_disk: Mapping[str, Any] | None = {**self.state, "report": self.before}
+            ids = [mark["id"] for mark in marks]
+            done = await inbox.already_handled(self.store, self.scope, ids)
+            left = [mark for mark in marks if mark["id"] not in done]
+        else:
+            on_disk = stored_values(self.config)
+            left = on_disk.get("handled", []) if on_disk else []
+        if on_disk:
+            await settled(self.store, self.scope, on_disk, left, late=self.first)
+        kept = [] if self.first else [mark for mark in marks if mark not in left]
+        if marks != kept:
+            self.change(handled=kept)
         if self.first and self.state["emergency_stop"]:
             await emergency.forget_stop(self.store, self.scope)
-        if (marks and self.first) or self.state["report"]["questions"]:
-            await approvals.tidy(self.store, self.scope, self.state["parked"])
 
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""

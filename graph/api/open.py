@@ -127,7 +127,6 @@ class open_agents:
             saver = await stack.enter_async_context(open_saver(home, keep=kept.checkpoints_kept))
             store = await stack.enter_async_context(open_store(home))
             graph = builder.compile(checkpointer=saver, store=store, name="agent")
-            resources = replace(resources, synced=True)
             wait, usual = deployment.lock_timeout, deployment.agent
             agents = Agents(home, graph, store, resources, kept, wait, usual)
             stack.push_async_callback(agents.streams.close)

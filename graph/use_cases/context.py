@@ -17,11 +17,12 @@ from memory import night
 from memory.errors import InputError, StateError
 from memory.events import owner_of
 from memory.facts import SemanticMemory
-from memory.operations import finish_corrections
-from memory.records import Scope
+from memory.operations import CORRECTING, finish_corrections
+from memory.records import Scope, is_reflection
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
+from memory.storage import read_ahead
 from memory.transfer import importing
 
 SHOWN = 3
@@ -97,10 +98,12 @@ class AgentContext:
             InputError: an import into the agent was interrupted.
         """
         async with self.lock:
-            if left := await importing.unfinished(self.store, self.scope):
+            scope, marks = self.scope, (importing.IMPORTING, CORRECTING, night.OPEN_UNDO)
+            store = await read_ahead(self.store, [scope.namespace(name) for name in marks])
+            if left := await importing.unfinished(store, scope):
                 raise InputError(left)
-            await finish_corrections(self.store, self.semantic, self.scope)
-            yield await night.finish(self.store, self.semantic, self.scope)
+            await finish_corrections(store, self.semantic, scope)
+            yield await night.finish(store, self.semantic, scope)
 
     def for_a_night(self) -> Self:
         """The same agent for runs that go through a night and leave all other work alone.
@@ -109,6 +112,26 @@ class AgentContext:
         """
         resources = replace(self.resources, night_only=True)
         return replace(self, resources=resources, lock=nullcontext())
+
+
+def is_needless(values: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint need not be stored: the inbox holds what its run goes on with.
+
+    A run's first checkpoints are, unless the run has a request, which is nowhere else. So is the
+    one that a tick ends with: `intake` decides at once what follows, and the next holds both.
+    A tick on no person's event, or beside parked ones, is stored as it begins: after a crash,
+    another tick could come before it and take its number.
+    """
+    given = values.get("__start__", values)
+    if not isinstance(given, Mapping) or given.get("request") is not None:
+        return False
+    if values.get("turn") in ("night", "refuse"):
+        return False
+    if "branch:to:awake" not in values:
+        return "__start__" in values or "branch:to:intake" in values
+    report, event = values["report"], values["event"]
+    done = report["ticks"] or report["failures"] or report["night"]
+    return not (done or values["parked"] or event is None or is_reflection(event))
 
 
 def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:

@@ -15,12 +15,19 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, GraphOutput, StateSnapshot
 
-from graph.use_cases.context import AgentContext
+from graph.use_cases.context import AgentContext, is_needless
 from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
-from memory.events import Posted, ask_for_stop, check_request, completed, inbox
-from memory.messages import as_messages, event_of, mark_of, message_of, valid_event, with_kind
+from memory.events import Posted, ask_for_stop, check_request, completed, inbox, settled
+from memory.messages import (
+    as_messages,
+    event_of,
+    message_of,
+    ticks_of,
+    valid_event,
+    with_kind,
+)
 from memory.records import (
     Event,
     FailureReport,
@@ -30,9 +37,9 @@ from memory.records import (
     empty_report,
     is_reflection,
 )
-from memory.runtime import KEY, RESUMED, UNDONE, checked_settings
+from memory.runtime import RESUMED, UNDONE, checked_settings
 from memory.state import at_rest
-from memory.storage import count_items
+from memory.storage import HELD, HeldCheckpoints, count_items
 
 log = logging.getLogger("circadian")
 Input = Mapping[str, Any] | Command[Any] | None
@@ -226,12 +233,12 @@ async def _with_reply(
         "skipped": [id_ for id_ in report["skipped"] if id_ not in others],
     }
     last = next((ticks[id_] for id_ in reversed(asked) if id_ in ticks), None)
-    ticks_of = [mark_of(message).get("tick") for message in messages]
-    if last is None or last["tick"] not in ticks_of:
+    told_in = ticks_of(messages)
+    if last is None or last["tick"] not in told_in:
         known = {message.id for message in messages}
         messages += [one for id_, one in asked.items() if id_ not in known]
         return {**output, "report": report, "messages": messages, "reply": None}
-    end = len(messages) - ticks_of[::-1].index(last["tick"])
+    end = len(messages) - told_in[::-1].index(last["tick"])
     return {**output, "report": report, "messages": messages[:end], "reply": last["reply"]}
 
 
@@ -346,8 +353,9 @@ async def prepare(
         bound = context.config(config)
         bound["configurable"][UNDONE] = undone
         bound.setdefault("recursion_limit", await _recursion_limit(context))
-        if passed["durability"] != "sync":
-            bound["configurable"][KEY] = replace(context.resources, synced=False)
+        held = HeldCheckpoints(is_needless)
+        if passed["durability"] == "sync":
+            bound["configurable"][HELD] = held
         try:
             yield bound
         except GraphRecursionError as error:
@@ -355,6 +363,8 @@ async def prepare(
                 f"the run ended at its limit of {bound['recursion_limit']} steps; nothing is "
                 "lost: run again, and it goes on"
             ) from error
+        if held.stored:
+            await settled(context.store, context.scope, held.stored, held.stored["handled"])
 
 
 async def _resume(

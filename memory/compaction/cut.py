@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import ceil
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from memory.messages import MARK, is_summary, size_of
 from memory.records import CompactionResult, operation_id
-from memory.text import approximate_tokens, calibrated
+from memory.text import approximate_tokens, calibrated, once_per_message
 
 MASK = "[tool output removed by compaction]"
 
@@ -100,15 +100,16 @@ def kept_keys(origin: str, ids: Sequence[str]) -> dict[str, str]:
 
 def covered_events(messages: Sequence[AnyMessage]) -> list[str]:
     """The event ids that `messages` and summaries among them cover, oldest first."""
-    found: dict[str, None] = {}
-    for message in messages:
-        kept = message.additional_kwargs.get("metadata", {})
-        ids = kept.get("sources", []) if isinstance(kept, dict) else []
-        mark = message.additional_kwargs.get("circadian", {})
-        if isinstance(message, HumanMessage) and isinstance(mark, dict) and mark.get("event"):
-            ids = [mark["event"]]
-        found.update(dict.fromkeys(ids))
-    return list(found)
+    return list(dict.fromkeys(chain.from_iterable(_covered.each(messages))))
+
+
+@once_per_message
+def _covered(message: AnyMessage) -> list[str]:
+    kept = message.additional_kwargs.get("metadata", {})
+    mark = message.additional_kwargs.get("circadian", {})
+    if isinstance(message, HumanMessage) and isinstance(mark, dict) and mark.get("event"):
+        return [mark["event"]]
+    return kept.get("sources", []) if isinstance(kept, dict) else []
 
 
 def visible_events(messages: Sequence[AnyMessage]) -> list[str]:

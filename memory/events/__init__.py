@@ -10,10 +10,11 @@ from memory.events.assessment import (
     complexity_of,
     event_class_of,
 )
-from memory.events.inbox import Posted, completed
+from memory.events.inbox import Posted, completed, settled
 from memory.events.input import RUNS, check_request, take_in
 from memory.events.next_action import (
     ASLEEP,
+    CONTROLS,
     NO_GOAL,
     Judged,
     Pending,
@@ -47,6 +48,7 @@ from memory.events.schedule import called_away, hours_named, hours_over, next_st
 __all__ = [
     "ASLEEP",
     "BY_SCORE",
+    "CONTROLS",
     "MOST_COMPLEX",
     "NO_GOAL",
     "RUNS",
@@ -86,6 +88,7 @@ __all__ = [
     "reflection_event",
     "sentence",
     "set_off_by_owner",
+    "settled",
     "sorted_out",
     "spent",
     "stop_asked_by",

@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore, PutOp
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from typing_extensions import TypedDict
 
-from memory.records import Decision, Event, HandledMark, ParkedTick, Question, Scope
+from memory.records import Decision, Event, ParkedTick, Question, Scope
 from memory.storage import list_items, write_batch, write_new
 
 ANSWERS, DEEDS, ANSWERED, PASSED_OVER = "answers", "deeds", "answered", "passed_over"
@@ -203,15 +203,15 @@ def put_deed(scope: Scope, key: str, value: Deed) -> PutOp:
     return PutOp(scope.namespace(DEEDS), key, dict(value))
 
 
-def puts_done(scope: Scope, marks: Iterable[HandledMark]) -> list[PutOp]:
-    """Store writes that drop the calls of events whose ticks are committed."""
-    return [PutOp(scope.namespace(DEEDS), _event_key(mark["id"]), None) for mark in marks]
+def drop_calls(scope: Scope, event_id: str) -> PutOp:
+    """The store write that drops the calls of an event whose tick is on disk."""
+    return PutOp(scope.namespace(DEEDS), _event_key(event_id), None)
 
 
 async def tidy(store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]) -> None:
     """Drop records of ticks that are not parked.
 
-    Calls keyed by their event stay until `puts_done`; of those keyed by tick number the newest.
+    Calls keyed by their event stay until `drop_calls`; of those keyed by tick number the newest.
     """
     items = [
         item

@@ -9,15 +9,16 @@ at the agent's next run; until then the event is marked as answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.errors import InputError, NotFoundError, accepting
-from memory.records import Event, HandledMark, InboxItem, Scope, TickReport
-from memory.storage import count_items_named, least_named, list_items, write_batch
+from memory.events import approvals
+from memory.records import Event, HandledMark, InboxItem, Report, Scope, TickReport
+from memory.storage import count_items_named, least_named, list_items, read_ahead, write_batch
 
 INBOX, SET_ASIDE, HANDLED, TICKS = "inbox", "set_aside", "handled", "tick_reports"
 
@@ -57,6 +58,7 @@ async def post(
     """
     with accepting():
         ids = list(dict.fromkeys(event["id"] for event in events))
+        store = await read_ahead(store, [scope.namespace(INBOX)], were_handled(scope, ids))
         present, handled = await _known(store, scope, ids)
         fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
         if fresh:
@@ -96,40 +98,56 @@ async def already_handled(store: BaseStore, scope: Scope, ids: Sequence[str]) ->
     """The event ids among `ids` whose ticks are committed."""
     if not ids:
         return set()
-    namespace = scope.namespace(HANDLED)
-    found = await store.abatch([GetOp(namespace, id_) for id_ in ids])
+    found = await store.abatch(were_handled(scope, ids))
     return {id_ for id_, item in zip(ids, found, strict=True) if item is not None}
+
+
+def were_handled(scope: Scope, ids: Iterable[str]) -> list[GetOp]:
+    """The reads that `already_handled` makes."""
+    namespace = scope.namespace(HANDLED)
+    return [GetOp(namespace, id_) for id_ in ids]
 
 
 async def settle(
     store: BaseStore,
     scope: Scope,
     marks: Sequence[HandledMark],
-    *,
-    also: Sequence[PutOp] = (),
+    ticks: Iterable[TickReport] = (),
 ) -> None:
-    """Take events whose ticks are committed out of the inbox, and remember their ids.
+    """Take events whose ticks are on disk out of the inbox, and remember their ids.
 
-    `also`: the caller's writes in the same transaction.
+    Of `ticks`, the reports on these events are kept, and those on none. One transaction.
     """
-    puts = [*also]
+    handled = {None, *(mark["id"] for mark in marks)}
+    puts = [
+        PutOp(scope.namespace(TICKS), _place(tick["tick"]), cast(dict[str, Any], dict(tick)))
+        for tick in ticks
+        if tick["event_id"] in handled
+    ]
     for mark in marks:
+        puts.append(approvals.drop_calls(scope, mark["id"]))
         puts.append(PutOp(scope.namespace(INBOX), mark["id"], None))
         puts.append(PutOp(scope.namespace(HANDLED), mark["id"], dict(mark)))
     if puts:
         await write_batch(store, puts)
 
 
-def puts_reports(
-    scope: Scope, marks: Iterable[HandledMark], ticks: Iterable[TickReport]
-) -> list[PutOp]:
-    """Store writes that keep the reports of the ticks on the events of `marks`, and on none."""
-    handled = {None, *(mark["id"] for mark in marks)}
-    return [
-        PutOp(scope.namespace(TICKS), _place(tick["tick"]), cast(dict[str, Any], dict(tick)))
-        for tick in ticks
-        if tick["event_id"] in handled
-    ]
+async def settled(
+    store: BaseStore,
+    scope: Scope,
+    values: Mapping[str, Any],
+    marks: Sequence[HandledMark],
+    *,
+    late: bool = False,
+) -> None:
+    """Settle the events of `marks`, and drop what questions needed whose ticks came to their ends.
+
+    `values`: of a state that is on disk. `late`: the run that had these marks did not settle them.
+    """
+    report: Report = values["report"]
+    await settle(store, scope, marks, report["ticks"])
+    if report.get("questions") or (late and marks):  # an older report has none
+        await approvals.tidy(store, scope, values["parked"])
 
 
 async def report_on(store: BaseStore, scope: Scope, event_id: str) -> TickReport | None:

@@ -34,6 +34,7 @@ from memory.messages import (
 )
 from memory.records import Event, Scope, operation_id
 from memory.state import Request, State
+from memory.text import once_per_message
 
 RUNS = "runs"
 
@@ -109,18 +110,34 @@ def new_messages(
     every provider, so both are removed. A model's answer in words stays: an edit by hand leaves it.
     """
     answered = _answered(messages)
+    # Of a long history nearly all stands: those that may not are looked at one by one.
+    marked = enumerate(_is_marked.each(messages))
     new = [
-        m for at, m in enumerate(messages) if not (waits(m) or _stands(m, at, answered, handled))
+        messages[at]
+        for at, known in marked
+        if not (known and at < answered)
+        and not (waits(messages[at]) or _stands(messages[at], at, answered, handled))
     ]
     people = [m for m in new if isinstance(m, HumanMessage)]
     edited = [m for m in new if isinstance(m, AIMessage) and not m.tool_calls]
     return people, [m for m in new if m not in people and m not in edited]
 
 
+@once_per_message
+def _is_marked(message: AnyMessage) -> bool:
+    """Whether a message has the mark of a tick, and is no summary."""
+    return is_history(message) and not isinstance(message, SystemMessage)
+
+
 def _answered(messages: Sequence[AnyMessage]) -> int:
     """Index of the newest answer that a tick wrote; -1 without any."""
-    answers = (n for n, m in enumerate(messages) if not isinstance(m, HumanMessage | SystemMessage))
-    return max((n for n in answers if is_history(messages[n])), default=-1)
+    newest_first = range(len(messages) - 1, -1, -1)
+    answers = (
+        at
+        for at in newest_first
+        if not isinstance(messages[at], HumanMessage) and _is_marked(messages[at])
+    )
+    return next(answers, -1)
 
 
 def _last_asked(messages: Sequence[AnyMessage]) -> list[str]:

@@ -27,6 +27,7 @@ from memory.messages.history import (
     of_tick,
     open_calls,
     size_of,
+    ticks_of,
     waiting,
     waits,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "size_of",
     "text_of",
     "text_only",
+    "ticks_of",
     "unescaped",
     "valid_event",
     "waiting",

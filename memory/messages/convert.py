@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from memory.errors import InputError
 from memory.records import Event, is_reflection
-from memory.text import encodable
+from memory.text import encodable, once_per_message
 
 MAX_TEXT = 100_000
 
@@ -286,9 +286,17 @@ def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     change adds a hash of the true name, so that two people never get the same one; the text then
     begins with the true name (`NAME: TEXT`), unless its mark says that it names the speaker.
     """
+    if all(_is_accepted.each(messages)):
+        return list(messages)
     people = [m for m in messages if isinstance(m, HumanMessage)]
     taken = {str(m.name) for m in people if m.name}
     return [_named(m, taken) if isinstance(m, HumanMessage) else m for m in messages]
+
+
+@once_per_message
+def _is_accepted(message: AnyMessage) -> bool:
+    """Whether a provider accepts the message's name as it is."""
+    return not isinstance(message, HumanMessage) or _named(message, set()) is message
 
 
 def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
+from operator import attrgetter, is_
 from typing import Any, cast
 
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
+    BaseMessageChunk,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
@@ -17,11 +19,11 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.utils import convert_to_messages
-from langgraph.graph.message import add_messages
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from memory.errors import InputError
 from memory.messages.convert import EVENT_KEY, check_message, is_history, mark_of
-from memory.text import approximate_tokens, calibrated
+from memory.text import approximate_tokens, calibrated, once_per_message
 
 MARK = "[CONTEXT SUMMARY]"
 """First words of a compaction's summary."""
@@ -57,6 +59,16 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
             here, before it gets into the thread, where it would trouble every later run.
     """
     standing, given = as_messages(left), as_messages(right)
+    removed = RemoveMessage in set(map(type, given))
+    if not removed and len(given) >= len(standing) and all(map(is_, standing, given)):
+        given = given[len(standing) :]  # a subgraph gives back the whole history
+    for message, known in zip(given, _is_known.each(given), strict=True):
+        if not known and isinstance(message, HumanMessage):
+            check_message(message)
+    if removed and given[0].id == REMOVE_ALL_MESSAGES and _are_new(given[1:], []):
+        return cast(list[AnyMessage], given[1:])
+    if not removed and _are_new(given, standing):
+        return cast(list[AnyMessage], _waiting_last([*standing, *given]))
     removals = [message for message in given if isinstance(message, RemoveMessage)]
     if removals:
         standing = _added(standing, removals)
@@ -69,11 +81,13 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
     ids = {message.id for message in given}
     # What is given takes its place in the history, and not the one where it waited.
     standing = [one for one in standing if not (waits(one) and one.id in ids)]
-    for message in given:
-        if isinstance(message, HumanMessage) and not is_history(message):
-            check_message(message)
     merged = _added(standing, [_beside(past, message) for message in given])
-    return cast(list[AnyMessage], sorted(merged, key=waits))
+    return cast(list[AnyMessage], _waiting_last(merged))
+
+
+def _waiting_last(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """The messages, those that wait behind the history."""
+    return sorted(messages, key=waits) if any(_is_waiting.each(messages)) else messages
 
 
 def _added(standing: Sequence[BaseMessage], given: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -102,6 +116,10 @@ def changes(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> list[B
     return [*(RemoveMessage(id=str(one.id)) for one in before[same:]), *after[same:]]
 
 
+_is_known = once_per_message(is_history)
+_is_waiting = once_per_message(waits)
+
+
 def given_id(message: BaseMessage, messages: Sequence[BaseMessage]) -> str:
     """The id that a new message was sent with, before `merge_messages` changed it."""
     wanted = str(message.id).removeprefix(AGAIN)
@@ -116,7 +134,19 @@ def is_summary(message: BaseMessage) -> bool:
 
 def of_tick(messages: Sequence[AnyMessage], tick: int) -> list[AnyMessage]:
     """The messages that tick `tick` put into the history."""
-    return [message for message in messages if mark_of(message).get("tick") == tick]
+    return [
+        message for message, its in zip(messages, ticks_of(messages), strict=True) if its == tick
+    ]
+
+
+def ticks_of(messages: Sequence[AnyMessage]) -> list[Any]:
+    """The number of the tick that put each message into the history, as its mark says."""
+    return _tick_of.each(messages)
+
+
+@once_per_message
+def _tick_of(message: AnyMessage) -> Any:
+    return mark_of(message).get("tick")
 
 
 def open_calls(messages: Sequence[BaseMessage]) -> list[ToolCall]:
@@ -153,6 +183,18 @@ def _protected(standing: BaseMessage, message: BaseMessage) -> bool:
 def _origin(message: HumanMessage) -> tuple[Any, Any]:
     mark = mark_of(message)
     return mark["event"], mark["tick"]
+
+
+def _are_new(given: Sequence[BaseMessage], standing: Sequence[BaseMessage]) -> bool:
+    """Whether all of `given` simply go to the end, as in nearly every update of a long history."""
+    ids = {None, *map(attrgetter("id"), given)}
+    return (
+        len(ids) == len(given) + 1
+        and ids.isdisjoint(map(attrgetter("id"), standing))
+        and not any(
+            issubclass(kind, BaseMessageChunk | RemoveMessage) for kind in set(map(type, given))
+        )
+    )
 
 
 def as_messages(given: Any) -> list[BaseMessage]:

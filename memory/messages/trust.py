@@ -6,7 +6,7 @@ State and journal keep every text unchanged; only the prompt is escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -164,15 +164,17 @@ def as_model_sees(messages: Sequence[AnyMessage], zone: tzinfo = UTC) -> list[An
     the answer. All of it comes from the message's own mark, so that a message looks the same in
     every later prompt. A human message without a name is the product's own.
     """
-    return [_seen_in(zone)(message) for message in messages]
+    seen = zip(messages, _seen_in(zone).each(messages), strict=True)
+    return [message if changed is None else changed for message, changed in seen]
 
 
 @lru_cache(maxsize=8)
-def _seen_in(zone: tzinfo) -> Callable[[AnyMessage], AnyMessage]:
+def _seen_in(zone: tzinfo) -> once_per_message[AnyMessage, AnyMessage | None]:
     return once_per_message(partial(_as_model_sees, zone=zone))
 
 
-def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage:
+def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage | None:
+    """The message as `as_model_sees` changes it; None where it stands as it is."""
     if isinstance(message, ToolMessage):
         return _marked(message, "tool_result", {"name": message.name or ""})
     if isinstance(message, SystemMessage) and is_summary(message):
@@ -184,7 +186,7 @@ def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage:
         told = {**message.additional_kwargs, EVENT_KEY: {**mark, TOLD: True}}
         event = _marked(message, "event", _about(message.name, mark, zone))
         return event.model_copy(update={"additional_kwargs": told})
-    return message
+    return None
 
 
 def _about(name: str, mark: Mapping[str, Any], zone: tzinfo) -> dict[str, str]:

@@ -28,6 +28,7 @@ from memory.night.order import (
 from memory.night.pending_view import Changes
 from memory.night.record import (
     NIGHTS,
+    OPEN,
     Plans,
     begin_puts,
     empty_report,
@@ -62,10 +63,20 @@ from memory.night.steps import (
     plan_batches,
     proceed,
 )
-from memory.night.undo import applied, built_on, finish, inverse, take_back, unfinished_undo
+from memory.night.undo import (
+    OPEN_UNDO,
+    applied,
+    built_on,
+    finish,
+    inverse,
+    take_back,
+    unfinished_undo,
+)
 
 __all__ = [
     "NIGHTS",
+    "OPEN",
+    "OPEN_UNDO",
     "Changes",
     "Job",
     "NightContext",

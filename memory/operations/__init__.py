@@ -15,6 +15,7 @@ from memory.operations.apply import (
 from memory.operations.collector import Collector, PlanCollector, collector_of, with_collector
 from memory.operations.conflicts import changed_since, find_conflicts
 from memory.operations.corrections import (
+    CORRECTING,
     begin_correction,
     begun_corrections,
     carry_out,
@@ -23,6 +24,7 @@ from memory.operations.corrections import (
 )
 
 __all__ = [
+    "CORRECTING",
     "LINKS",
     "UNDREAMED",
     "Collector",

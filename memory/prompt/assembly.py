@@ -220,7 +220,8 @@ def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) ->
 
     The event is the newest human message.
     """
-    event = max((n for n, one in enumerate(messages) if isinstance(one, HumanMessage)), default=0)
+    newest_first = range(len(messages) - 1, -1, -1)
+    event = next((n for n in newest_first if isinstance(messages[n], HumanMessage)), 0)
     before = [one for id_, one in extra.items() if id_ < components.PENDING_EVENT]
     last = [one for id_, one in extra.items() if id_ > components.TOOL_RESULT]
     after = [one for one in extra.values() if one not in before and one not in last]

@@ -10,13 +10,17 @@ from memory.storage.access import (
     list_items,
     namespaces,
     namespaces_below,
+    read_ahead,
     shelves,
     write_batch,
     write_new,
 )
+from memory.storage.retention import HELD, HeldCheckpoints, stored_values
 
 __all__ = [
+    "HELD",
     "PAGE",
+    "HeldCheckpoints",
     "Shelf",
     "ThreadedStore",
     "count_items",
@@ -25,7 +29,9 @@ __all__ = [
     "list_items",
     "namespaces",
     "namespaces_below",
+    "read_ahead",
     "shelves",
+    "stored_values",
     "write_batch",
     "write_new",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
@@ -48,6 +48,78 @@ class InsertingStore(Protocol):
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
         ...
+
+
+@runtime_checkable
+class LookingStore(Protocol):
+    """A store that reads keys and whole namespaces in one step, as ours in SQLite does."""
+
+    async def alook(
+        self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
+    ) -> tuple[list[Item | None], list[list[Item] | None]]:
+        """The items under the keys, and those of each namespace; None for one with many."""
+        ...
+
+
+async def read_ahead(
+    store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
+) -> BaseStore:
+    """The store, which knows these namespaces and keys until the first write through it."""
+    if isinstance(store, _ReadAhead) or not isinstance(store, LookingStore):
+        return store
+    items, found = await store.alook(gets, lists)
+    known = {(op.namespace, op.key): item for op, item in zip(gets, items, strict=True)}
+    short = {one: there for one, there in zip(lists, found, strict=True) if there is not None}
+    return _ReadAhead(store, known, short)
+
+
+class _ReadAhead(BaseStore):
+    def __init__(self, store: Any, items: dict[Any, Item | None], lists: dict[Any, Any]) -> None:
+        self._store, self._items, self._lists = store, items, lists
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return list(self._store.batch(self._passing(ops)))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        ops = self._passing(ops)
+        known = [
+            self._known(op)
+            for op in ops
+            if isinstance(op, GetOp)
+            and (op.namespace in self._lists or (op.namespace, op.key) in self._items)
+        ]
+        return [*known] if len(known) == len(ops) else list(await self._store.abatch(ops))
+
+    async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
+        if namespace not in self._lists:
+            return list(await self._store.alist(namespace, **more))
+        ordered = self._lists[namespace][:: -1 if more.get("newest_first") else 1]
+        return list(ordered[: more.get("limit")])
+
+    async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+        return list(await self._store.aput_new(self._passing(puts)))
+
+    async def acount(self, prefix: tuple[str, ...]) -> int:
+        return int(await self._store.acount(prefix))
+
+    async def acount_named(self, label: str, *, without: str) -> int:
+        return int(await self._store.acount_named(label, without=without))
+
+    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
+        return cast(str | None, await self._store.aleast_named(label, field, without=without))
+
+    def _passing(self, ops: Iterable[Any]) -> list[Any]:
+        """The operations; a write among them may change what is known."""
+        ops = list(ops)
+        if any(isinstance(op, PutOp) for op in ops):
+            self._items, self._lists = {}, {}
+        return ops
+
+    def _known(self, op: GetOp) -> Item | None:
+        there = self._lists.get(op.namespace)
+        if there is None:
+            return self._items[op.namespace, op.key]
+        return next((item for item in there if item.key == op.key), None)
 
 
 class ThreadedStore(BaseStore):

@@ -7,8 +7,9 @@ import re
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
-from typing import Any, Literal, TypeVar
+from itertools import repeat
+from operator import attrgetter, itemgetter
+from typing import Any, Generic, Literal, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -27,6 +28,8 @@ CUT = " ..."
 """End of a shortened text."""
 
 _CHARS_PER_TOKEN = 4
+_ID, _FIRST, _SECOND = attrgetter("id"), itemgetter(0), itemgetter(1)
+_MISSING = object()
 
 _WIDE = re.compile(
     "[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
@@ -62,33 +65,67 @@ def approximate_tokens(
     """
     if isinstance(messages, str):
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
-    counts = [_counted(message) for message in messages]
-    schemas = count_tokens_approximately([], tools=list(tools)) if tools else 0
-    return sum(told for told, _ in counts) + schemas + math.ceil(sum(more for _, more in counts))
+    counts = _counted.each(messages)
+    schemas = math.ceil(sum(map(_schema_chars, tools)) / _CHARS_PER_TOKEN)
+    told: int = sum(map(_FIRST, counts))
+    more: float = sum(map(_SECOND, counts))
+    return told + schemas + math.ceil(more)
 
 
-def once_per_message(make: Callable[[M], T]) -> Callable[[M], T]:
+class once_per_message(Generic[M, T]):  # a decorator
     """`make`, whose result is kept as long as its message is in use.
 
     For what every prompt needs of the whole history anew. A message is never changed in place, but
     for its id.
     """
-    made: dict[int, tuple[weakref.ref[M], str | None, T]] = {}
 
-    @wraps(make)
-    def get(message: M) -> T:
-        key = id(message)
-        known = made.get(key)
-        if known is not None and known[0]() is message and known[1] == message.id:
-            return known[2]
-        value = make(message)
+    def __init__(self, make: Callable[[M], T]) -> None:
+        self._make = make
+        self._made: dict[tuple[int, str | None], T] = {}
+        self._gone: dict[tuple[int, str | None], weakref.ref[M]] = {}
+
+    def __call__(self, message: M) -> T:
+        """What is made of `message`."""
+        key = id(message), message.id
+        if key in self._made:
+            return self._made[key]
+        value = self._make(message)
         # A message that stands for itself would keep itself in use.
         if value is not message:
-            gone = weakref.ref(message, lambda _: made.pop(key, None))
-            made[key] = gone, message.id, value
+            self._made[key] = value
+            self._gone[key] = weakref.ref(message, lambda _: self._drop(key))
         return value
 
-    return get
+    def each(self, messages: Sequence[M]) -> list[T]:
+        """What is made of each of `messages`: of a long history without a loop in Python."""
+        keys = zip(map(id, messages), map(_ID, messages), strict=True)
+        found: list[Any] = list(map(self._made.get, keys, repeat(_MISSING)))
+        if _MISSING not in found:
+            return found
+        pairs = zip(messages, found, strict=True)
+        return [self(message) if known is _MISSING else known for message, known in pairs]
+
+    def _drop(self, key: tuple[int, str | None]) -> None:
+        self._made.pop(key, None)
+        self._gone.pop(key, None)
+
+
+def _schema_chars(tool: BaseTool | dict[str, Any]) -> int:
+    """The length of a tool's schema; making one of a tool takes long, so it is measured once."""
+    if isinstance(tool, dict):
+        return count_tokens_approximately([], tools=[tool], chars_per_token=1)
+    key = id(tool)
+    known = _schemas.get(key)
+    if known is not None and known[0]() is tool and known[1] == tool.description:
+        return known[2]
+    chars = count_tokens_approximately([], tools=[tool], chars_per_token=1)
+    gone = weakref.ref(tool, lambda _: _schemas.pop(key, None))
+    _schemas[key] = gone, tool.description, chars
+    return chars
+
+
+_schemas: dict[int, tuple[weakref.ref[BaseTool], str, int]] = {}
+"""The lengths of the schemas of tools in use, by identity, with the description they had."""
 
 
 @once_per_message

@@ -84,8 +84,10 @@ async def records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, 
 async def _records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, Any]]:
     values = at_rest(taken.values)
     if values:
-        messages = messages_to_dict(values.get("messages", []))
-        yield {"type": "state", "values": {**values, "messages": messages}}
+        messages, marks = messages_to_dict(values.get("messages", [])), values.get("handled", [])
+        done = await inbox.already_handled(source.store, source.scope, [m["id"] for m in marks])
+        left = [mark for mark in marks if mark["id"] not in done]
+        yield {"type": "state", "values": {**values, "messages": messages, "handled": left}}
     aside = {item.key for item in taken.aside}
     done = await _contained(source, values, [item.key for item in taken.waiting])
     for item in taken.waiting:

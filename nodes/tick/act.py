@@ -116,9 +116,11 @@ def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMe
 
 def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
     """The answer as it goes into the history."""
-    waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]
-    known = [*state["messages"], *waiting]
-    used = {str(c["id"]) for m in known if isinstance(m, AIMessage) for c in m.tool_calls}
+    used: set[str] = set()
+    if answer.message.tool_calls:
+        waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]
+        known = [*state["messages"], *waiting]
+        used = {str(c["id"]) for m in known if isinstance(m, AIMessage) for c in m.tool_calls}
     message = sound(answer.message, f"{state['tick']}_{len(state['messages'])}", used)
     if capped and message.tool_calls:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from memory.journal import entries as journal
 from memory.operations.apply import apply_operations
 from memory.records.operations import add_entry
 from memory.records.records import LOCAL_USER, Scope
-from memory.runtime import KEY
 from tests.support.agents import entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, scripted
@@ -46,7 +44,6 @@ async def agent(
 async def serve(agent: AsyncAgent, **given: Any) -> dict[str, Any]:
     """One run as a server does it."""
     config = agent.config()
-    config["configurable"][KEY] = replace(agent.resources, synced=False)
     return dict(await agent.graph.ainvoke(given, config, context=agent.settings))
 
 

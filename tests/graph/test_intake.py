@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,6 @@ async def agent(
 async def serve(agent: AsyncAgent, run: str, **given: Any) -> dict[str, Any]:
     """One run as a server does it."""
     config = agent.config({"metadata": {"run_id": run}})
-    config["configurable"][KEY] = replace(agent.resources, synced=False)
     out = await agent.graph.ainvoke(given, config, context=agent.settings, durability="async")
     return dict(out)
 

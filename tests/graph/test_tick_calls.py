@@ -12,21 +12,22 @@ from typing import Any
 
 import pytest
 
-from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, OpenedFile
+from memory.storage.sqlite import CircadianSqliteStore, OpenedFile
+from memory.storage.sqlite.saver import SqliteCheckpoints
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import scripted
 
-STORE = ("abatch", "aput_new", "alist", "acount", "acount_named", "aleast_named")
-SAVER = ("aget_tuple", "aput", "aput_writes", "alist")
+STORE = ("abatch", "aput_new", "alook", "alist", "acount", "acount_named", "aleast_named")
+SAVER = {"aget_tuple": "load", "aput": "checkpoint", "aput_writes": "writes", "alist": "list"}
 
 LIMITS = {
-    "store": 33,
-    "saver aget_tuple": 3,
-    "saver aput": 5,
-    "saver aput_writes": 4,
-    "saver alist": 0,
-    "file": 18,
+    "store": 22,
+    "load": 1,
+    "checkpoint": 1,
+    "writes": 0,
+    "list": 0,
+    "file": 8,
     "thread": 13,
 }
 """Most calls of a tick without tools; `file` and `thread` are hand-offs to another thread."""
@@ -51,8 +52,8 @@ async def test_a_tick_makes_few_calls_and_hand_offs(
             await agent.ainvoke(said(f"Pear tree {number} has blossoms.", sender="Ada"))
         for name in STORE:
             counting(CircadianSqliteStore, name, "store")
-        for name in SAVER:
-            counting(CircadianSqliteSaver, name, f"saver {name}")
+        for name, what in SAVER.items():
+            counting(SqliteCheckpoints, name, what)
         counting(OpenedFile, "_submit", "file")
         counting(ThreadPoolExecutor, "submit", "thread")
         await agent.ainvoke(said("Pear tree 3 has blossoms.", sender="Ada"))

@@ -209,7 +209,6 @@ class World:
             clock=self.clock,
             user=scope.user,
             tools=(self.launches.tool,),
-            synced=True,
         )
         graph = builder.compile(checkpointer=self.saver, store=self.store)
         lock = self.home.agent_lock(scope.thread)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,6 @@ from graph.use_cases.approvals import decide
 from memory.errors import CircadianError
 from memory.facts.semantic import SemanticMemory
 from memory.night import record as night
-from memory.runtime import KEY
 from memory.settings import Settings
 from memory.state.schema import AgentInput
 from memory.storage.postgres.saver import CircadianPostgresSaver
@@ -285,11 +284,9 @@ def add_line(file: Path, line: str) -> None:
 
 def plain_run(agent: AsyncAgent) -> Run:
     """Runs the graph as a server does: every input is fresh, checkpoints are not awaited."""
-    resources = replace(agent.resources, synced=False)
     graph = builder.compile(checkpointer=agent.graph.checkpointer, store=agent.store)
     config = agent.config()
     nothing: AgentInput = {"messages": []}
-    config["configurable"][KEY] = resources
 
     async def as_served(given: Any, run: str | None = None) -> dict[str, Any]:
         bound: RunnableConfig = {**config, "metadata": {"run_id": run} if run else {}}

@@ -16,6 +16,7 @@ from memory.records import EntityProfile, Event, RecallHit, is_reflection
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import State
+from memory.text import once_per_message
 
 AUTONOMOUS = """Nobody has written, so answer nobody. Take the next step towards an open goal that
 your tools can really take: the nearest deadline first, then the highest priority. Record with
@@ -240,7 +241,11 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
-    messages = [_without_lookup(one, state["tick"]) for one in state["messages"]]
+    shorter = _shorter.each(state["messages"])
+    messages = [
+        one if short is None or mark_of(one).get("tick") == state["tick"] else short
+        for one, short in zip(state["messages"], shorter, strict=True)
+    ]
     begins, factor = _session_begins(state), state["calibration"]
     earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
     shown = [*earlier, *messages[begins:]]
@@ -258,11 +263,12 @@ def _session_begins(state: State) -> int:
     return next((place for place, tick in ticks if 0 < tick <= before), 0)
 
 
-def _without_lookup(message: AnyMessage, tick: int) -> AnyMessage:
-    """The message, or a short answer in place of what an earlier tick looked up in memory."""
+@once_per_message
+def _shorter(message: AnyMessage) -> AnyMessage | None:
+    """A short answer in place of what a tick looked up in memory; None in place of others."""
     lookup = isinstance(message, ToolMessage) and message.name in LOOKUPS
-    if not lookup or len(str(message.text)) <= len(FORGONE) or mark_of(message).get("tick") == tick:
-        return message
+    if not lookup or len(str(message.text)) <= len(FORGONE):
+        return None
     return message.model_copy(update={"content": FORGONE})
 
 

@@ -30,7 +30,7 @@ from memory.storage.postgres.connections import (
     migrate,
     transaction,
 )
-from memory.storage.retention import Root, retention
+from memory.storage.retention import HoldingSaver, Root, retention
 from memory.storage.serializer import MessageSerializer
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
@@ -149,7 +149,7 @@ FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint
 _cursor_in_use: ContextVar[Cursor | None] = ContextVar("_cursor_in_use", default=None)
 
 
-class CircadianPostgresSaver(AsyncPostgresSaver):
+class PostgresCheckpoints(AsyncPostgresSaver):
     """Checkpoints in PostgreSQL: the newest `keep` of each thread, and what unfinished work needs.
 
     Raises:
@@ -314,6 +314,10 @@ class CircadianPostgresSaver(AsyncPostgresSaver):
         await cursor.execute(_ROOTS, (thread,))
         rows = await cursor.fetchall()
         return [Root(row["checkpoint_id"], row["source"], row["run_id"]) for row in rows]
+
+
+class CircadianPostgresSaver(HoldingSaver, PostgresCheckpoints):
+    """Checkpoints in PostgreSQL, held back where a run says so."""
 
 
 def _is_inline(value: Any) -> bool:

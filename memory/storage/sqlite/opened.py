@@ -21,6 +21,9 @@ T = TypeVar("T")
 WAL_LIMIT = 4 * 1024 * 1024
 """Bytes that a write-ahead log may keep after a checkpoint."""
 
+READS_IN_A_ROW = 8
+"""Quick reads between two turns of the event loop."""
+
 
 class OpenedFile:
     """A connection in autocommit mode, its thread, and a second connection for quick reads.
@@ -37,6 +40,7 @@ class OpenedFile:
         self.conn: sqlite3.Connection
         self._reader: sqlite3.Connection | None = None
         """Used by the event loop's thread only."""
+        self._reads = 0
         self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         # No executor: those take no more work once the interpreter ends, when an agent that was
         # never closed is closed.
@@ -62,7 +66,9 @@ class OpenedFile:
     async def read(self, look: Callable[[sqlite3.Connection], T]) -> T:
         """What a quick `look` finds: some rows by their keys, all from one state of the file."""
         if self._reader is not None:
-            await asyncio.sleep(0)  # whoever reads again and again lets others go on, too
+            self._reads += 1
+            if self._reads % READS_IN_A_ROW == 0:
+                await asyncio.sleep(0)  # whoever reads again and again lets others go on, too
             try:
                 with clear_errors(self.path):
                     return _looked(look, self._reader)

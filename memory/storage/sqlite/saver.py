@@ -23,7 +23,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from memory.storage.retention import Root, retention
+from memory.storage.retention import HoldingSaver, Root, retention
 from memory.storage.serializer import MessageSerializer
 from memory.storage.sqlite.files import atomic, pages_to_free
 from memory.storage.sqlite.opened import OpenedFile
@@ -47,7 +47,7 @@ _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
 
-class CircadianSqliteSaver(SqliteSaver):
+class SqliteCheckpoints(SqliteSaver):
     """Checkpoints in SQLite: the newest `keep` of each thread, and what unfinished work needs.
 
     Each method is one function on the connection's thread.
@@ -124,31 +124,16 @@ class CircadianSqliteSaver(SqliteSaver):
         await self.file.run(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs stored, in all threads, so that the state before them is current.
-
-        A run that resumes another one writes on its checkpoint; those writes are deleted, too.
-        """
+        """As `delete_for_runs`."""
         await self.file.run(self.delete_for_runs, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
-
-        Raises:
-            ValueError: the target has checkpoints.
-        """
+        """As `copy_thread`."""
         await self.file.run(self.copy_thread, source_thread_id, target_thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
-
-        Raises:
-            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
-        """
-
-        def all_of_them() -> None:
-            self.prune(thread_ids, strategy=strategy)
-
-        await self.file.run(all_of_them)
+        """As `prune`."""
+        await self.file.run(lambda: self.prune(thread_ids, strategy=strategy))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint of `config`, or the newest of its thread."""
@@ -343,3 +328,7 @@ class CircadianSqliteSaver(SqliteSaver):
 
     def _pragma(self, name: str) -> int:
         return int(self.conn.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+class CircadianSqliteSaver(HoldingSaver, SqliteCheckpoints):
+    """Checkpoints in SQLite, held back where a run says so."""

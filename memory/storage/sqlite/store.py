@@ -62,6 +62,21 @@ class CircadianSqliteStore(SqliteStore):
             return list(await self.file.read(partial(_items, gets)))
         return await self.file.run(self.batch, ops)
 
+    async def alook(
+        self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
+    ) -> tuple[list[Item | None], list[list[Item] | None]]:
+        """The items under the keys, and those of each namespace; None for one with many."""
+
+        def look(conn: sqlite3.Connection) -> tuple[list[Item | None], list[list[Item] | None]]:
+            few = f"SELECT {_ROW} FROM store WHERE prefix = ? ORDER BY key LIMIT {QUICK_ROWS}"
+            rows = [(one, conn.execute(few, (".".join(one),)).fetchall()) for one in lists]
+            return _items(gets, conn), [
+                [_item(one, row) for row in found] if len(found) < QUICK_ROWS else None
+                for one, found in rows
+            ]
+
+        return await self.file.read(look)
+
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
         return await self.file.run(self._put_new, puts)

@@ -36,7 +36,7 @@ def test_it_is_let_go_with_its_message() -> None:
         def __del__(self) -> None:
             freed.append(1)
 
-    made = once_per_message(lambda _: Made())
+    made: once_per_message[HumanMessage, Made] = once_per_message(lambda _: Made())
     message = HumanMessage("Hi")
     made(message)
     gc.collect()
@@ -47,7 +47,7 @@ def test_it_is_let_go_with_its_message() -> None:
 
 
 def test_a_message_that_stands_for_itself_is_let_go() -> None:
-    same = once_per_message(lambda message: message)
+    same: once_per_message[AIMessage, AIMessage] = once_per_message(lambda one: one)
     message = AIMessage("Hello.")
     assert same(message) is message
     gone: list[int] = []
