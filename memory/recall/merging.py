@@ -276,7 +276,7 @@ def _with_heirs(found: Sequence[Candidate], known: Mapping[str, Row]) -> list[Ca
         lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * gone.score)
         heirs[gone.id] = heir.id
     lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
-    lifted = [replace(one, heir=heirs.get(one.id, one.heir)) for one in lifted]
+    lifted = [replace(one, heir=heirs[one.id]) if one.id in heirs else one for one in lifted]
     lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]
     scores = {id_: one.score for one in lifted if not one.superseded for id_ in one.ids}
     return [_below(one, scores.get(one.heir or "")) for one in lifted]

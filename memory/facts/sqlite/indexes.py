@@ -217,6 +217,8 @@ class FaissIndex:
     def __init__(self, dimension: int) -> None:
         import faiss
 
+        # One query at a time: more threads wait for each other, and cost processor time.
+        faiss.omp_set_num_threads(1)
         self._faiss = faiss.IndexFlatIP(dimension)
         self._seqs: Numbers = np.empty(0, dtype=np.int64)
         """The row of each vector, in the index's order."""
