@@ -16,7 +16,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from heapq import nlargest
@@ -160,6 +160,17 @@ class Candidate:
     """What it superseded and is told with it, the newest first."""
     disputes: frozenset[str] = frozenset()
     """Operation ids of the facts that contradict it."""
+    id: str = field(init=False)
+    """The fact's id, or the journal entry's, which links use."""
+    score: float = field(init=False)
+    """0..1; compares the memories of one search."""
+
+    def __post_init__(self) -> None:
+        """Compute what is read many times in one recall."""
+        payload = self.row.payload
+        id_ = self.row.id if payload["kind"] == "fact" else str(payload["op"])
+        object.__setattr__(self, "id", id_)
+        object.__setattr__(self, "score", max(0.0, sum(self.parts.values())))
 
     @property
     def at(self) -> datetime:
@@ -167,20 +178,9 @@ class Candidate:
         return moment(self.row.payload["valid_from"])
 
     @property
-    def id(self) -> str:
-        """The fact's id, or the journal entry's, which links use."""
-        payload = self.row.payload
-        return self.row.id if payload["kind"] == "fact" else str(payload["op"])
-
-    @property
     def ids(self) -> frozenset[str]:
         """Its own id, and those of the memories that it replaces."""
         return self.stands_for | {self.id}
-
-    @property
-    def score(self) -> float:
-        """0..1; compares the memories of one search."""
-        return max(0.0, sum(self.parts.values()))
 
     @property
     def superseded(self) -> bool:
@@ -256,9 +256,7 @@ def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
 
 def ordered(found: Iterable[Candidate]) -> list[Candidate]:
     """Best first; ties go to the newer one, then to the lower id."""
-    newest = sorted(found, key=lambda candidate: candidate.row.id)
-    newest.sort(key=lambda candidate: candidate.at, reverse=True)
-    return sorted(newest, key=lambda candidate: candidate.score, reverse=True)
+    return sorted(found, key=lambda one: (-one.score, -one.at.timestamp(), one.row.id))
 
 
 def scaled(scores: Scored) -> dict[str, float]:

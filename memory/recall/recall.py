@@ -154,7 +154,7 @@ async def recall(
     found = await memory.search(read, facts_only=facts_only, now=now, limit=limit)
     past = include_superseded or read.past
     shown, scale = await memory.standing(found, facts_only=facts_only, past=past)
-    shown = [one for one in shown if not _stands_in(one, visible)]
+    shown = [one for one in shown if not (visible and _stands_in(one, visible))]
     if max_tokens is not None:
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
     hits = await memory.hits(calibrated(shown[:limit], scale))
