@@ -290,7 +290,7 @@ def _with_heirs(
         lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * _worth(gone))
         heirs[gone.id] = heir.id
     lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
-    lifted = [replace(one, heir=heirs.get(one.id, one.heir)) for one in lifted]
+    lifted = [replace(one, heir=heirs[one.id]) if one.id in heirs else one for one in lifted]
     lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]
     scores = {one.id: one.score for one in lifted if not one.superseded}
     found_as = {id_: one.id for id_, one in places.items()} | {id_: id_ for id_ in new}

@@ -16,14 +16,15 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from heapq import nlargest
 from typing import Any, Literal, NamedTuple
 
 from memory.facts import Counted, Row
 from memory.settings import Settings
-from memory.text import Query, about_self, approximate_tokens, asks, cut_to, sentences, terms
+from memory.text import Query, about_self, asks, figures, terms
 
 Scored = Sequence[tuple[Row, float]]
 
@@ -41,15 +42,22 @@ WEIGHTS: Mapping[str, float] = {
     "speaker": 0.3,
     "question": -0.3,
     "self": 0.6,
+    "figure": 0.15,
 }
 """Weights of relevance, chosen on the development split of LoCoMo (Maharana et al. 2024).
 
-Those of `substance` and `question` hold for short turns, and fall with the length of messages.
+Those of `substance` and `question` hold for short turns, and fall with the length of messages;
+where all are long, the shorter of two that match as well has more of the match.
 """
 
 
 FAINT_MEANING = 0.02
 """Weight of meaning where the embedder compares little more than words."""
+
+
+AGAIN, MOST_AGAIN = 0.02, 3
+"""What each earlier entry of its session takes from an entry's score, up to N of them, where a
+question asks for several things."""
 
 
 NEAR = 0.3
@@ -107,6 +115,9 @@ WELL = 0.5
 LEAST = 0.1
 """Certainty of a match that has all words of the query, however common they are."""
 
+CLOSE = 0.5
+"""Closeness from which a memory is of the day that a query names."""
+
 LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have where their match is by chance."""
 
@@ -149,6 +160,17 @@ class Candidate:
     """What it superseded and is told with it, the newest first."""
     disputes: frozenset[str] = frozenset()
     """Operation ids of the facts that contradict it."""
+    id: str = field(init=False)
+    """The fact's id, or the journal entry's, which links use."""
+    score: float = field(init=False)
+    """0..1; compares the memories of one search."""
+
+    def __post_init__(self) -> None:
+        """Compute what is read many times in one recall."""
+        payload = self.row.payload
+        id_ = self.row.id if payload["kind"] == "fact" else str(payload["op"])
+        object.__setattr__(self, "id", id_)
+        object.__setattr__(self, "score", max(0.0, sum(self.parts.values())))
 
     @property
     def at(self) -> datetime:
@@ -156,20 +178,9 @@ class Candidate:
         return moment(self.row.payload["valid_from"])
 
     @property
-    def id(self) -> str:
-        """The fact's id, or the journal entry's, which links use."""
-        payload = self.row.payload
-        return self.row.id if payload["kind"] == "fact" else str(payload["op"])
-
-    @property
     def ids(self) -> frozenset[str]:
         """Its own id, and those of the memories that it replaces."""
         return self.stands_for | {self.id}
-
-    @property
-    def score(self) -> float:
-        """0..1; compares the memories of one search."""
-        return max(0.0, sum(self.parts.values()))
 
     @property
     def superseded(self) -> bool:
@@ -225,7 +236,8 @@ def rank(
         if row.payload.get("faded"):
             parts["faded"] = (FADED - 1) * sum(parts.values())
         found.append(candidate_of(row, parts))
-    return ordered(_behind_evidence(found, query))
+    best = ordered(_behind_evidence(found, query))
+    return ordered(_from_several(best)) if query.several and not by_words else best
 
 
 def candidate_of(row: Row, parts: Mapping[str, float]) -> Candidate:
@@ -244,9 +256,7 @@ def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
 
 def ordered(found: Iterable[Candidate]) -> list[Candidate]:
     """Best first; ties go to the newer one, then to the lower id."""
-    newest = sorted(found, key=lambda candidate: candidate.row.id)
-    newest.sort(key=lambda candidate: candidate.at, reverse=True)
-    return sorted(newest, key=lambda candidate: candidate.score, reverse=True)
+    return sorted(found, key=lambda one: (-one.score, -one.at.timestamp(), one.row.id))
 
 
 def scaled(scores: Scored) -> dict[str, float]:
@@ -277,6 +287,26 @@ def stretched(scores: Scored) -> dict[str, float]:
     return {id_: (score - low) / span for id_, score in near.items()}
 
 
+def _from_several(found: Sequence[Candidate]) -> list[Candidate]:
+    """`found` (best first) with entries a little lower behind others of their session.
+
+    A fact is of the session of its entry, and lowers nothing.
+    """
+    sessions = {one.row.payload["op"]: one.row.payload.get("session") for one in found}
+    seen: dict[str, int] = defaultdict(int)
+    spread = []
+    for one in found:
+        payload = one.row.payload
+        session = next((s for op in payload["source_entries"] if (s := sessions.get(op))), None)
+        if session is None or one.drawn:
+            spread.append(one)
+            continue
+        lower = AGAIN * min(seen[session], MOST_AGAIN)
+        seen[session] += payload["kind"] != "fact"
+        spread.append(replace(one, parts={**one.parts, "again": -lower}) if lower else one)
+    return spread
+
+
 def recency(row: Row, now: datetime) -> float:
     """HOURLY_DECAY to the power of the hours since the last access, or since the memory's time."""
     last = moment(row.payload["valid_from"])
@@ -285,6 +315,7 @@ def recency(row: Row, now: datetime) -> float:
     return math.pow(HOURLY_DECAY, max(0.0, (now - last).total_seconds() / 3_600))
 
 
+@lru_cache(maxsize=16_384)
 def moment(at: str) -> datetime:
     """An ISO 8601 time; UTC where it has no zone."""
     told = datetime.fromisoformat(at)
@@ -375,6 +406,8 @@ def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
     }
     if query.own:
         told["self"] = _about_self(payload)
+    if query.figure:
+        told["figure"] = figures(text, query.figure)
     if query.days:
         at = moment(payload["valid_from"]).astimezone(UTC)
         told["date"] = max(day.closeness(at) for day in query.days)
@@ -435,7 +468,7 @@ def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]
     """
     asked = {
         "meaning": meaning,
-        "substance": talk.brevity * WEIGHTS["substance"],
+        "substance": (2 * talk.brevity - 1) * WEIGHTS["substance"],
         "question": talk.brevity * talk.telling * WEIGHTS["question"],
         "self": talk.private * WEIGHTS["self"],
     }
@@ -445,6 +478,8 @@ def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]
         asked["speaker"] = 0.0
     if not query.own:
         asked["self"] = 0.0
+    if not query.figure:
+        asked["figure"] = 0.0
     return {**WEIGHTS, **asked}
 
 
@@ -506,55 +541,35 @@ def weights_of(query: Query, known: Counted) -> dict[str, float]:
     return {term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms}
 
 
-def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
-    """The sentences of a long text that have most of the query, in their order, in `tokens`.
-
-    Left out parts are marked by ` ... `. Without a word of the query: the beginning.
-    """
-    if approximate_tokens(text) <= tokens:
-        return text
-    parts = sentences(text)
-    values = [sum(weights.get(term, 0.0) for term in {*terms(part)}) for part in parts]
-    left, chosen = tokens, set[int]()
-    for place in sorted(range(len(parts)), key=lambda at: (-values[at], at)):
-        size = approximate_tokens(parts[place]) + 1
-        if chosen and (values[place] <= 0 or size > left):
-            continue
-        chosen.add(place)
-        left -= size
-        if left <= 0:
-            break
-    lines, before = list[str](), -1
-    for place in sorted(chosen):
-        lines += [*(["..."] if place > before + 1 else []), parts[place]]
-        before = place
-    shown = " ".join([*lines, *(["..."] if before < len(parts) - 1 else [])])
-    return cut_to(shown, tokens + 2, 1.0)
-
-
-def calibrated(
+def scale_of(
     found: Sequence[Candidate],
     query: Query,
     known: Counted,
     cosines: Mapping[str, float],
-) -> list[Candidate]:
-    """`found` (best first) with scores against chance, in the same order; [] if nothing fits."""
+) -> float:
+    """The factor that gives `found` (best first) scores against chance; 0 if nothing fits."""
     best = [one for one in found[:FIRST] if one.score > 0]
     if not best:
-        return []
+        return 0.0
     sure = max(certainty(one, query, known, cosines.get(one.row.id, 0.0)) for one in best)
     has = share(best, query, known)
-    if sure <= 0 or (sure < WELL and has < LEAST_SHARE):
-        return []
+    at = [one.at.astimezone(UTC) for one in best]
+    on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
+    if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
+        return 0.0
     # Who is named leads to somebody, and proves nothing of what is asked about them.
     names = {term for name in query.people for term in terms(name)}
     asked = {*query.terms} - names or {*query.terms}
     told = (_certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best)
-    sure = max(LEAST * has, *told)
+    sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), *told)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
-    scale = sure / (matched if matched > 0 else best[0].score)
-    return [_scaled(one, min(scale, 1 / one.score)) for one in found if one.score > 0]
+    return sure / (matched if matched > 0 else best[0].score)
+
+
+def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
+    """`found` with scores against chance, at most 1."""
+    return [_scaled(one, min(scale, 1 / one.score)) for one in found]
 
 
 def fits_well(

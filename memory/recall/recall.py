@@ -28,7 +28,6 @@ from memory.recall.episodes import episode_of, named_speakers
 from memory.recall.merging import merged, standing, told_once
 from memory.recall.ranking import (
     Candidate,
-    best_sentences,
     calibrated,
     candidate_of,
     fits_well,
@@ -36,11 +35,12 @@ from memory.recall.ranking import (
     leading,
     ordered,
     rank,
+    scale_of,
     weights_of,
 )
 from memory.records import Earlier, Fact, RecallHit, Scope
 from memory.settings import Settings
-from memory.text import Query, approximate_tokens, cut_to, read_query
+from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
 
 CANDIDATES = 150
 """Memories taken from each of the two searches, at least."""
@@ -153,12 +153,12 @@ async def recall(
     memory = _Memory(scope, semantic, store, settings, changes)
     found = await memory.search(read, facts_only=facts_only, now=now, limit=limit)
     past = include_superseded or read.past
-    shown = await memory.standing(found, facts_only=facts_only, past=past)
-    shown = [one for one in shown if not _stands_in(one, visible)]
-    if max_tokens is None:
-        return await memory.hits(shown[:limit])
-    shown = told_once([one for one in shown if _is_for_prompts(one, found)])
-    return within(await memory.hits(shown[:limit]), max_tokens, weights_of(read, found.known))
+    shown, scale = await memory.standing(found, facts_only=facts_only, past=past)
+    shown = [one for one in shown if not (visible and _stands_in(one, visible))]
+    if max_tokens is not None:
+        shown = told_once([one for one in shown if _is_for_prompts(one, found)])
+    hits = await memory.hits(calibrated(shown[:limit], scale))
+    return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
 
 async def fit_for(
@@ -359,13 +359,14 @@ class _Memory:
 
     async def standing(
         self, found: SearchResult, *, facts_only: bool, past: bool
-    ) -> list[Candidate]:
-        """What was found as it stands now, with scores against chance; [] if nothing fits."""
+    ) -> tuple[list[Candidate], float]:
+        """What was found as it stands now, best first, and `scale_of` it; [] if nothing fits."""
         if facts_only:
             shown = _valid(merged(found.ranked), past=past)
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
-        return calibrated(shown, found.query, found.known, found.cosines)
+        scale = scale_of(shown, found.query, found.known, found.cosines)
+        return [one for one in shown if scale and one.score > 0], scale
 
     async def with_linked(
         self, ranked: Sequence[Candidate], wanted: Sequence[str], *, past: bool

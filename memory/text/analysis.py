@@ -13,7 +13,7 @@ from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memory.text.words import STOP_WORDS, cached_by_text, stem
 
@@ -141,6 +141,27 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 
+_SEVERAL = re.compile(
+    r"\bhow (?:many|often)\b|\bwhat (?:all|are|were|other|kinds?|types?|sorts?)\b"
+    r"|^(?:what|which) (?:\w+ ){0,2}\w{3,}[^su]s\b|\b(?:both|share|common|different|various)\b"
+    r"|\bha(?:s|ve)\b",
+    re.IGNORECASE,
+)
+"""What a question has that may be about several things, told on several days."""
+
+_WHEN = re.compile(r"\bwhen\b|\bhow long\b|\bwhat (?:date|day|month|year|time)\b", re.IGNORECASE)
+_TIMES = re.compile(
+    rf"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|just|{'|'.join(_NAMES)}"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:week(?:end)?|month|year)s?"
+    r"|this (?:morning|spring|summer|fall|autumn|winter)|\d{4})\b",
+    re.IGNORECASE,
+)
+_HOW_MANY = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
+_NUMBERS = re.compile(
+    r"\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|once|twice|several|couple|dozen)\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class Query:
@@ -158,6 +179,10 @@ class Query:
     """The query asks about the past."""
     own: bool = False
     """Whoever asks speaks of themselves."""
+    several: bool = False
+    """The answer may have several parts, told on several days."""
+    figure: Literal["time", "number"] | None = None
+    """The query asks for a time, or for a number."""
 
 
 def terms(text: str) -> list[str]:
@@ -227,6 +252,8 @@ def read_query(text: str, speakers: Collection[str]) -> Query:
         days=tuple(days_in(text)),
         past=bool(_PAST.search(text.strip())),
         own=bool(_SELF.search(text)),
+        several=bool(_SEVERAL.search(text)),
+        figure="number" if _HOW_MANY.search(text) else "time" if _WHEN.search(text) else None,
     )
 
 
@@ -248,6 +275,12 @@ def about_self(text: str) -> float:
     read = text[:_READ]
     words = max(6.0, len(read) / 6)
     return min(1.0, len(_SELF.findall(read)) / words / _OFTEN)
+
+
+def figures(text: str, wanted: Literal["time", "number"]) -> float:
+    """How many times or numbers the beginning of `text` tells: 1 from two on."""
+    told = _TIMES if wanted == "time" else _NUMBERS
+    return min(1.0, len(told.findall(text[:_READ])) / 2)
 
 
 def _folded(text: str) -> str:

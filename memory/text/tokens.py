@@ -6,7 +6,7 @@ import math
 import re
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, Literal, TypeVar
@@ -15,6 +15,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import BaseTool
 from typing_extensions import TypedDict
+
+from memory.text.analysis import terms
+from memory.text.words import sentences
 
 M = TypeVar("M", bound=BaseMessage)
 T = TypeVar("T")
@@ -134,6 +137,32 @@ def _counted(message: BaseMessage) -> tuple[int, float]:
     plain = _countable(message)
     beyond = sum(_beyond_ascii(text) for text in _texts(plain))
     return count_tokens_approximately([plain]), beyond
+
+
+def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
+    """The sentences of a long text that have most of the query, in their order, in `tokens`.
+
+    Left out parts are marked by ` ... `. Without a word of the query: the beginning.
+    """
+    if approximate_tokens(text) <= tokens:
+        return text
+    parts = sentences(text)
+    values = [sum(weights.get(term, 0.0) for term in {*terms(part)}) for part in parts]
+    left, chosen = tokens, set[int]()
+    for place in sorted(range(len(parts)), key=lambda at: (-values[at], at)):
+        size = approximate_tokens(parts[place]) + 1
+        if chosen and (values[place] <= 0 or size > left):
+            continue
+        chosen.add(place)
+        left -= size
+        if left <= 0:
+            break
+    lines, before = list[str](), -1
+    for place in sorted(chosen):
+        lines += [*(["..."] if place > before + 1 else []), parts[place]]
+        before = place
+    shown = " ".join([*lines, *(["..."] if before < len(parts) - 1 else [])])
+    return cut_to(shown, tokens + 2, 1.0)
 
 
 def cut_to(text: str, tokens: int, calibration: float) -> str:

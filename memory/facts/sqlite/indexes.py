@@ -91,13 +91,9 @@ class ScopeIndex:
         texts = self._texts.caught_up(revision)
         postings = self._postings(words, terms, revision)
         pairs = zip(dict.fromkeys(term for term in terms if term), postings, strict=False)
-        kinds = [texts.numbers[texts.kinds == kind] for kind in np.unique(texts.kinds)]
-        having = {
-            term: max(int(np.isin(np.unique(posting), numbers).sum()) for numbers in kinds)
-            for term, posting in pairs
-            if len(posting) and kinds
-        }
-        return Counted(max(map(len, kinds), default=0), having)
+        places = ((term, _placed(posting, texts.numbers)[0]) for term, posting in pairs)
+        having = {term: _most(texts.kinds[of]) for term, of in places if len(of)}
+        return Counted(_most(texts.kinds), having)
 
     def _postings(self, words: WordIndex, terms: list[str], revision: int) -> list[Numbers]:
         """The postings of these terms; those read last are kept, as they are asked for twice."""
@@ -217,6 +213,8 @@ class FaissIndex:
     def __init__(self, dimension: int) -> None:
         import faiss
 
+        # One query at a time: more threads wait for each other, and cost processor time.
+        faiss.omp_set_num_threads(1)
         self._faiss = faiss.IndexFlatIP(dimension)
         self._seqs: Numbers = np.empty(0, dtype=np.int64)
         """The row of each vector, in the index's order."""
@@ -337,11 +335,7 @@ def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: N
     damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
     weight, whole = np.zeros(len(rows)), 0.0
     for posting in postings:
-        numbers, counts = np.unique(posting, return_counts=True)
-        places = np.searchsorted(texts, numbers)
-        known = places < len(texts)
-        known[known] = texts[places[known]] == numbers[known]
-        places, counts = places[known], counts[known]
+        places, counts = _placed(posting, texts)
         of_kind = kinds[places]
         having = np.bincount(of_kind, minlength=len(rows))
         rarity = _rarity(rows, having)
@@ -349,6 +343,20 @@ def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: N
         weight += rarity
         whole += float(_rarity(np.array(len(texts)), np.array(len(places))))
     return scores * (whole / weight)[kinds] if postings else scores
+
+
+def _placed(posting: Numbers, texts: Numbers) -> tuple[Numbers, Numbers]:
+    """Where in `texts` a word's texts stand, and how often each has it."""
+    numbers, counts = np.unique(posting, return_counts=True)
+    places = np.searchsorted(texts, numbers)
+    known = places < len(texts)
+    known[known] = texts[places[known]] == numbers[known]
+    return places[known], counts[known]
+
+
+def _most(kinds: Numbers) -> int:
+    """How many there are of the kind that has most."""
+    return int(np.bincount(kinds, minlength=1).max())
 
 
 def _rarity(rows: Numbers, having: Numbers) -> Scores:

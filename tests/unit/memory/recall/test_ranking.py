@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.facts.table import Counted, Row
 from memory.recall.merging import merged
-from memory.recall.ranking import Candidate, calibrated, rank, recency, scaled, stretched, talk_of
+from memory.recall.ranking import Candidate, rank, recency, scale_of, scaled, stretched, talk_of
 from memory.settings import Settings
 from memory.text.analysis import read_query
 
@@ -351,6 +351,55 @@ def test_long_requests_are_not_ranked_by_length_and_form() -> None:
     assert talk_of(long[:5]) == (1.0, 1.0, 1.0)
 
 
+def test_where_all_messages_are_long_the_shorter_of_two_that_match_as_well_is_first() -> None:
+    turns = [row(f"t{n}", "We had tea and cake at noon.") for n in range(30)]
+    requests = [
+        row(f"l{n}", "We had tea and cake at noon, as on any day. " * 12) for n in range(30)
+    ]
+    pair = [row("brief", "The harp is here."), row("full", "The harp is here. " * 9)]
+    among_turns, among_requests = (
+        [id_ for id_ in ids(ranked(*pair, *some)) if id_ in ("brief", "full")]
+        for some in (turns, requests)
+    )
+    assert (among_turns, among_requests) == (["full", "brief"], ["brief", "full"])
+
+
+def test_a_question_for_several_things_is_answered_from_several_sessions() -> None:
+    talk = [(row(f"a{n}", session="monday"), 3.0) for n in range(3)]
+    talk += [(row(f"b{n}", session="tuesday"), 2.95) for n in range(3)]
+
+    def order(query: str, *, by_words: bool = False) -> str:
+        read, near = read_query(query, []), [(one, 0.5) for one, _ in talk]
+        found = rank(read, near, talk, now=NOW, settings=Settings(), by_words=by_words)
+        return "".join(one[0] for one in ids(found))
+
+    assert order("Where is the harp?") == "aaabbb"
+    assert order("Which harps are here?") == "ababab"
+    assert order("Which harps are here?", by_words=True) == "aaabbb"
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [("When was the harp here?", "time"), ("How many harps are here?", "number")],
+)
+def test_who_asks_for_a_time_or_a_number_gets_it(query: str, first: str) -> None:
+    plain = row("plain", "The harp came with us, by the sea")
+    time = row("time", "The harp came yesterday, last week")
+    number = row("number", "The harp and two, or three of us")
+    assert ids(ranked(plain, time, number, query=query))[0] == first
+    assert "figure" not in ranked(time)[0].parts
+
+
+def test_a_day_that_is_named_is_a_match() -> None:
+    known, found = Counted(100, {}), row("a", "The harp is here")
+    asked = [read_query(f"What happened on {day}?", []) for day in ("1 March 2026", "9 May 2026")]
+    told, not_told = (
+        scale_of(rank(one, [], [(found, 1.0)], now=NOW, settings=Settings()), one, known, {})
+        for one in asked
+    )
+    assert told > 0 == not_told
+
+
 def test_among_many_speakers_my_says_nothing() -> None:
     people = [row(f"p{n}", "We had tea.", speaker=f"P{n % 4}") for n in range(40)]
     assert talk_of(people).private == 0.0
@@ -371,7 +420,7 @@ def test_a_name_proves_nothing_of_what_is_asked_about_somebody() -> None:
     asked = [read_query(text, ["Ana"]) for text in ("What is Ana's job?", "Where is Ana's harp?")]
     ranked_ = [rank(one, [], [(found, 1.0)], now=NOW, settings=Settings()) for one in asked]
     pairs = zip(ranked_, asked, strict=True)
-    unsure, sure = (calibrated(some, one, known, {})[0].score for some, one in pairs)
+    unsure, sure = (scale_of(some, one, known, {}) * some[0].score for some, one in pairs)
     assert unsure < 0.1 < 0.3 < sure
 
 

@@ -15,12 +15,11 @@ from memory.journal import entries as journal
 from memory.operations import apply
 from memory.recall.episodes import index_entries
 from memory.recall.probes import keep, kept
-from memory.recall.ranking import best_sentences
 from memory.recall.recall import BESIDE, IN_PROMPT, within
 from memory.records import operations
 from memory.records.records import SELF, RecallHit
 from memory.settings import Settings
-from memory.text.tokens import approximate_tokens
+from memory.text.tokens import approximate_tokens, best_sentences
 from tests.support.facts import ANA, BEN, memory_at
 from tests.support.memories import Memories
 from tests.support.recalling import NOW, Asking, Failing, entry, rows, write
