@@ -363,7 +363,8 @@ def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> Renderab
     table.add_column("what (sources)")
     shortened = _short_ids_of(hits)
     for hit in hits:
-        what = _what(hit, [flag for flag in FLAGS if hit.get(flag)])
+        flags = [flag for flag in FLAGS if hit.get(flag)]
+        what = _what(hit, flags, hit.get("earlier", ()))
         if explain and (parts := _parts(hit.get("parts", {}))):
             what.append(f"\n{parts}", "not strike cyan")
         table.add_row(f"{hit['score']:.2f}", *_about(hit, shortened), what)
@@ -448,10 +449,12 @@ def _about(row: Mapping[str, Any], shortened: Mapping[str, str]) -> tuple[Text, 
     return id_, Text(date(row["at"])), Text(one_line(row["speaker"] or "-"))
 
 
-def _what(row: Mapping[str, Any], marks: Sequence[str]) -> Text:
-    """The text, crossed out if it no longer holds; in parentheses the marks and sources."""
+def _what(
+    row: Mapping[str, Any], marks: Sequence[str], earlier: Sequence[Mapping[str, Any]] = ()
+) -> Text:
+    """The text, crossed out if it no longer holds, with what it superseded, marks and sources."""
     what = Text(one_line(row["text"]), "" if _holds(row) else "strike")
-    for one in row.get("earlier", ()):
+    for one in earlier:
         what.append(f" (until {date(one['until'])}: {one_line(one['text'])})", "dim")
     told = [(mark, "not strike yellow") for mark in marks]
     if row["sources"]:
