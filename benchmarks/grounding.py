@@ -144,8 +144,7 @@ async def judge(scene: Scene, model: BaseChatModel | None = None) -> list[Outcom
     graph = builder.compile(store=InMemoryStore())
     resources = Resources(
         chat_model=load_chat_model("offline"),
-        # A fact of a night goes into its plan, so that no memory is written.
-        semantic=cast(SemanticMemory, SimpleNamespace()),
+        semantic=cast(SemanticMemory, SimpleNamespace(keywords=_nothing_known)),
         clock=lambda: _night(scene),
     )
     configurable = {"thread_id": scene["id"], runtime.KEY: resources}
@@ -161,6 +160,11 @@ async def judge(scene: Scene, model: BaseChatModel | None = None) -> list[Outcom
         replace(one, error=errors.get(str(number), one.error))
         for number, one in enumerate(outcomes)
     ]
+
+
+async def _nothing_known(*_: Any, **__: Any) -> list[Any]:
+    """The facts before the first night: none. A fact of a night goes into its plan alone."""
+    return []
 
 
 def _entry(entry: Entry) -> JournalEntry:

@@ -22,6 +22,7 @@ from memory.records import (
     Projects,
     Question,
     Report,
+    TickPrompt,
     TickReport,
     empty_report,
 )
@@ -55,6 +56,8 @@ class TickDetail(BaseModel):
 
     report: TickReport
     log: list[AuditEntry]
+    prompt: TickPrompt | None = None
+    """What the model was shown; None if it is not kept."""
 
 
 async def journal_page(
@@ -138,7 +141,11 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
         report = last.get(number)
     if report is None:
         raise NotFoundError(f"there is no tick {number}, or it is no longer kept")
-    return TickDetail(report=report, log=await audit.of_tick(store, scope, number))
+    return TickDetail(
+        report=report,
+        log=await audit.of_tick(store, scope, number),
+        prompt=await inbox.prompt_of(store, scope, number),
+    )
 
 
 async def ticks_that_showed(context: AgentContext, id_: str) -> list[TickReport]:

@@ -40,6 +40,7 @@ async def one_tick(visit: Visit) -> Response:
         "tick.html",
         tick=report,
         log=found.log,
+        prompt=found.prompt,
         heard=(await heard_by(visit, [report])).get(report["tick"]),
         written=await find_lines(visit, report["written"]),
         shown=await find_lines(visit, report.get("shown", [])),

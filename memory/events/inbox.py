@@ -2,7 +2,8 @@
 
 Store namespaces (below `(user, thread)`):
 `inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {id, tick, at} ·
-`tick_reports` place of the tick -> TickReport, of the newest ticks.
+`tick_reports` place of the tick -> TickReport, of the newest ticks · `tick_prompts` place of the
+tick -> TickPrompt, of fewer of them.
 An event leaves `inbox` only once a checkpoint on disk contains its tick. On a server that is known
 at the agent's next run; until then the event is marked as answered.
 """
@@ -17,10 +18,11 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.errors import InputError, NotFoundError, accepting
 from memory.events import approvals
-from memory.records import Event, HandledMark, InboxItem, Report, Scope, TickReport
+from memory.records import Event, HandledMark, InboxItem, Report, Scope, TickPrompt, TickReport
 from memory.storage import count_items_named, least_named, list_items, read_ahead, write_batch
 
 INBOX, SET_ASIDE, HANDLED, TICKS = "inbox", "set_aside", "handled", "tick_reports"
+PROMPTS = "tick_prompts"
 
 TICKS_KEPT = 256
 """Reports of ticks that are kept: for callers whose event another run handled, and for people."""
@@ -174,8 +176,20 @@ async def reports(store: BaseStore, scope: Scope) -> list[TickReport]:
     return sorted(found, key=lambda report: report["tick"])
 
 
-def _place(tick: int) -> str:
-    return f"{tick % TICKS_KEPT:03d}"
+def put_prompt(scope: Scope, prompt: TickPrompt, *, most: int) -> PutOp:
+    """Keeps the prompt of a tick in place of that of the `most`-th tick before it."""
+    value = cast(dict[str, Any], dict(prompt))
+    return PutOp(scope.namespace(PROMPTS), _place(prompt["tick"], most), value)
+
+
+async def prompt_of(store: BaseStore, scope: Scope, tick: int) -> TickPrompt | None:
+    """The prompt of a tick; None if it is not kept."""
+    found = [item.value for item in await list_items(store, scope.namespace(PROMPTS))]
+    return next((cast(TickPrompt, one) for one in found if one["tick"] == tick), None)
+
+
+def _place(tick: int, most: int = TICKS_KEPT) -> str:
+    return f"{tick % most:03d}"
 
 
 async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:

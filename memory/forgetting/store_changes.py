@@ -405,6 +405,8 @@ _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     inbox.SET_ASIDE: _waiting,
     inbox.HANDLED: _handled,
     inbox.TICKS: _tick_report,
+    # A prompt shows everybody: any forget drops those that are kept.
+    inbox.PROMPTS: lambda key, value, context: None,
     audit.AUDIT: _audit,
     approvals.DEEDS: _deed,
     approvals.ANSWERS: _answer,

@@ -93,6 +93,7 @@ from memory.records.reports import (
     NightReport,
     OpenQuestion,
     Report,
+    TickPrompt,
     TickReport,
     empty_report,
 )
@@ -189,6 +190,7 @@ __all__ = [
     "SentMessage",
     "SessionMemory",
     "SourceType",
+    "TickPrompt",
     "TickReport",
     "ToolOutcome",
     "Usage",

@@ -52,6 +52,18 @@ class TickReport(TypedDict):
     compaction: NotRequired[CompactionResult]
 
 
+class TickPrompt(TypedDict):
+    """The prompt of a tick's first model call, without the conversation, which is kept itself."""
+
+    tick: int
+    system: str
+    """The system message."""
+    front: str
+    """What stood in front of the newest event: the clock, people, memories, goals."""
+    messages: int
+    """Messages of the conversation between the two."""
+
+
 class IgnoredReport(TypedDict):
     """An ignored event, and why."""
 

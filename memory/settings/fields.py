@@ -25,7 +25,7 @@ GROUPS = {
     "confirm": "dangerous_requires_confirm foreign_words max_questions",
     "brief_delegate": "sub_agents_enabled sub_agent_budget sub_agent_iterations"
     " personality_insulation result_summarization",
-    "record": "observations_kept probes_kept",
+    "record": "observations_kept probes_kept prompts_kept",
     "extract_facts": "pre_compact_extraction_enabled pre_compact_max_iterations pre_compact_prompt",
     "compact": "compact_enabled compact_sleep_threshold compact_emergency_threshold"
     " compact_preserve_window compact_model compact_prompt",
@@ -344,6 +344,13 @@ class Settings(BaseModel):
     gate_facts: int = Field(20, ge=1, description="Facts below which no night is held back.")
     probes_kept: int = Field(
         20, ge=0, description="Real recalls kept to test a night with before it is applied."
+    )
+    prompts_kept: int | None = Field(
+        None,
+        ge=0,
+        le=256,
+        description="Newest ticks whose prompts are kept, to be read on their pages. Empty: 20, "
+        "and none of a server's users.",
     )
     max_failed_ticks: int = Field(
         3, ge=1, description="Failed ticks after which an event is set aside."

@@ -36,7 +36,10 @@ FORMAT, VERSION = "circadian-memory", 1
 
 
 NOT_MOVED = frozenset(
-    ("unindexed", "indexing", "speakers", "forgetting", "importing", "tick_reports", "agent")
+    (
+        *("unindexed", "indexing", "speakers", "forgetting", "importing"),
+        *("tick_reports", "tick_prompts", "agent"),
+    )
 )
 """Kinds of records that an import makes again, or that concern one installation."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -10,7 +11,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 from langgraph.types import Overwrite
 
 from memory import audit, entities, events, telemetry
@@ -30,11 +31,13 @@ from memory.operations import apply_operations
 from memory.prompt import context_use, recommended_action
 from memory.recall import used
 from memory.records import (
+    LOCAL_USER,
     Conversation,
     Event,
     HandledMark,
     Operation,
     Scope,
+    TickPrompt,
     TickReport,
     add_entry,
     is_reflection,
@@ -43,6 +46,8 @@ from memory.records import (
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
+from memory.storage import write_batch
+from memory.text import redact
 from tools.builtin import recall_memories, review_journal
 from tools.policy import context_type_for
 
@@ -61,7 +66,11 @@ async def record(
     event, settings = state["event"], settings_of(runtime.context)
     now = resources_of(config).clock()
     reflected = is_reflection(event)
-    written = [] if reflected or event is None else await _journal(event, state, runtime, config)
+    kept, written = _prompt(state, settings, config), list[str]()
+    if event is not None and not reflected:
+        written = await _journal(event, state, runtime, config, kept)
+    elif kept:
+        await write_batch(store_of(runtime), kept)
     tick = _reported(state, settings, written, now)
     await _credit(state, tick["reply"], config, now)
     report = state["report"]
@@ -99,6 +108,26 @@ async def record(
         await _set_off_reflection(state, settings, now, store_of(runtime), scope_of(config))
         update["last_reflection"] = state["tick"]
     return update
+
+
+PROMPTS_KEPT = 20
+"""Where the setting is empty, and no user of a server owns the agent."""
+
+
+def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[PutOp]:
+    """What the model was shown, kept for the page that tells why it said that."""
+    context, most = state["context"], settings.prompts_kept
+    if most is None:
+        most = PROMPTS_KEPT if resources_of(config).user == LOCAL_USER else 0
+    if not most or context is None:
+        return []
+    prompt = TickPrompt(
+        tick=state["tick"],
+        system=redact(context["system"], os.environ),
+        front=redact(context.get("front", ""), os.environ),
+        messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),
+    )
+    return [inbox.put_prompt(scope_of(config), prompt, most=most)]
 
 
 def _reflection_due(state: State, settings: Settings) -> bool:
@@ -193,7 +222,11 @@ def _without_media(state: State, event: Event) -> dict[str, Any]:
 
 
 async def _journal(
-    event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
+    event: Event,
+    state: State,
+    runtime: Runtime[Settings],
+    config: RunnableConfig,
+    also: Sequence[PutOp],
 ) -> list[str]:
     """Journal the event. A tick that comes to its end has answered: who spoke to it has met it."""
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
@@ -203,7 +236,9 @@ async def _journal(
     if source_type_of(event, settings) == "direct":
         operations.append(_meeting(event, familiar.sender, settings, resources_of(config)))
     semantic = resources_of(config).semantic
-    return await apply_operations(operations, store=store, semantic=semantic, scope=scope)
+    return await apply_operations(
+        operations, store=store, semantic=semantic, scope=scope, also=also
+    )
 
 
 def _meeting(event: Event, sender: str, settings: Settings, resources: Resources) -> Operation:

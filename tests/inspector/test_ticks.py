@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memory.events import inbox
 from tests.support.visiting import Visitor, text_of
 
 
@@ -17,8 +18,19 @@ async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
         "How it was judged",
         "What the prompt was made of",
         "conversation history",
+        "Read the prompt",
+        "You work for the people who write to you",
+        "Now: ",
     ):
         assert words in shown
+
+
+async def test_a_forget_drops_the_prompts_that_are_kept(visitor: Visitor) -> None:
+    context = visitor.agent.context
+    assert await inbox.prompt_of(context.store, context.scope, 3) is not None
+    await visitor.agent.forget("Somebody Else")
+    assert await inbox.prompt_of(context.store, context.scope, 3) is None
+    assert "kept of the newest ticks alone" in text_of(await visitor.get("/ticks/3"))
 
 
 async def test_ticks_stay_when_their_checkpoints_are_gone(visitor: Visitor) -> None:

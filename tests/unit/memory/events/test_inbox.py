@@ -7,6 +7,7 @@ from langgraph.store.memory import InMemoryStore
 from memory.errors import InputError
 from memory.events import inbox
 from memory.messages.convert import valid_event
+from memory.records import TickPrompt
 from memory.records.records import Event, HandledMark, Scope
 from tests.support.clock import Clock
 
@@ -145,3 +146,12 @@ def test_an_id_is_one_word_of_200_characters_at_most() -> None:
     for id_ in ("x" * 201, "", "a b", "a\n"):
         with pytest.raises(InputError, match="id"):
             event(id_)
+
+
+async def test_the_newest_prompts_are_kept() -> None:
+    store = InMemoryStore()
+    for tick in range(1, 6):
+        prompt = TickPrompt(tick=tick, system="Be brief.", front="Now: ...", messages=tick)
+        await store.abatch([inbox.put_prompt(SCOPE, prompt, most=2)])
+    kept = [await inbox.prompt_of(store, SCOPE, tick) for tick in range(1, 6)]
+    assert [one and one["messages"] for one in kept] == [None, None, None, 4, 5]
