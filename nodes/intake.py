@@ -337,7 +337,8 @@ class _Visit:
 
     async def read_ahead(self) -> BaseStore:
         """The store, with what every visit reads."""
-        events = [one for one in self.state.get("events") or [] if isinstance(one, dict)]
+        given = self.state.get("events")
+        events = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
         ids = dict.fromkeys(
             str(one["id"]) for one in [*self.state["handled"], *events] if "id" in one
         )
@@ -363,7 +364,7 @@ class _Visit:
         else:
             on_disk = stored_values(self.config)
             left = on_disk.get("handled", []) if on_disk else []
-        if on_disk:
+        if on_disk and "report" in on_disk:  # A run's first checkpoint may be its input alone.
             await settled(self.store, self.scope, on_disk, left, late=self.first)
         kept = [] if self.first else [mark for mark in marks if mark not in left]
         if marks != kept:

@@ -210,7 +210,6 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
 }
 """The built-in tools by name, each with its category."""
 
-
 CORE = frozenset(
     {
         "add_goal",

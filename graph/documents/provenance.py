@@ -34,7 +34,6 @@ _ORDERS: dict[MemorySort, tuple[Literal["written", "valid_from", "importance"], 
     "learned": ("written", True),
 }
 
-
 MOST = 500
 """Items of a page."""
 

@@ -83,7 +83,6 @@ class UserLine(BaseModel):
 
 UserPage = Listed[UserLine]
 
-
 LEDGER = Ledger()
 
 _NOTHING: Usage = {"llm_calls": 0, "tokens": 0}

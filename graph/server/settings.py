@@ -25,13 +25,11 @@ GRAPH = "agent"
 LEAST_SECRET = 32
 """Bytes of a secret that signs tokens: the size of its hash (RFC 7518, section 3.2)."""
 
-
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """The names of an open server: a page elsewhere that had its own name lead here could use it."""
 
 STUDIO = "https://smith.langchain.com"
 """The one page elsewhere that a browser may let talk to the server, as langgraph.json says too."""
-
 
 INSPECT = "/circadian/inspect"
 """Where the pages are."""
@@ -51,7 +49,6 @@ ACTING_HEADER = "x-circadian-acting"
 INTERNAL_HOST = f"circadian-{token_hex(16)}"
 """The client's host of our own routes' requests. From the network it is an address, or whatever a
 header of a proxy says: nobody outside may know it."""
-
 
 USERS_OWN = frozenset(
     {

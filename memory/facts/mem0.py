@@ -35,14 +35,11 @@ from memory.storage.sqlite import compact, use_wal
 PROVIDER = "circadian"
 """Mem0's provider name of the embedder and of the model that it must not use."""
 
-
 COLLECTION = "facts"
 """The one collection. Mem0's own entity collection is not kept."""
 
-
 KIND = {"kind": "fact"}
 """The only rows of the table that Mem0 sees and writes."""
-
 
 Embedding = Sequence[float] | Vector
 

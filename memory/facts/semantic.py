@@ -56,17 +56,13 @@ if TYPE_CHECKING:
 
 Params = ParamSpec("Params")
 
-
 Result = TypeVar("Result")
 
-
 Scored = list[tuple[Row, float]]
-
 
 EMBEDDED_CHARS = 4_000
 """Characters of a text that are embedded: an embedder refuses a text that exceeds its limit, and
 would refuse it every time."""
-
 
 _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""

@@ -45,38 +45,29 @@ from memory.text import fact_terms
 Vector = npt.NDArray[np.float32]
 """Of length 1, so that the inner product is the cosine; a zero vector stays zero."""
 
-
 Kind = Literal["fact", "episode"]
 """The payload's `kind`."""
 
-
 Filters = Mapping[str, object]
-
 
 SCOPE = ("user_id", "agent_id")
 """The columns that make a scope."""
-
 
 TEXTS = frozenset(
     ("id", *SCOPE, "op", "identity", "kind", "session", "speaker", "valid_from", "invalid_at")
 )
 """Columns that hold a text or nothing. Texts, such as ISO times, are in order by code point."""
 
-
 NUMBERS = frozenset(("trust", "importance"))
 """Columns that hold a number or nothing."""
 
-
 _RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-
 
 SATURATION, LENGTH_PART = 1.2, 0.75
 """BM25's k1 and b."""
 
-
 MAX_QUERY_WORDS = 64
 """Words of a query that are looked up: a pasted page is not a query."""
-
 
 _HINT = "if the embedder was changed, run `circadian reindex`"
 
@@ -410,22 +401,17 @@ def checked_vector(vector: Vector, dimension: int) -> Vector:
 
 Form = TypeVar("Form")
 
-
 _DRAFT = TypeAdapter(FactDraft)
-
 
 _FACT = TypeAdapter(Fact)
 
-
 _NOT_IN_PAYLOAD = ("id", "text", "access_count", "last_access")
-
 
 _BY_NIGHT = (
     *("context", "tags", "earlier", "disputed"),
     *("depends_on", "doubtful", "other_words", "origins"),
 )
 """Optional fields that nights add to a fact."""
-
 
 _METADATA = tuple(name for name in Fact.__annotations__ if name not in _NOT_IN_PAYLOAD)
 

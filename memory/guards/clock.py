@@ -42,6 +42,8 @@ _ONE = re.compile(
 _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)([01]\d|2[0-3])([0-5]\d)(?!\d)(?: ?(?:h|hrs|hours|uhr)\b)")
 
+_BARE_CLOCK = re.compile(r"(?<![\d.,:/-])([01]\d|2[0-3])([0-5]\d)(?![\d.,:/-])")
+"""In a source: "the 0610 to Halifax"."""
 _AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
 _HALVED = r"yil|ay|gun|hafta|saat|dakika|kilo|kg|litre|metre|km|lira|tl|bin|milyon"
 """What Turkish counts by halves, beside the hours of a clock: "bir buçuk yıl"."""
@@ -132,6 +134,8 @@ def possible_times(digits: str) -> list[ClockTime]:
             for m in pattern.finditer(digits)
         ]
     found += [ClockTime(60, False, *m.span(), m.group()) for m in _ONE.finditer(digits)]
+    for match in _BARE_CLOCK.finditer(digits):
+        found.append(_clock(match, int(match[1]), int(match[2]), None))
     for match in _DUTCH.finditer(digits):
         # British "half three" is 3:30, Dutch and German is 2:30.
         found += [
@@ -179,7 +183,6 @@ _LENGTHS = re.compile(
     r" ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*|dakika|分钟)"
 )
 
-
 _OCLOCK = re.compile(r" (?:et|moins|\d)")
 """Dix heures et quart is no length."""
 
@@ -200,21 +203,18 @@ def shifted(times: Iterable[ClockTime], digits: str) -> list[ClockTime]:
     return made
 
 
-_SIXTIES = re.compile(r"(\d{1,2})[.,:]([0-5]\d)$")
+_LENGTH = re.compile(r"(?<![\d:.,])(\d{1,3}):([0-5]\d)(?![\d:])")
 
 
-def gaps(times: Iterable[ClockTime], written: Iterable[str]) -> set[float]:
-    """The seconds between two times of day, over midnight as well, or two lengths such as 52:10.
-
-    Args:
-        times: the times of day.
-        written: numbers as they are written.
-    """
-    minutes = {one.minutes for one in times if _SIXTIES.match(one.written.strip())}
-    lengths = [found for one in written if ":" in one and (found := _SIXTIES.match(one))]
+def gaps(times: Iterable[ClockTime], texts: Iterable[str]) -> set[float]:
+    """The seconds between two times of day, over midnight as well; lengths such as 52:10, too."""
+    minutes = {one.minutes for one in times if re.search(r"\d[.,:h]\s?\d", one.written)}
+    lengths = (found for text in texts for found in _LENGTH.finditer(text))
     seconds = {60 * int(one[1]) + int(one[2]) for one in lengths}
-    return {60.0 * ((b - a) % 1440) for a in minutes for b in minutes if a != b} | {
-        float(abs(b - a)) for a in seconds for b in seconds if a != b
+    return {
+        *(60.0 * ((b - a) % 1440) for a in minutes for b in minutes if a != b),
+        *(float(abs(b - a)) for a in seconds for b in seconds if a != b),
+        *map(float, seconds),
     }
 
 

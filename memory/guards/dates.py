@@ -489,7 +489,6 @@ def _shifted(today: date, count: int, length: int) -> date:
 
 _END = re.compile(r"(?<!\w)(?:end|ende|fin|final\w*|fine|fim|sonu\w*|eind\w*)(?!\w)|[底末]")
 
-
 _WEEK_NUMBER = re.compile(
     r"(?<!\w)(?:week|wk|cw|kw|kalenderwoche|woche|semana|semaine|sem|settimana|hafta)\.? ?(\d\d?)"
     r"(?![\d:%]|[.,]\d)|第?(\d\d?)周"

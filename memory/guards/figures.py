@@ -245,7 +245,9 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         made = {100 * one for one in numbers.shares(said, rest=rest)}
         made |= {50.0} if any(map(_HALF.search, texts)) else set()
         return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
-    if values & _parts_of(evidence) or _is_of_a_bound(number, evidence):
+    if values & (_parts_of(evidence) | _beside(number, evidence)) or _is_of_a_bound(
+        number, evidence
+    ):
         return True
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
@@ -291,7 +293,6 @@ _PEOPLE = re.compile(
     r"(?<!\w)\d+ (?:\w+ )?(?:people|persons|guests|in all|leute|personen|gaste|personas"
     r"|invitad\w+|personnes|convives|invit\w+|persone|invitati|osob\w*|kisi\w*)(?!\w)|\d+[个位]?[人]"
 )
-
 
 _SCORES = re.compile(r"(?<![\d.,:/])\d{1,2} ?[-:\u2013] ?\d{1,2}(?![\d.,:/]|[-\u2013]\d)")
 _THAN_BEFORE = re.compile(
@@ -363,12 +364,20 @@ def _parts(evidence: Evidence) -> set[float]:
         first, second = (float(part) for part in re.split("[.,:]", one))
         made |= {first, second, first * 60 + second, first * 3600 + second * 60}
     made |= {60.0 * one.minutes for one in evidence.times if _SIXTIES.match(one.written)}
-    return made | clock.gaps(evidence.times, (one.written for one in evidence.numbers))
+    return made | clock.gaps(evidence.times, (digits for _, digits in evidence.readings))
 
 
 _HALF = re.compile(
     r"(?<!\w)(?:half|halb\w*|halfte|mitad|medi[oa]|moitie|demi\w*|yari\w*|meta|metade)(?!\w)|半"
 )
+
+
+def _beside(number: numbers.Number, evidence: Evidence) -> set[float]:
+    """The differences of the two or three numbers of one sentence: "sold for 90, asked 120"."""
+    told = (sentence for source in evidence.sources for _, sentence in sentences(source.text))
+    listed = (_whole(numbers.numbers_in(one)) for text in told for one in in_all_digits(text))
+    found = (numbers.differences(said, number.unit) for said in listed if len(said) <= 3)
+    return set[float]().union(*found)
 
 
 def _parts_of(evidence: Evidence) -> set[float]:

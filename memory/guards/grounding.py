@@ -287,7 +287,6 @@ _SUBJECT = re.compile(
     r"(?:is|was|has|had|will|can|can't|cannot|does|doesn't|did|isn't|wasn't|won't|[a-z]{2,}[^s\W]s)\b"
 )
 
-
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
     Mood.QUESTION: lambda fact, codes: mood.asks_in(fact, codes) or mood.would_like_in(fact, codes),
     Mood.CONDITION: lambda fact, codes: any(
@@ -453,7 +452,6 @@ def _goes_on(fact: ProposedFact, clause: Clause) -> bool:
 
 
 _EXCEPT = re.compile(r"(?<!\w)(?:except|sauf|auser|salvo|excepto)(?!\w)(?: for)?")
-
 
 _HAS_ONE = re.compile(
     r"(?<!\w)(?:has|have|got|'ve|hat|hab[et]n?|tiene\w?|tengo|ha|ho)"

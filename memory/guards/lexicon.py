@@ -411,7 +411,6 @@ _OPEN = re.compile(
 )
 """Words for days that the rules do not know."""
 
-
 _FEASTS = {
     (1, 1): "new year's day|neujahr(?:stag)?|jour de l'an|dia de ano nuevo|元旦",
     (1, 6): "epiphany|dreikonig\\w*|dia de reyes|dia de los reyes",
@@ -434,7 +433,6 @@ ON_FEASTS = tuple(
     for (month, day), names in _FEASTS.items()
 )
 """Feasts that fall on the same day every year."""
-
 
 _DAY_WORDS = (
     "eve|day|days|morning|evening|night|week|weeks|weekend|time|season|break|holidays?|monday|sunday"

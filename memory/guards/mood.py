@@ -368,7 +368,6 @@ _INTERROGATIVE = re.compile(
     r"|kac\w*)(?!\w)|\w+-(?:tu|vous|on|il|elle|je|nous)(?!\w)|[谁哪几怎]|什么|多少|为什么|能不能|要不要"
 )
 
-
 _CHINESE_QUESTION = re.compile(r"[谁哪几怎]|什么|多少|[吗么]\W*$")
 
 
@@ -510,7 +509,6 @@ _CONTRAST = re.compile(
     r"|不是[^，。]{1,6}，?(?=而?是)"
 )
 """What is set right denies nothing else: "not half a day but the whole week"."""
-
 
 _NO_TROUBLE = re.compile(
     r"(?<!\w)(?:no|without(?: any)?|kein\w*|ohne|sin|ningun|pas de|sans|sem|senza) "

@@ -36,11 +36,9 @@ _TURKISH_CASE = re.compile(
     r"|s[iu]nd[ae]n?|si|su|yle))"
 )
 _WORD = re.compile(r"(?<![\w'])[^\W\d_]+(?:'[^\W\d_]+)?")
-_CHINESE_DIGITS = {one: value for value, one in enumerate("零一二三四五六七八九")} | {
-    "〇": 0,
-    "两": 2,
-    "俩": 2,
-}
+_CHINESE_DIGITS = dict(
+    zip("零〇一二两俩三四五六七八九", (0, 0, 1, 2, 2, 2, *range(3, 10)), strict=True)
+)
 _CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
 _CHINESE = re.compile("[零〇一二两俩三四五六七八九十百千万亿]+")
 _CHINESE_PERCENT = re.compile(
@@ -138,7 +136,6 @@ def _read(text: str, language: str, *, strict: bool) -> str:
 
 _QUARTERS = frozenset(("cuarto", "cuarta", "quarto", "quarta"))
 _BEHIND_DIGIT = re.compile(r"\d $")
-
 
 _VULGAR = re.compile(r"(\d+)?\s?([¼½¾⅓⅔⅕⅛])|(?<![\d/.,])(\d+) ([1-7])/([2-8])(?![\d/.])")
 _SCORE = re.compile(r"(?<!\w)an? score (?=of )", re.IGNORECASE)
@@ -473,20 +470,15 @@ def rounded(value: float) -> float:
     return float(f"{value:.9g}")
 
 
-# What follows from numbers by arithmetic: sums, differences, products, quotients, shares.
-
-
 def sums(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
     """The sums and differences of two numbers and the sums of runs of them, in base units.
 
     Those that may have the dimension of `unit` count.
     """
     plain = [one for one in sources if one.unit != PART][:14]
-    made: set[float] = set()
     same = [one for one in plain if comparable(one, unit)]
-    for one, other in combinations(same, 2):
-        for a, b in _pairs(one, other):
-            made |= {a + b, abs(a - b)}
+    made = {a + b for one, other in combinations(same, 2) for a, b in _pairs(one, other)}
+    made |= differences(plain, unit)
     for start, _ in enumerate(same):
         totals = {0.0}
         for count, one in enumerate(same[start:], 1):
@@ -495,6 +487,13 @@ def sums(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float
                 break
             made |= totals if count > 1 else set()
     return {rounded(one) for one in made}
+
+
+def differences(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
+    """The differences of two numbers that may have the dimension of `unit`, in base units."""
+    same = [one for one in sources if one.unit != PART and comparable(one, unit)]
+    pairs = (pair for one, other in combinations(same, 2) for pair in _pairs(one, other))
+    return {rounded(abs(a - b)) for a, b in pairs if a != b}
 
 
 def products(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:

@@ -54,7 +54,6 @@ _CLAUSES = re.compile(
     re.IGNORECASE,
 )
 
-
 _POSSESSIVE = re.compile("['\u2019]s?$")
 
 

@@ -146,7 +146,6 @@ BOUND = 16
 
 _with_tools_kept: OrderedDict[tuple[Any, ...], tuple[Any, Any, Any]] = OrderedDict()
 
-
 _NO_CALLS: Mapping[str, dict[str, Any]] = {
     "openai-chat": {"tool_choice": "none"},
     "azure-openai-chat": {"tool_choice": "none"},

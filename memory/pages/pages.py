@@ -99,7 +99,6 @@ DOUBTS = "doubts"
 MOST_DOUBTS = 10
 """Facts on that page, the newest."""
 
-
 DATED = "dated"
 """Id of the page of the facts that name a day."""
 

@@ -30,30 +30,23 @@ from memory.text import ANALYSIS_VERSION, embedded_text, entry_terms, name_key
 
 SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
 
-
 BATCH = 128
 """Entries indexed, or texts embedded, at once."""
-
 
 ROWS_VERSION = 3
 """Increase it when `episode_of` changes its results: the whole journal is then indexed again."""
 
-
 BEFORE = 2
 """Preceding entries of a conversation whose words also find an entry."""
-
 
 PAUSE = timedelta(hours=1)
 """Silence after which a conversation counts as a new one."""
 
-
 TAIL = 8
 """Rows read at first to find a session's last entries."""
 
-
 WORDS_OF_NAMES = 60
 """Words of a query that are searched for speakers' names."""
-
 
 log = logging.getLogger(__name__)
 

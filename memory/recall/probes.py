@@ -21,10 +21,8 @@ from memory.text import STOP_WORDS, terms
 
 PROBES = "probes"
 
-
 BEST = 3
 """Memories whose sources a probe remembers."""
-
 
 LONGEST = 500
 """Characters of a query that may become a probe."""

@@ -28,10 +28,8 @@ from memory.text import Query, about_self, asks, figures, terms
 
 Scored = Sequence[tuple[Row, float]]
 
-
 Mark = Literal["superseded", "outdated", "partly_superseded"]
 """`outdated`: superseded as far as its facts go, and shown, as it says more than they did."""
-
 
 WEIGHTS: Mapping[str, float] = {
     "words": 1.0,
@@ -50,51 +48,39 @@ Those of `substance` and `question` hold for short turns, and fall with the leng
 where all are long, the shorter of two that match as well has more of the match.
 """
 
-
 FAINT_MEANING = 0.02
 """Weight of meaning where the embedder compares little more than words."""
-
 
 AGAIN, MOST_AGAIN = 0.02, 3
 """What each earlier entry of its session takes from an entry's score, up to N of them, where a
 question asks for several things."""
 
-
 NEAR = 0.3
 """Cosine below which even the nearest memory does not count in full."""
-
 
 TOP_OF_SESSION = 3
 """The best N entries of a session, by words and meaning, say how well it fits."""
 
-
 FADED = 0.95
 """Share of its score that is left to a faded entry: it is found where nothing fits better."""
-
 
 LONG = 60
 """Words of a text with full substance."""
 
-
 LETTERS = 6
 """Characters of a word with its blank, on average."""
-
 
 SHORT = 30
 """Median words of entries up to which they are short turns; from LONG on they are not."""
 
-
 FEW, MANY = 0.35, 0.6
 """Shares of entries that ask: up to the first a question seldom answers, from the second it may."""
-
 
 PAIR, GROUP = 2, 4
 """Speakers up to whom a talk is one person's with another, and from whom it is a group's."""
 
-
 ENOUGH = 20
 """Entries that show what kind of talk a memory holds."""
-
 
 FIRST = 10
 """The best N memories say how well a query is answered."""
@@ -121,10 +107,8 @@ CLOSE = 0.5
 LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have where their match is by chance."""
 
-
 HOURLY_DECAY = 0.995
 """Recency after an hour."""
-
 
 LOWEST, HIGHEST = 1, 10
 """The range of importance."""

@@ -45,51 +45,39 @@ from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_
 CANDIDATES = 150
 """Memories taken from each of the two searches, at least."""
 
-
 LEADING, ASIDE = 50, 2
 """The top N entries bring so many neighbours on each side in their sessions."""
-
 
 LINKED = 10
 """Follow links from the top N; add at most N."""
 
-
 MARKED = 60
 """The top N inherit the marks of facts that the search did not find."""
-
 
 CHAIN = 4
 """Steps in which the facts made from entries are read, and what superseded those."""
 
-
 MADE_OF = "made_of"
 """The relation of an entry and a fact that was made from it (`memory.records.link`)."""
 
-
 LINKED_SHARE = 0.5
 """Score of an added memory, as a share of the score of the one that led to it."""
-
 
 LIFTING, LIFTED = 2, 3
 """The top N each lift at most so many of the memories that they are linked to, the best ones. A
 memory with many links would otherwise lift a crowd past better matches."""
 
-
 IN_PROMPT = 30
 """Memories in a prompt, at most: the tokens decide how many."""
-
 
 LONGEST_LINE = 64
 """Tokens of a memory in a prompt; of a longer one the best sentences are shown."""
 
-
 BESIDE = 14
 """Tokens of a line beside the text: number, date, speaker."""
 
-
 LEAST = 20
 """Tokens to which a memory that does not fit may be shortened."""
-
 
 log = logging.getLogger(__name__)
 

@@ -64,7 +64,6 @@ def arrange(schema: dict[str, Any]) -> None:
 Verdict = Literal["act", "context", "ignore"]
 """An event is answered, taken as context only, or ignored."""
 
-
 Audience = Literal["private", "public"]
 """Who reads what is said on a channel."""
 

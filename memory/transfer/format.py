@@ -34,7 +34,6 @@ from memory.state import at_rest, kept_problem
 
 FORMAT, VERSION = "circadian-memory", 1
 
-
 NOT_MOVED = frozenset(
     (
         *("unindexed", "indexing", "speakers", "forgetting", "importing"),

@@ -62,7 +62,6 @@ _ASKS_ITSELF = re.compile(
 )
 """Names of the assistant in a question, which has more of them than a statement."""
 
-
 _INNER = re.compile(
     r"\b(?:afraid|angry|annoyed|anxious|anxiety|bored|confident|disappoint\w*|embarrass\w*|eager"
     r"|enthusias\w*|envious|excite\w*|fear\w*|feel(?:s|ing|ings)?|felt|frustrat\w*|glad|guilty"

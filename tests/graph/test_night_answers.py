@@ -342,7 +342,7 @@ async def test_scores_are_given_in_view_of_goals_and_the_active_project(
         await agent.sleep()
     (prompt,) = of(asked, "Scores")
     assert "Active project: shop - Open the second shop\n- goal_1_0" in str(prompt[1].text)
-    assert "Above them stand the goals and projects" in str(prompt[0].text)
+    assert "The current goals and projects are shown above them" in str(prompt[0].text)
 
 
 # Dreams

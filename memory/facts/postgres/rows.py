@@ -25,7 +25,6 @@ from memory.text import terms as terms_of
 LONGEST = 500
 """Characters of a term that count: an index entry may have 2,704 bytes."""
 
-
 ADD_WORDS = """
 INSERT INTO memory_terms (scope, term, seq, kind, count, length)
 SELECT m.scope, word.term, m.seq, m.kind, count(*), cardinality(m.terms)
@@ -33,12 +32,10 @@ FROM memories AS m CROSS JOIN LATERAL unnest(m.terms) AS word (term)
 WHERE m.seq = ANY(%s) GROUP BY m.seq, word.term
 """
 
-
 REMOVE_WORDS = """
 DELETE FROM memory_terms AS t USING memories AS m
 WHERE m.seq = ANY(%s) AND t.scope = m.scope AND t.seq = m.seq AND t.term = ANY(m.terms)
 """
-
 
 COUNT_WORDS = """
 INSERT INTO memory_kinds (scope, kind, rows, length)
@@ -47,9 +44,7 @@ FROM memories WHERE cardinality(terms) > 0 GROUP BY scope, kind
 """
 """Fills the empty table of counts per kind."""
 
-
 _RARITY = "ln(1 + (rows - those + 0.5::float8) / (those + 0.5::float8))"
-
 
 RANKED = f"""
 WITH hits AS MATERIALIZED (
@@ -121,7 +116,6 @@ SELECT seq FROM added
 """
 """One statement: a round trip costs more than the work."""
 
-
 _EMBED = """
 WITH embedded AS (
     UPDATE memories AS m SET space = %s
@@ -134,12 +128,10 @@ ON CONFLICT (seq) DO UPDATE SET space = EXCLUDED.space, embedding = EXCLUDED.emb
 RETURNING seq, scope
 """
 
-
 _UNEMBED = """
 WITH gone AS (DELETE FROM memory_vectors WHERE seq = %(seq)s)
 UPDATE memories SET space = NULL WHERE seq = %(seq)s
 """
-
 
 _DELETE = """
 WITH gone AS (

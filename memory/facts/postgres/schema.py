@@ -17,7 +17,6 @@ from memory.text import analysis
 CHUNK = 1_000
 """Rows read at once when words are analysed again."""
 
-
 FIRST_FORM = """
     CREATE EXTENSION IF NOT EXISTS vector;
     CREATE TABLE memory_scopes (
@@ -106,10 +105,8 @@ FIRST_FORM = """
     CREATE INDEX memory_history_of ON memory_history (memory_id)
 """
 
-
 FIRST_VERSION = 2
 """The number of the first form that was released; new databases begin with it."""
-
 
 UPGRADES: tuple[str, ...] = ()
 """SQL that takes the tables from one version to the next, oldest first.
@@ -117,7 +114,6 @@ UPGRADES: tuple[str, ...] = ()
 Released ones never change, and share no SQL with the rest of the program: they meet the tables as
 they were then.
 """
-
 
 _APPLIED = "memory_migrations"
 

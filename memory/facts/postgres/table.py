@@ -44,21 +44,16 @@ from memory.storage.postgres import Connection, lock_key, storable
 WORTH_INDEXING = 20_000
 """Rows of a scope up to which a search compares every vector."""
 
-
 LOOK_EVERY = 500
 """One written row in so many leads to the check whether its scope needs an index."""
-
 
 SEARCH_BREADTH = 200
 """`hnsw.ef_search`: how many candidates the index keeps while it searches."""
 
-
 BUILD_MEMORY = "256MB"
 """An index that does not fit takes three times as long to build."""
 
-
 _LOG = logging.getLogger(__name__)
-
 
 _EXACT = """
 SELECT v.seq, -(v.embedding <#> %s::vector) AS score
@@ -66,14 +61,12 @@ FROM memories AS m JOIN memory_vectors AS v USING (seq)
 WHERE v.space = %s AND v.scope = ANY(%s::int[]) AND {where} ORDER BY score DESC, v.seq LIMIT %s
 """
 
-
 _INDEXED = """
 SELECT v.seq, -(v.embedding::vector({dimension}) <#> %s::vector({dimension})) AS score
 FROM memory_vectors AS v JOIN memories AS m USING (seq)
 WHERE v.scope = {scope} AND v.space = {space} AND {where}
 ORDER BY v.embedding::vector({dimension}) <#> %s::vector({dimension}) LIMIT %s
 """
-
 
 Found = list[tuple[int, float]]
 
@@ -195,10 +188,8 @@ class Nearest:
 
 _ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
 
-
 _WAITING = "(m.space IS NULL OR m.space < %s OR m.space > %s)"
 """Three tests that an index can answer, in place of `<>`, which it cannot."""
-
 
 _DIALECT = Dialect(
     column="m.{name}",

@@ -15,7 +15,6 @@ from memory.storage.postgres import Connection, clear_errors, storable
 Ids = tuple[str | None, str | None]
 """`user_id` and `agent_id`."""
 
-
 _COUNT = """
 INSERT INTO memory_kinds AS k (scope, kind, rows, length) VALUES (%s, %s, %s, %s)
 ON CONFLICT (scope, kind)

@@ -25,19 +25,14 @@ if TYPE_CHECKING:
 CHUNK = 4_096
 """Vectors read at once, to bound the memory for filling an index."""
 
-
 FILTERS = 16
 """Filters whose rows are kept in memory: those used last."""
 
-
 Numbers = npt.NDArray[np.int64]
-
 
 Scores = npt.NDArray[np.float64]
 
-
 NONE: Numbers = np.empty(0, dtype=np.int64)
-
 
 _ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum()}
 """Characters at which FTS5 would cut a text, as letters: each term stays one word to it."""

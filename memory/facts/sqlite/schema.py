@@ -174,10 +174,8 @@ def _json(payload: Mapping[str, Any]) -> str:
 CHUNK = 1_000
 """Rows read at once when words are analysed again."""
 
-
 FIRST_VERSION = 2
 """The version of the first form that was released; 0 is a new file."""
-
 
 FIRST_FORM = """
 CREATE TABLE memories (
@@ -222,7 +220,6 @@ CREATE TABLE clock (
 );
 INSERT INTO clock VALUES (1, 0, 0);
 """
-
 
 UPGRADES: tuple[str, ...] = ()
 """SQL that takes a file from one version to the next, oldest first; released ones never change."""

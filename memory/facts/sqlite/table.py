@@ -43,17 +43,13 @@ from memory.storage.sqlite import compact, use_wal
 SCOPES_IN_MEMORY = 200
 """Agents whose indexes are kept in memory: those searched last. Others are filled again."""
 
-
 BUSY_TIMEOUT = 30.0
 """Seconds to wait for another process's write."""
-
 
 PAGE_SIZE = 8_192
 """Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
 
-
 _ROW = "seq, id, payload, access_count, last_access"
-
 
 _DIALECT = Dialect(
     column="{name}",

@@ -161,7 +161,6 @@ _TEMPLATES = {
 }
 """Sentence by tool; it is filled with the call's arguments and the result's fields."""
 
-
 _GOAL_ID = re.compile(r"\bgoal_\d+_\d+\b")
 
 

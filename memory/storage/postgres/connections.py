@@ -89,18 +89,14 @@ def storable(value: Any) -> Any:
 TIMEOUT = 2.0
 """Seconds to wait for a connection."""
 
-
 ANSWER = 1.0
 """Seconds in which an open connection has to answer before it is used."""
-
 
 SIZE = 8
 """Connections of one pool, at most. They are opened when they are needed."""
 
-
 IDLE = 60.0
 """Seconds after which a connection that nobody used is closed."""
-
 
 SESSION = (
     # How long a statement waits for another process's transaction.
@@ -109,16 +105,12 @@ SESSION = (
     " set_config('idle_in_transaction_session_timeout', '60s', false)"
 )
 
-
 _DOWN = ("08", "57P01", "57P02", "57P03", "53300")
 """SQLSTATEs of a database that goes down, comes up, or takes no more connections."""
 
-
 AsyncConnection = psycopg.AsyncConnection[DictRow]
 
-
 Connection = psycopg.Connection[tuple[Any, ...]]
-
 
 Cursor = psycopg.AsyncCursor[DictRow]
 

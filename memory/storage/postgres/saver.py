@@ -35,9 +35,7 @@ from memory.storage.serializer import MessageSerializer
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
-
 _WRITE = "task_id, task_path, idx, channel, type, blob"
-
 
 _SCHEMA = (
     "ALTER TABLE checkpoint_writes ADD COLUMN run_id TEXT",
@@ -46,23 +44,19 @@ _SCHEMA = (
 )
 """Additions to LangGraph's tables: the run that made a write, and indexes by run."""
 
-
 _PUT_WRITES = (
     f"INSERT INTO checkpoint_writes ({_KEY}, {_WRITE}, run_id)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     " ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO "
 )
 
-
 _REPLACE = (
     "UPDATE SET task_path = EXCLUDED.task_path, channel = EXCLUDED.channel, type = EXCLUDED.type,"
     " blob = EXCLUDED.blob, run_id = EXCLUDED.run_id"
 )
 
-
 _OF_A_TASK = "position(':' IN checkpoint_ns) > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
-
 
 _SUPERFLUOUS = f"""
 thread_id = %(thread)s AND (
@@ -77,14 +71,11 @@ thread_id = %(thread)s AND (
 """
 """What `retention` says to delete. Without `subgraphs_before` (NULL) all subgraphs stay."""
 
-
 _OF_RUNS = "metadata ->> 'run_id' = ANY(%(runs)s)"
-
 
 _WRITES_OF_RUNS = (
     f"run_id = ANY(%(runs)s) OR ({_KEY}) IN (SELECT {_KEY} FROM checkpoints WHERE {_OF_RUNS})"
 )
-
 
 _DELETE = """
 WITH gone AS (
@@ -112,7 +103,6 @@ WHERE blob.thread_id = freed.thread_id AND blob.checkpoint_ns = freed.checkpoint
 """
 """Checkpoints, their writes, and values that only they refer to, in one snapshot."""
 
-
 _COPY = (
     f"INSERT INTO checkpoints ({_KEY}, parent_checkpoint_id, type, checkpoint, metadata)"
     " SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
@@ -127,7 +117,6 @@ _COPY = (
     " WHERE thread_id = %(source)s",
 )
 
-
 _MISSING = """
 SELECT wanted.channel FROM unnest(%(channels)s::text[], %(versions)s::text[])
     AS wanted (channel, version)
@@ -139,12 +128,10 @@ WHERE NOT EXISTS (
 """
 """Channels of a root checkpoint whose values are missing."""
 
-
 _ROOTS = """
 SELECT checkpoint_id, metadata ->> 'source' AS source, metadata ->> 'run_id' AS run_id
 FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint_id DESC
 """
-
 
 _cursor_in_use: ContextVar[Cursor | None] = ContextVar("_cursor_in_use", default=None)
 

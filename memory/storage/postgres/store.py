@@ -19,7 +19,6 @@ from memory.storage.postgres.connections import Cursor, Pool, clear_errors, migr
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement; PostgreSQL allows 65,535 parameters."""
 
-
 _SCHEMA = (
     # Byte order, whatever the database's locale.
     'CREATE INDEX circadian_store_keys ON store (prefix COLLATE "C", key COLLATE "C")',
@@ -27,15 +26,12 @@ _SCHEMA = (
     "CREATE INDEX circadian_store_inboxes ON store (prefix) WHERE prefix LIKE '%.inbox'",
 )
 
-
 _PREFIX = 'prefix COLLATE "C"'
-
 
 _GET = """
 SELECT prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS expires
 FROM unnest(%s::text[], %s::text[]) AS wanted (prefix, key) JOIN store USING (prefix, key)
 """
-
 
 _ops: ContextVar[Sequence[Op]] = ContextVar("_ops", default=())
 

@@ -43,7 +43,6 @@ def clear_errors(path: Path) -> Iterator[None]:
 PATIENCE = 30.0
 """Seconds to wait for other processes."""
 
-
 PAUSE = 0.02
 
 
@@ -67,7 +66,6 @@ def use_wal(connection: sqlite3.Connection) -> None:
 
 FREE_PAGES_KEPT = 64
 """Free pages that a file may keep however small it is (256 kB)."""
-
 
 VACUUM_PAGES = 256
 """Pages returned to the file system at one time, at most (1 MB)."""

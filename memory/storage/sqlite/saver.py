@@ -30,18 +30,13 @@ from memory.storage.sqlite.opened import OpenedFile
 
 _SOURCE = "json_extract(CAST(metadata AS TEXT), '$.source')"
 
-
 _RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
-
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
-
 _CHECKPOINT = "parent_checkpoint_id, type, checkpoint"
 
-
 _WRITE = "task_id, task_path, idx, channel, type, value"
-
 
 _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
