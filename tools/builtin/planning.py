@@ -203,9 +203,7 @@ async def create_project(
     initial_context: Annotated[str, Field(description="What is known and decided so far.")] = "",
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Create a project for work that spans sessions, and make it the active one; the one before is
-    paused.
-    """
+    """Create a project for work that spans sessions, and make it the active one."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
     marks = marks_of(f"{summary}\n{initial_context}", runtime)
