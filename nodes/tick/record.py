@@ -66,11 +66,7 @@ async def record(
     event, settings = state["event"], settings_of(runtime.context)
     now = resources_of(config).clock()
     reflected = is_reflection(event)
-    kept, written = _prompt(state, settings, config), list[str]()
-    if event is not None and not reflected:
-        written = await _journal(event, state, runtime, config, kept)
-    elif kept:
-        await write_batch(store_of(runtime), kept)
+    written = await _journal(event, state, runtime, config)
     tick = _reported(state, settings, written, now)
     await _credit(state, tick["reply"], config, now)
     report = state["report"]
@@ -222,14 +218,18 @@ def _without_media(state: State, event: Event) -> dict[str, Any]:
 
 
 async def _journal(
-    event: Event,
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
-    also: Sequence[PutOp],
+    event: Event | None, state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> list[str]:
-    """Journal the event. A tick that comes to its end has answered: who spoke to it has met it."""
+    """Journal the event, and keep the prompt in the same batch; return the ids of new entries.
+
+    A tick that comes to its end has answered: who spoke to it has met it.
+    """
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
+    kept = _prompt(state, settings, config)
+    if event is None or is_reflection(event):
+        if kept:
+            await write_batch(store, kept)
+        return []
     (familiar,) = await entities.familiar(store, scope, [event])
     entry = events.entry_in(state, event, settings, familiar)
     operations = [add_entry(entry, "said to the agent")]
@@ -237,7 +237,7 @@ async def _journal(
         operations.append(_meeting(event, familiar.sender, settings, resources_of(config)))
     semantic = resources_of(config).semantic
     return await apply_operations(
-        operations, store=store, semantic=semantic, scope=scope, also=also
+        operations, store=store, semantic=semantic, scope=scope, also=kept
     )
 
 
