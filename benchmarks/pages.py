@@ -33,7 +33,7 @@ from benchmarks.lives import live, made_up
 from benchmarks.words import asked
 from graph.agent import open_agent
 from graph.api import AsyncAgent, open_agents
-from graph.cli.loopback import OneAgent, local_inspector
+from graph.cli.loopback import OneAgent, local_inspector, spare_collections
 from graph.documents import MemoryFilter, Paging, memory_page, night_page, people_page, tick_page
 from memory.events import entry_for_event
 from memory.journal import days
@@ -201,6 +201,7 @@ async def measure(
         base = f"http://127.0.0.1:{PORT}"
         async with httpx.AsyncClient(transport=transport, base_url=base) as client:
             await client.get("/", params={"token": TOKEN})
+            spare_collections()  # as `circadian inspect` does
             times = [
                 await _visited(client, page, address, visits)
                 for page, address in asked_for.items()

@@ -198,9 +198,7 @@ async def memory_page(
         offset,
     )
     rows, total = await context.semantic.listed(context.scope, listing)
-    ids = [row.payload["op"] for row in rows if row.payload["kind"] == "episode"]
-    entries = await journal.read_many(context.store, context.scope, ids)
-    return paging.listed([_line(row, entries.get(row.payload["op"])) for row in rows], total)
+    return paging.listed([_line(row) for row in rows], total)
 
 
 def _filters(wanted: MemoryFilter) -> dict[str, object]:
@@ -231,12 +229,12 @@ async def person_names(context: AgentContext, person: str | None) -> tuple[str, 
     return tuple(dict.fromkeys((person, *more)))
 
 
-def _line(row: Row, entry: JournalEntry | None) -> MemoryLine:
+def _line(row: Row) -> MemoryLine:
     payload = row.payload
     is_fact = payload["kind"] == "fact"
     return MemoryLine(
         id=row.id if is_fact else payload["op"],
-        kind="fact" if is_fact else _kind_of(entry),
+        kind="fact" if is_fact else _kind_of(payload["op"]),
         text=payload["data"],
         at=payload["valid_from"],
         speaker=payload["speaker"],
@@ -249,8 +247,8 @@ def _line(row: Row, entry: JournalEntry | None) -> MemoryLine:
     )
 
 
-def _kind_of(entry: JournalEntry | None) -> Literal["entry", "insight"]:
-    return "insight" if entry is not None and "evidence" in entry else "entry"
+def _kind_of(id_: str) -> Literal["entry", "insight"]:
+    return "insight" if id_.startswith(_INSIGHTS["gte"]) else "entry"
 
 
 async def recalled(
@@ -332,7 +330,7 @@ async def _entry(context: AgentContext, found: JournalEntry) -> MemoryDetail:
     facts = await semantic.by_id(scope, [id_ for id_ in evidence if id_ not in sources])
     return MemoryDetail(
         id=found["id"],
-        kind=_kind_of(found),
+        kind=_kind_of(found["id"]),
         entry=found,
         sources=journal.by_time(sources.values()),
         events=found["sources"],

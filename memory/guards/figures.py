@@ -241,10 +241,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     if number.unit and number.unit[0] == "time" and values & _parts(evidence):
         return True
     if number.unit and number.unit[0] == "share":
-        rest = MORE.search(fact.digits) is not None
-        made = {100 * one for one in numbers.shares(said, rest=rest)}
-        made |= {50.0} if any(map(_HALF.search, texts)) else set()
-        return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
+        return _is_percentage(number, fact)
     if values & (_parts_of(evidence) | _beside(number, evidence)) or _is_of_a_bound(
         number, evidence
     ):
@@ -274,6 +271,14 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     multiplied = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
     multiplied = multiplied or "share" in {one.unit[0] for one in written if one.unit}
     return bool((summed and values & sums) or (multiplied and values & products))
+
+
+def _is_percentage(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether it is the share of one cited number in another, or half of something."""
+    rest = MORE.search(fact.digits) is not None
+    made = {100 * one for one in numbers.shares(fact.evidence.numbers, rest=rest)}
+    made |= {50.0 for _, digits in fact.evidence.readings if _HALF.search(digits)}
+    return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
 
 
 def _totals(fact: ProposedFact) -> set[float]:

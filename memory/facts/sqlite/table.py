@@ -140,18 +140,18 @@ class SqliteTable:
         if wanted.names:
             named = "EXISTS (SELECT 1 FROM json_each(payload, '$.entities') WHERE value IN names)"
             text = f"{text} AND (speaker IN names OR {named})"
-        names = "WITH names AS (SELECT value FROM json_each(?))"
-        query = f"FROM memories WHERE {text}"
-        given = (json.dumps(list(wanted.names)), *values)
+        # One pass counts and sorts: to test each row again for the count costs more.
+        query = (
+            "WITH names AS (SELECT value FROM json_each(?))"
+            f" SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
+        )
+        end = None if wanted.limit is None else wanted.offset + wanted.limit
         with self._file.reading():
-            total = int(self._value(f"{names} SELECT count(*) {query}", *given))
-            found = self._connection.execute(
-                f"{names} SELECT seq {query} ORDER BY {order_by(wanted)} LIMIT ? OFFSET ?",
-                (*given, -1 if wanted.limit is None else wanted.limit, wanted.offset),
-            )
-            numbers = [seq for (seq,) in found]
+            given = (json.dumps(list(wanted.names)), *values)
+            found = [seq for (seq,) in self._connection.execute(query, given)]
+            numbers = found[wanted.offset : end]
             rows = self.numbered(numbers)
-        return [rows[seq] for seq in numbers], total
+        return [rows[seq] for seq in numbers], len(found)
 
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
         """The matching rows that these operations made, by operation; aliases count."""
