@@ -228,8 +228,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     may be rounded if the fact says "about". What looks like a slip of a cited number, and small
     numbers without a word of sums or of rates, do not count.
     """
-    evidence = fact.evidence
-    said = evidence.numbers
+    evidence, said = fact.evidence, fact.evidence.numbers
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
     texts = [digits for _, digits in evidence.readings]
     about = ABOUT.search(fact.digits) is not None
@@ -238,13 +237,12 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         return True
     if values & _ages(evidence) or (number.unit and numbers.is_converted(number, said)):
         return True
-    if number.unit and number.unit[0] == "time" and values & _parts(evidence):
-        return True
     if number.unit and number.unit[0] == "share":
         return _is_percentage(number, fact)
-    if values & (_parts_of(evidence) | _beside(number, evidence)) or _is_of_a_bound(
-        number, evidence
-    ):
+    made = _parts_of(evidence) | _beside(number, evidence)
+    if number.unit and number.unit[0] == "time":
+        made |= _parts(evidence)
+    if values & made or _is_of_a_bound(number, evidence):
         return True
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
