@@ -231,8 +231,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     evidence, said = fact.evidence, fact.evidence.numbers
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
     texts = [digits for _, digits in evidence.readings]
-    about = ABOUT.search(fact.digits) is not None
-    part = 0.1 if number.written[0].isdigit() else 0.2
+    about, part = ABOUT.search(fact.digits) is not None, 0.1 if number.written[0].isdigit() else 0.2
     if about and any(numbers.is_near(one, told, part) for one in values):
         return True
     if values & _ages(evidence) or (number.unit and numbers.is_converted(number, said)):
