@@ -49,9 +49,15 @@ _UNSPACED = re.compile(
 _SPELLED = str.maketrans(
     dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\uff07\u0060\u00b4", "'")
     | dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
-    | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
 )
-"""Variants of apostrophe and hyphen become one; invisible characters go."""
+"""Variants of apostrophe and hyphen become one."""
+_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
+"""Underscores around a word; those inside belong to an id."""
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+"""Characters that no text shows (Unicode: default ignorable)."""
 
 
 class Forgettable(Protocol):
@@ -82,9 +88,10 @@ class Forgettable(Protocol):
 class Names:
     """The names of one person.
 
-    A name is found as whole words, ignoring case, blanks, a leading `@`, and the kind of apostrophe
-    or hyphen. An ordinary word ("Will") counts only with a capital letter. "Ana" is not found in a
-    longer name of somebody else, such as "Ana Lopez".
+    A name is found as whole words, ignoring case, blanks, emphasis (`_Ana_`), a leading `@`,
+    invisible characters, the kind of apostrophe or hyphen, and the "s" of a genitive ("Bens"). An
+    ordinary word ("Will", "WILL") counts only with a capital letter. "Ana" is not found in a longer
+    name of somebody else, such as "Ana Lopez".
     """
 
     def __init__(self, names: Iterable[str], others: Iterable[str] = ()) -> None:
@@ -98,14 +105,16 @@ class Names:
         longer = set(map(compared, others))
         self._longer = {one for one in longer - mine if _is_longer(one, said)}
         self._folded = _pattern({*self._longer, *(mine - set(map(compared, plain)))})
-        self._written = _pattern({one.title() if one.islower() else one for one in plain})
+        told = {one.title() if one.islower() else one for one in plain}
+        self._written = _pattern(told | {one.upper() for one in told})
 
     def within(self, text: str) -> bool:
         """Whether `text` names the person."""
         found = (_on_one_line(one.group()) for one in self._folded.finditer(_folded(text)))
         if any(one not in self._longer for one in found):
             return True
-        return self._written.search(unicodedata.normalize("NFKC", text)) is not None
+        shown = _INVISIBLE.sub("", text)
+        return self._written.search(unicodedata.normalize("NFKC", shown)) is not None
 
     def cut(self, text: str) -> str:
         """`text` without the lines that name the person."""
@@ -143,7 +152,9 @@ def unspaced(text: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text.translate(_SPELLED)).casefold()
+    shown = _EMPHASIS.sub(" ", _INVISIBLE.sub("", text).translate(_SPELLED))
+    # The small letter of a Turkish dotted capital is an "i" with a dot of its own.
+    return unicodedata.normalize("NFKC", shown).casefold().replace("i\u0307", "i")
 
 
 def _on_one_line(text: str) -> str:
@@ -158,7 +169,8 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
 def _whole(name: str) -> str:
     words = name.split()
     before = r"(?<!\w)" if _bounded(words[0][0]) else ""
-    after = r"(?!\w)" if _bounded(words[-1][-1]) else ""
+    genitive = "" if words[-1][-1] in "sS" or len(name) < 3 else "s?"
+    after = rf"{genitive}(?!\w)" if _bounded(words[-1][-1]) else ""
     return before + r"\s+".join(map(re.escape, words)) + after
 
 

@@ -395,6 +395,13 @@ def _night(key: str, value: Value, context: ForgetContext) -> Value | None:
     return cast(Value, dict(record))
 
 
+def _prompt(key: str, value: Value, context: ForgetContext) -> Value | None:
+    """A prompt shows everybody, so that any forget drops those that are kept."""
+    erasure = context.erasure
+    named = erasure.names.within(f"{value['system']}\n{value['front']}")
+    return None if named or erasure.gone or erasure.profiles else value
+
+
 _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     "journal": _entry,
     journal.PENDING: _marker,
@@ -405,8 +412,7 @@ _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     inbox.SET_ASIDE: _waiting,
     inbox.HANDLED: _handled,
     inbox.TICKS: _tick_report,
-    # A prompt shows everybody: any forget drops those that are kept.
-    inbox.PROMPTS: lambda key, value, context: None,
+    inbox.PROMPTS: _prompt,
     audit.AUDIT: _audit,
     approvals.DEEDS: _deed,
     approvals.ANSWERS: _answer,

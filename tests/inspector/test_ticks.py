@@ -27,10 +27,10 @@ async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
 
 async def test_a_forget_drops_the_prompts_that_are_kept(visitor: Visitor) -> None:
     context = visitor.agent.context
-    assert await inbox.prompt_of(context.store, context.scope, 3) is not None
-    await visitor.agent.forget("Somebody Else")
-    assert await inbox.prompt_of(context.store, context.scope, 3) is None
-    assert "kept of the newest ticks alone" in text_of(await visitor.get("/ticks/3"))
+    assert await inbox.prompt_of(context.store, context.scope, 1) is not None
+    await visitor.agent.forget("Ben")
+    assert await inbox.prompt_of(context.store, context.scope, 1) is None
+    assert "kept of the newest ticks alone" in text_of(await visitor.get("/ticks/1"))
 
 
 async def test_ticks_stay_when_their_checkpoints_are_gone(visitor: Visitor) -> None:

@@ -25,6 +25,11 @@ NAMED = [
     (["will"], "Then Will said so"),
     (["C++"], "they use c++ there"),
     (["Zora", "Z"], "Z. wrote"),
+    (["Ann"], "A\u200en\u034fn\ufe0f said so"),
+    (["Ann"], "_Ann_ said so"),
+    (["Will"], "ask WILL"),
+    (["Ben"], "Bens Auto steht im Hof"),
+    (["\u0130pek"], "ipek geldi"),
 ]
 NOT_NAMED = [
     (["Zora"], "Zorana came"),
