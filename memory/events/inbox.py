@@ -18,7 +18,17 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.errors import InputError, NotFoundError, accepting
 from memory.events import approvals
-from memory.records import Event, HandledMark, InboxItem, Report, Scope, TickPrompt, TickReport
+from memory.records import (
+    LOCAL_USER,
+    Event,
+    HandledMark,
+    InboxItem,
+    Report,
+    Scope,
+    TickPrompt,
+    TickReport,
+)
+from memory.settings import Settings
 from memory.storage import count_items_named, least_named, list_items, read_ahead, write_batch
 
 INBOX, SET_ASIDE, HANDLED, TICKS = "inbox", "set_aside", "handled", "tick_reports"
@@ -26,6 +36,8 @@ PROMPTS = "tick_prompts"
 
 TICKS_KEPT = 256
 """Reports of ticks that are kept: for callers whose event another run handled, and for people."""
+PROMPTS_KEPT = 20
+"""Prompts that an agent keeps where the setting is empty and no user of a server owns it."""
 
 
 class Posted(NamedTuple):
@@ -180,6 +192,26 @@ def put_prompt(scope: Scope, prompt: TickPrompt, *, most: int) -> PutOp:
     """Keeps the prompt of a tick in place of that of the `most`-th tick before it."""
     value = cast(dict[str, Any], dict(prompt))
     return PutOp(scope.namespace(PROMPTS), _place(prompt["tick"], most), value)
+
+
+def most_prompts(settings: Settings, user: str) -> int:
+    """The number of prompts that an agent of this user keeps."""
+    if settings.prompts_kept is not None:
+        return settings.prompts_kept
+    return PROMPTS_KEPT if user == LOCAL_USER else 0
+
+
+async def drop_prompts(store: BaseStore, scope: Scope, *, most: int, since: str | None) -> None:
+    """Drop the prompts beyond the newest `most`, and those of ticks before `since` (ISO 8601)."""
+    found = await list_items(store, scope.namespace(PROMPTS))
+    newest = max((item.value["tick"] for item in found), default=0)
+    gone = [
+        PutOp(item.namespace, item.key, None)
+        for item in found
+        if item.value["tick"] <= newest - most or (since is not None and item.value["at"] < since)
+    ]
+    if gone:
+        await write_batch(store, gone)
 
 
 async def prompt_of(store: BaseStore, scope: Scope, tick: int) -> TickPrompt | None:

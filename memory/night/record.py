@@ -328,6 +328,12 @@ async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> None:
         await write_batch(store, [*puts, record_put(scope, {**record, "reduced": True})])
 
 
+async def oldest_kept(store: BaseStore, scope: Scope, *, keep: int) -> str | None:
+    """When the oldest night began that can be undone; None while all of them can."""
+    applied = [one for one in await records(store, scope) if one["applied"] and not one["dry_run"]]
+    return applied[-max(keep, 1)]["started"] if len(applied) > keep else None
+
+
 def to_reduce(records: Sequence[NightRecord], *, keep: int) -> list[NightRecord]:
     """The ended nights among `records` (oldest first) that are too old to be undone. Pure."""
     applied = [one["id"] for one in records if one["applied"] and not one["dry_run"]]

@@ -56,6 +56,7 @@ class TickPrompt(TypedDict):
     """The prompt of a tick's first model call, without the conversation, which is kept itself."""
 
     tick: int
+    at: str
     system: str
     """The system message."""
     front: str

@@ -11,6 +11,7 @@ from langgraph.types import Overwrite
 
 from memory import audit, night, telemetry
 from memory.audit import of_night
+from memory.events import inbox
 from memory.journal import by_time
 from memory.night import NightContext, left_over, night_in_hand, stale, stopped
 from memory.records import Event, NightRecord, NightStatus, Report
@@ -49,6 +50,13 @@ async def record_night(
         context.resources.clock(),
     )
     await night.reduce_old(context.store, context.scope, keep=settings.nights_kept)
+    # A prompt has the texts that nights removed: it goes when they go for good.
+    await inbox.drop_prompts(
+        context.store,
+        context.scope,
+        most=inbox.most_prompts(settings, context.resources.user),
+        since=await night.oldest_kept(context.store, context.scope, keep=settings.nights_kept),
+    )
     return {
         **(cut_as_planned(context) if night.status_of(record) == "complete" else {}),
         "report": report,

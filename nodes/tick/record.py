@@ -31,7 +31,6 @@ from memory.operations import apply_operations
 from memory.prompt import context_use, recommended_action
 from memory.recall import used
 from memory.records import (
-    LOCAL_USER,
     Conversation,
     Event,
     HandledMark,
@@ -106,19 +105,14 @@ async def record(
     return update
 
 
-PROMPTS_KEPT = 20
-"""Where the setting is empty, and no user of a server owns the agent."""
-
-
 def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[PutOp]:
     """What the model was shown, kept for the page that tells why it said that."""
-    context, most = state["context"], settings.prompts_kept
-    if most is None:
-        most = PROMPTS_KEPT if resources_of(config).user == LOCAL_USER else 0
+    context, most = state["context"], inbox.most_prompts(settings, resources_of(config).user)
     if not most or context is None:
         return []
     prompt = TickPrompt(
         tick=state["tick"],
+        at=context["now"],
         system=redact(context["system"], os.environ),
         front=redact(context.get("front", ""), os.environ),
         messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),

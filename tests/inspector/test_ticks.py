@@ -30,7 +30,7 @@ async def test_a_forget_drops_the_prompts_that_are_kept(visitor: Visitor) -> Non
     assert await inbox.prompt_of(context.store, context.scope, 1) is not None
     await visitor.agent.forget("Ben")
     assert await inbox.prompt_of(context.store, context.scope, 1) is None
-    assert "kept of the newest ticks alone" in text_of(await visitor.get("/ticks/1"))
+    assert "The prompt itself is not kept, or no longer" in text_of(await visitor.get("/ticks/1"))
 
 
 async def test_ticks_stay_when_their_checkpoints_are_gone(visitor: Visitor) -> None:

@@ -150,8 +150,19 @@ def test_an_id_is_one_word_of_200_characters_at_most() -> None:
 
 async def test_the_newest_prompts_are_kept() -> None:
     store = InMemoryStore()
-    for tick in range(1, 6):
-        prompt = TickPrompt(tick=tick, system="Be brief.", front="Now: ...", messages=tick)
-        await store.abatch([inbox.put_prompt(SCOPE, prompt, most=2)])
-    kept = [await inbox.prompt_of(store, SCOPE, tick) for tick in range(1, 6)]
-    assert [one and one["messages"] for one in kept] == [None, None, None, 4, 5]
+
+    async def kept() -> list[int]:
+        found = [await inbox.prompt_of(store, SCOPE, tick) for tick in range(1, 9)]
+        return [one["tick"] for one in found if one is not None]
+
+    for tick in range(1, 9):
+        at = f"2026-03-0{tick}T09:00:00+00:00"
+        prompt = TickPrompt(tick=tick, at=at, system="Be brief.", front="Now: ...", messages=tick)
+        await store.abatch([inbox.put_prompt(SCOPE, prompt, most=4)])
+    assert await kept() == [5, 6, 7, 8]
+    await inbox.drop_prompts(store, SCOPE, most=4, since="2026-03-06")
+    assert await kept() == [6, 7, 8]
+    await inbox.drop_prompts(store, SCOPE, most=2, since=None)
+    assert await kept() == [7, 8]
+    await inbox.drop_prompts(store, SCOPE, most=0, since=None)
+    assert await kept() == []
