@@ -143,9 +143,14 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
         raise NotFoundError(f"there is no tick {number}, or it is no longer kept")
     return TickDetail(
         report=report,
-        log=await audit.of_tick(store, scope, number),
+        log=[one for one in await audit.of_tick(store, scope, number) if _is_of(one, report)],
         prompt=await inbox.prompt_of(store, scope, number),
     )
+
+
+def _is_of(entry: AuditEntry, report: TickReport) -> bool:
+    """Whether the tick itself did it: nights, wakings and parked ticks carry its number, too."""
+    return entry["origin"] == report["event_id"] and entry["what"] not in ("fell_asleep", "woke")
 
 
 async def ticks_that_showed(context: AgentContext, id_: str) -> list[TickReport]:

@@ -336,7 +336,10 @@ async def correct_form(visit: Visit) -> Response:
     """What a correction would replace; with a text also by what."""
     fact = await _fact(visit)
     text = visit.asked("text")
-    return visit.show("correct.html", fact=fact, text=text, preview=bool(text), problem=None)
+    same = text.strip() == fact["text"]
+    problem = "These are the words of the fact already: write what is true." if same else None
+    preview = bool(text) and not same
+    return visit.show("correct.html", fact=fact, text=text, preview=preview, problem=problem)
 
 
 async def do_correct(visit: Visit) -> Response:

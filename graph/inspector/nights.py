@@ -41,7 +41,7 @@ ACTIONS = {
     ),
     "undo": Action(
         "Undo",
-        "Take this night back?",
+        "Undo this night?",
         "Facts, links, profiles, marks and insights become what they were before it; everything "
         "below is taken back. The conversation since then is left alone. Its entries wait for the "
         "next night again.",

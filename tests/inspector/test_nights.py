@@ -48,7 +48,7 @@ async def test_taking_a_night_back_says_first_what_goes(visitor: Visitor) -> Non
     name, _ = await last_night(visitor)
     before = await facts(visitor)
     form = text_of(await visitor.get(f"/nights/{name}/undo"))
-    assert "Take this night back?" in form
+    assert "Undo this night?" in form
     assert await facts(visitor) == before
     page = text_of(await visitor.after(await visitor.post(f"/nights/{name}/undo")))
     assert "Taken back: memory is as it was before this night." in page

@@ -25,6 +25,13 @@ async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
         assert words in shown
 
 
+async def test_what_nights_and_other_ticks_did_is_not_the_ticks_own(visitor: Visitor) -> None:
+    page = text_of(await visitor.get("/ticks/2"))  # A night followed, with the number of this tick.
+    assert "It used no tools" in page
+    assert "fell asleep" not in page
+    assert "fell asleep" in text_of(await visitor.get("/log"))
+
+
 async def test_a_forget_drops_the_prompts_that_are_kept(visitor: Visitor) -> None:
     context = visitor.agent.context
     assert await inbox.prompt_of(context.store, context.scope, 1) is not None
