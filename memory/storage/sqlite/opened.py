@@ -156,7 +156,8 @@ async def open_file(path: Path, *, quick_reads: bool = True) -> AsyncIterator[Op
     """
     file = OpenedFile(path)
     try:
-        await asyncio.to_thread(file.open, quick_reads=quick_reads)
+        # In the file's own thread: a cancelled opening ends before the file is closed.
+        await file.run(lambda: file.open(quick_reads=quick_reads))
         yield file
     finally:
         file.end()

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -21,6 +22,7 @@ from memory.errors import BusyError, FolderError
 from memory.installation.opening import Installation, open_installation
 from memory.settings import Deployment
 from memory.storage.access import count_items, list_items
+from memory.storage.sqlite.opened import OpenedFile, open_file
 from tests.support.homes import KINDS, folder_in, is_database, rows
 from tests.support.saver_graph import Story, ask, thread
 from tests.support.source_files import ROOT
@@ -151,6 +153,32 @@ async def test_a_failing_run_keeps_the_connections_usable(home: Installation) ->
             await Story(fail).compile(saver).ainvoke({}, config)
         await Story().compile(saver).ainvoke(None, config)
         assert await rows(saver, "checkpoints") > 0
+
+
+async def test_a_cancelled_opening_ends_before_the_file_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing a connection that another thread uses ends the process."""
+    begun, order = threading.Event(), list[str]()
+    opens, closes = OpenedFile.open, OpenedFile._close
+
+    def slow(file: OpenedFile, *, quick_reads: bool) -> None:
+        begun.set()
+        time.sleep(0.05)
+        opens(file, quick_reads=quick_reads)
+        order.append("opened")
+
+    def noted(file: OpenedFile) -> None:
+        order.append("closed")
+        closes(file)
+
+    monkeypatch.setattr(OpenedFile, "open", slow)
+    monkeypatch.setattr(OpenedFile, "_close", noted)
+    running = asyncio.create_task(open_file(tmp_path / "some.db").__aenter__())
+    await asyncio.to_thread(begun.wait)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert order == ["opened", "closed"]
 
 
 @pytest.mark.parametrize("opening", ["open_store", "open_saver"])
