@@ -353,10 +353,9 @@ class _Visit:
         it if it came to its end. Later in a run, that holds for what an earlier visit decided on.
         On a server the marks wait for the next run.
         """
-        if self.first:
-            await inbox.settle(self.store, self.scope, await marks_elsewhere(self.config))
         marks = self.state["handled"]
         if self.first:
+            await inbox.settle(self.store, self.scope, await marks_elsewhere(self.config))
             on_disk: Mapping[str, Any] | None = {**self.state, "report": self.before}
             ids = [mark["id"] for mark in marks]
             done = await inbox.already_handled(self.store, self.scope, ids)

@@ -2,8 +2,8 @@
 
 Store namespaces (below `(user, thread)`):
 `inbox` id -> InboxItem · `set_aside` id -> InboxItem · `handled` id -> {id, tick, at} ·
-`tick_reports` place of the tick -> TickReport, of the newest ticks · `tick_prompts` place of the
-tick -> TickPrompt, of fewer of them.
+`tick_reports` place of the tick -> TickReport, of the newest ticks ·
+`tick_prompts` number of the tick -> TickPrompt, of fewer of them.
 An event leaves `inbox` only once a checkpoint on disk contains its tick. On a server that is known
 at the agent's next run; until then the event is marked as answered.
 """
@@ -188,10 +188,11 @@ async def reports(store: BaseStore, scope: Scope) -> list[TickReport]:
     return sorted(found, key=lambda report: report["tick"])
 
 
-def put_prompt(scope: Scope, prompt: TickPrompt, *, most: int) -> PutOp:
-    """Keeps the prompt of a tick in place of that of the `most`-th tick before it."""
-    value = cast(dict[str, Any], dict(prompt))
-    return PutOp(scope.namespace(PROMPTS), _place(prompt["tick"], most), value)
+def puts_prompt(scope: Scope, prompt: TickPrompt, *, most: int) -> list[PutOp]:
+    """Store writes that keep the prompt of a tick in place of that of the `most`-th before it."""
+    here, value = scope.namespace(PROMPTS), cast(dict[str, Any], dict(prompt))
+    left = PutOp(here, str(prompt["tick"] - most), None)
+    return [PutOp(here, str(prompt["tick"]), value), left]
 
 
 def most_prompts(settings: Settings, user: str) -> int:
@@ -216,12 +217,12 @@ async def drop_prompts(store: BaseStore, scope: Scope, *, most: int, since: str 
 
 async def prompt_of(store: BaseStore, scope: Scope, tick: int) -> TickPrompt | None:
     """The prompt of a tick; None if it is not kept."""
-    found = [item.value for item in await list_items(store, scope.namespace(PROMPTS))]
-    return next((cast(TickPrompt, one) for one in found if one["tick"] == tick), None)
+    item = await store.aget(scope.namespace(PROMPTS), str(tick))
+    return cast(TickPrompt, item.value) if item is not None else None
 
 
-def _place(tick: int, most: int = TICKS_KEPT) -> str:
-    return f"{tick % most:03d}"
+def _place(tick: int) -> str:
+    return f"{tick % TICKS_KEPT:03d}"
 
 
 async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:

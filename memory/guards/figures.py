@@ -14,8 +14,7 @@ from memory.guards.lexicon import (
     fold,
     word_set,
 )
-from memory.guards.mood import sentences
-from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits
+from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits, whole
 
 _AT_TIME = re.compile(
     r"(?:\b(?:at|by|until|till|from|before|after|around|um|ab|bis|gegen|vor|nach|von|las?|a"
@@ -38,7 +37,7 @@ def other_number(fact: ProposedFact) -> str | None:
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
     if (score := _other_score(fact, text)) is not None:
         return score
-    mine = _whole(numbers.numbers_in(_without_names(fact, text)))
+    mine = whole(numbers.numbers_in(_without_names(fact, text)))
     for number in mine:
         theirs = fact.evidence.amounts if number.unit else fact.evidence.numbers
         if number.unit == numbers.PART:
@@ -129,22 +128,6 @@ def _other_score(fact: ProposedFact, text: str) -> str | None:
     return None
 
 
-def _whole(found: Sequence[numbers.Number]) -> list[numbers.Number]:
-    """The numbers that are no part of another, such as the 12 of 4h12."""
-    return [
-        one
-        for one in found
-        if one.written
-        and not any(
-            other is not one
-            and other.start <= one.start
-            and one.end <= other.end
-            and other.end - other.start > one.end - one.start
-            for other in found
-        )
-    ]
-
-
 def _stands(
     number: numbers.Number, theirs: Sequence[numbers.Number], mine: Sequence[numbers.Number]
 ) -> bool:
@@ -231,7 +214,8 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     evidence, said = fact.evidence, fact.evidence.numbers
     told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
     texts = [digits for _, digits in evidence.readings]
-    about, part = ABOUT.search(fact.digits) is not None, 0.1 if number.written[0].isdigit() else 0.2
+    about = ABOUT.search(fact.digits) is not None
+    part = 0.1 if number.written[0].isdigit() else 0.2
     if about and any(numbers.is_near(one, told, part) for one in values):
         return True
     if values & _ages(evidence) or (number.unit and numbers.is_converted(number, said)):
@@ -282,12 +266,10 @@ def _totals(fact: ProposedFact) -> set[float]:
     """The totals of what a sentence lists: of three numbers or more, or of kinds of people."""
     made: set[float] = set()
     people = _PEOPLE.search(fact.digits) is not None
-    for source in fact.evidence.sources:
-        for _, sentence in sentences(source.text):
-            for digits in in_all_digits(sentence):
-                listed = [one for one in _whole(numbers.numbers_in(digits)) if one.unit is None]
-                if len(listed) >= (2 if people else 3) and all(one.noun for one in listed):
-                    made.add(sum(max(one.readings) for one in listed))
+    for said in fact.evidence.listed:
+        listed = [one for one in said if one.unit is None]
+        if len(listed) >= (2 if people else 3) and all(one.noun for one in listed):
+            made.add(sum(max(one.readings) for one in listed))
     return made
 
 
@@ -376,10 +358,8 @@ _HALF = re.compile(
 
 def _beside(number: numbers.Number, evidence: Evidence) -> set[float]:
     """The differences of the two or three numbers of one sentence: "sold for 90, asked 120"."""
-    told = (sentence for source in evidence.sources for _, sentence in sentences(source.text))
-    listed = (_whole(numbers.numbers_in(one)) for text in told for one in in_all_digits(text))
-    found = (numbers.differences(said, number.unit) for said in listed if len(said) <= 3)
-    return set[float]().union(*found)
+    few = (said for said in evidence.listed if len(said) <= 3)
+    return set[float]().union(*(numbers.differences(said, number.unit) for said in few))
 
 
 def _parts_of(evidence: Evidence) -> set[float]:

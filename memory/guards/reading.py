@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cached_property
@@ -116,6 +116,12 @@ class Evidence:
         ]
 
     @cached_property
+    def listed(self) -> list[list[Number]]:
+        """The numbers of each sentence, in each language that it may be in."""
+        told = (sentence for source in self.sources for _, sentence in sentences(source.text))
+        return [whole(numbers.numbers_in(one)) for text in told for one in in_all_digits(text)]
+
+    @cached_property
     def amounts(self) -> list[Number]:
         """The numbers that may have a unit which is left out: "at ten" is an hour."""
         return [
@@ -185,6 +191,22 @@ def _unbroken(found: list[Number]) -> list[Number]:
         if not any(
             other.start <= one.start and one.end < other.end and not one.readings & other.readings
             for other in mixed
+        )
+    ]
+
+
+def whole(found: Sequence[Number]) -> list[Number]:
+    """The numbers that are no part of another, such as the 12 of 4h12."""
+    return [
+        one
+        for one in found
+        if one.written
+        and not any(
+            other is not one
+            and other.start <= one.start
+            and one.end <= other.end
+            and other.end - other.start > one.end - one.start
+            for other in found
         )
     ]
 

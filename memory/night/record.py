@@ -316,27 +316,30 @@ def _pointer(scope: Scope, night_id: str | None) -> PutOp:
     return PutOp(scope.namespace(OPEN), "open", {"id": night_id} if night_id else None)
 
 
-async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> None:
+async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> str | None:
     """Remove memory contents from nights older than the newest `keep` applied ones.
+
+    Returns when the oldest night began that can be undone; None while all of them can.
 
     Ids, kinds and reasons of operations stay. Values that an undo needs go, and with them the text
     of pruned entries. Undecided previews and held nights of that age are reduced too.
     """
-    for record in to_reduce(await records(store, scope), keep=keep):
+    known = await records(store, scope)
+    for record in to_reduce(known, keep=keep):
         plans = [_reduced(plan) for plan in await plans_of(store, scope, record["id"])]
         puts = [plan_put(scope, record["id"], plan) for plan in plans]
         await write_batch(store, [*puts, record_put(scope, {**record, "reduced": True})])
-
-
-async def oldest_kept(store: BaseStore, scope: Scope, *, keep: int) -> str | None:
-    """When the oldest night began that can be undone; None while all of them can."""
-    applied = [one for one in await records(store, scope) if one["applied"] and not one["dry_run"]]
+    applied = _applied(known)
     return applied[-max(keep, 1)]["started"] if len(applied) > keep else None
+
+
+def _applied(records: Sequence[NightRecord]) -> list[NightRecord]:
+    return [one for one in records if one["applied"] and not one["dry_run"]]
 
 
 def to_reduce(records: Sequence[NightRecord], *, keep: int) -> list[NightRecord]:
     """The ended nights among `records` (oldest first) that are too old to be undone. Pure."""
-    applied = [one["id"] for one in records if one["applied"] and not one["dry_run"]]
+    applied = [one["id"] for one in _applied(records)]
     if len(applied) <= keep:
         return []
     last = applied[len(applied) - keep - 1]

@@ -49,14 +49,10 @@ async def record_night(
         settings,
         context.resources.clock(),
     )
-    await night.reduce_old(context.store, context.scope, keep=settings.nights_kept)
+    since = await night.reduce_old(context.store, context.scope, keep=settings.nights_kept)
     # A prompt has the texts that nights removed: it goes when they go for good.
-    await inbox.drop_prompts(
-        context.store,
-        context.scope,
-        most=inbox.most_prompts(settings, context.resources.user),
-        since=await night.oldest_kept(context.store, context.scope, keep=settings.nights_kept),
-    )
+    most = inbox.most_prompts(settings, context.resources.user)
+    await inbox.drop_prompts(context.store, context.scope, most=most, since=since)
     return {
         **(cut_as_planned(context) if night.status_of(record) == "complete" else {}),
         "report": report,

@@ -117,7 +117,7 @@ def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[Pu
         front=redact(context.get("front", ""), os.environ),
         messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),
     )
-    return [inbox.put_prompt(scope_of(config), prompt, most=most)]
+    return inbox.puts_prompt(scope_of(config), prompt, most=most)
 
 
 def _reflection_due(state: State, settings: Settings) -> bool:

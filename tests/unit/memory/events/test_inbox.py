@@ -158,7 +158,7 @@ async def test_the_newest_prompts_are_kept() -> None:
     for tick in range(1, 9):
         at = f"2026-03-0{tick}T09:00:00+00:00"
         prompt = TickPrompt(tick=tick, at=at, system="Be brief.", front="Now: ...", messages=tick)
-        await store.abatch([inbox.put_prompt(SCOPE, prompt, most=4)])
+        await store.abatch(inbox.puts_prompt(SCOPE, prompt, most=4))
     assert await kept() == [5, 6, 7, 8]
     await inbox.drop_prompts(store, SCOPE, most=4, since="2026-03-06")
     assert await kept() == [6, 7, 8]
