@@ -69,10 +69,10 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
             check_message(message)
     if removed and given[0].id == REMOVE_ALL_MESSAGES and _are_new(given[1:], []):
         return cast(list[AnyMessage], _waiting_last(given[1:]))
-    if not removed and _are_new(given, standing):
-        begun = without_waiting(standing)
-        ends = _waiting_last([*standing[len(begun) :], *given])
-        return cast(list[AnyMessage], [*begun, *ends])
+    begun = without_waiting(standing)
+    behind = [one for one in standing[len(begun) :] if not _is_taken_in(one, given)]
+    if not removed and _are_new(given, [*begun, *behind]):
+        return cast(list[AnyMessage], [*begun, *_waiting_last([*behind, *given])])
     removals = [message for message in given if isinstance(message, RemoveMessage)]
     if removals:
         standing = _added(standing, removals)
@@ -82,11 +82,20 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
         for message in given
         if past.get(message.id) is not message and not isinstance(message, RemoveMessage)
     ]
-    ids = {message.id for message in given}
-    # What is given takes its place in the history, and not the one where it waited.
-    standing = [one for one in standing if not (waits(one) and one.id in ids)]
+    standing = [one for one in standing if not (waits(one) and _is_taken_in(one, given))]
     merged = _added(standing, [_beside(past, message) for message in given])
     return cast(list[AnyMessage], _waiting_last(merged))
+
+
+def _is_taken_in(waiting: BaseMessage, given: Sequence[BaseMessage]) -> bool:
+    """Whether a message that waits is given anew: in its place in the history, and no longer here.
+
+    Nothing but a human message takes the place of one.
+    """
+    return any(
+        one.id == waiting.id and one is not waiting and isinstance(one, HumanMessage)
+        for one in given
+    )
 
 
 def _waiting_last(messages: list[BaseMessage]) -> list[BaseMessage]:
