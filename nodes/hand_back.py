@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.types import Overwrite
 
-from memory.messages import changes, waits
+from memory.messages import changes, without_waiting
 from memory.state import State, checked
 
 
@@ -37,7 +37,7 @@ async def hand_back(state: State) -> dict[str, Any]:
 
 def lent(state: State) -> State:
     """The state for a subgraph: messages that wait for their own ticks are none of its history."""
-    return {**state, "messages": [one for one in state["messages"] if not waits(one)]}
+    return {**state, "messages": [*without_waiting(state["messages"])]}
 
 
 def returned(state: State, ended: Mapping[str, Any]) -> dict[str, Any]:

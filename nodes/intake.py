@@ -30,7 +30,7 @@ from memory.events import (
     why_idle,
     why_wait,
 )
-from memory.messages import changes, merge_messages, waits
+from memory.messages import changes, merge_messages, without_waiting
 from memory.operations import apply_operations, finish_corrections
 from memory.recall import episodes
 from memory.records import (
@@ -550,7 +550,8 @@ class _Visit:
     def show_waiting(self) -> None:
         """Keep messages in sight whose events wait, for chat clients; a run at rest shows none."""
         shown = self.waiting if self.state["turn"] != "rest" else set()
-        left = [m for m in self.state["messages"] if not waits(m) or m.id in shown]
+        history = without_waiting(self.state["messages"])
+        left = [*history, *(m for m in self.state["messages"][len(history) :] if m.id in shown)]
         self.update.pop("messages", None)
         if changed := changes(self.begun, left):
             self.update["messages"] = changed

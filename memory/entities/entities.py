@@ -205,9 +205,10 @@ async def _values(
     """Values by namespace and key; `wanted`: namespace -> keys. Reads each key once."""
     places = list(dict.fromkeys((label, key) for label, keys in wanted.items() for key in keys))
     found: dict[str, dict[str, dict[str, Any]]] = {label: {} for label in wanted}
+    namespaces = {label: scope.namespace(label) for label in wanted}
     for start in range(0, len(places), BATCH):
         some = places[start : start + BATCH]
-        items = await store.abatch([GetOp(scope.namespace(label), key) for label, key in some])
+        items = await store.abatch([GetOp(namespaces[label], key) for label, key in some])
         for (label, key), item in zip(some, items, strict=True):
             if isinstance(item, Item):
                 found[label][key] = item.value

@@ -30,6 +30,7 @@ from memory.messages.history import (
     ticks_of,
     waiting,
     waits,
+    without_waiting,
 )
 from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
 from memory.messages.trust import (
@@ -100,4 +101,5 @@ __all__ = [
     "waiting",
     "waits",
     "with_kind",
+    "without_waiting",
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
-from operator import attrgetter, is_
-from typing import Any, cast
+from itertools import compress, count
+from operator import attrgetter, is_, is_not
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -24,6 +24,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from memory.errors import InputError
 from memory.messages.convert import EVENT_KEY, check_message, is_history, mark_of
 from memory.text import approximate_tokens, calibrated, once_per_message
+
+M = TypeVar("M", bound=BaseMessage)
 
 MARK = "[CONTEXT SUMMARY]"
 """First words of a compaction's summary."""
@@ -66,9 +68,11 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
         if not known and isinstance(message, HumanMessage):
             check_message(message)
     if removed and given[0].id == REMOVE_ALL_MESSAGES and _are_new(given[1:], []):
-        return cast(list[AnyMessage], given[1:])
-    if not removed and _are_new(given, standing):
-        return cast(list[AnyMessage], _waiting_last([*standing, *given]))
+        return cast(list[AnyMessage], _waiting_last(given[1:]))
+    begun = without_waiting(standing)
+    behind = [one for one in standing[len(begun) :] if not _is_taken_in(one, given)]
+    if not removed and _are_new(given, [*begun, *behind]):
+        return cast(list[AnyMessage], [*begun, *_waiting_last([*behind, *given])])
     removals = [message for message in given if isinstance(message, RemoveMessage)]
     if removals:
         standing = _added(standing, removals)
@@ -78,11 +82,20 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
         for message in given
         if past.get(message.id) is not message and not isinstance(message, RemoveMessage)
     ]
-    ids = {message.id for message in given}
-    # What is given takes its place in the history, and not the one where it waited.
-    standing = [one for one in standing if not (waits(one) and one.id in ids)]
+    standing = [one for one in standing if not (waits(one) and _is_taken_in(one, given))]
     merged = _added(standing, [_beside(past, message) for message in given])
     return cast(list[AnyMessage], _waiting_last(merged))
+
+
+def _is_taken_in(waiting: BaseMessage, given: Sequence[BaseMessage]) -> bool:
+    """Whether a message that waits is given anew: in its place in the history, and no longer here.
+
+    Nothing but a human message takes the place of one.
+    """
+    return any(
+        one.id == waiting.id and one is not waiting and isinstance(one, HumanMessage)
+        for one in given
+    )
 
 
 def _waiting_last(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -100,6 +113,14 @@ def waits(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and bool(mark_of(message).get(WAITS))
 
 
+def without_waiting(messages: Sequence[M]) -> Sequence[M]:
+    """The history, without the messages that wait behind it."""
+    end = len(messages)
+    while end and waits(messages[end - 1]):
+        end -= 1
+    return messages[:end]
+
+
 def waiting(message: HumanMessage) -> HumanMessage:
     """The message as one that waits; no other mark of a tick stays on it."""
     kwargs = {**message.additional_kwargs, EVENT_KEY: {WAITS: True}}
@@ -111,8 +132,10 @@ def changes(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> list[B
 
     A removal names a message that the node was given: LangGraph streams none of these to clients.
     """
-    pairs = zip(before, after, strict=False)
-    same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
+    ends = min(len(before), len(after))
+    same = next(compress(count(), map(is_not, before, after)), ends)
+    while same < ends and before[same] == after[same]:
+        same += 1
     return [*(RemoveMessage(id=str(one.id)) for one in before[same:]), *after[same:]]
 
 

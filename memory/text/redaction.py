@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from memory.text.words import shortened
@@ -168,12 +169,13 @@ def _without_keys(text: str, secrets: Sequence[str]) -> str:
 
 def _values(environ: Mapping[str, str]) -> list[str]:
     """Values of secret variables, longest first, because one may contain another."""
-    found = {
-        value
-        for name, value in environ.items()
-        if len(value) >= _SHORTEST and _VARIABLE.search(name.upper())
-    }
-    return sorted(found, key=len, reverse=True)
+    found = {environ[name] for name in environ if _is_secret_variable(name)}
+    return sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True)
+
+
+@lru_cache(maxsize=512)
+def _is_secret_variable(name: str) -> bool:
+    return _VARIABLE.search(name.upper()) is not None
 
 
 def bounded(value: dict[str, Any], most: int) -> dict[str, Any]:

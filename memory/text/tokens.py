@@ -7,8 +7,8 @@ import re
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
-from operator import attrgetter, itemgetter
+from itertools import compress, count, repeat
+from operator import is_, itemgetter
 from typing import Any, Generic, Literal, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -31,7 +31,7 @@ CUT = " ..."
 """End of a shortened text."""
 
 _CHARS_PER_TOKEN = 4
-_ID, _FIRST, _SECOND = attrgetter("id"), itemgetter(0), itemgetter(1)
+_FIRST, _SECOND = itemgetter(0), itemgetter(1)
 _MISSING = object()
 
 _WIDE = re.compile(
@@ -79,36 +79,34 @@ class once_per_message(Generic[M, T]):  # a decorator
     """`make`, whose result is kept as long as its message is in use.
 
     For what every prompt needs of the whole history anew. A message is never changed in place, but
-    for its id.
+    that it gets an id: what is made of one without an id is not kept.
     """
 
     def __init__(self, make: Callable[[M], T]) -> None:
         self._make = make
-        self._made: dict[tuple[int, str | None], T] = {}
-        self._gone: dict[tuple[int, str | None], weakref.ref[M]] = {}
+        self._made: dict[int, T] = {}
+        self._gone: dict[int, weakref.ref[M]] = {}
 
     def __call__(self, message: M) -> T:
         """What is made of `message`."""
-        key = id(message), message.id
+        key = id(message)
         if key in self._made:
             return self._made[key]
         value = self._make(message)
         # A message that stands for itself would keep itself in use.
-        if value is not message:
+        if value is not message and message.id is not None:
             self._made[key] = value
             self._gone[key] = weakref.ref(message, lambda _: self._drop(key))
         return value
 
     def each(self, messages: Sequence[M]) -> list[T]:
         """What is made of each of `messages`: of a long history without a loop in Python."""
-        keys = zip(map(id, messages), map(_ID, messages), strict=True)
-        found: list[Any] = list(map(self._made.get, keys, repeat(_MISSING)))
-        if _MISSING not in found:
-            return found
-        pairs = zip(messages, found, strict=True)
-        return [self(message) if known is _MISSING else known for message, known in pairs]
+        found: list[Any] = list(map(self._made.get, map(id, messages), repeat(_MISSING)))
+        for at in compress(count(), map(is_, found, repeat(_MISSING))):
+            found[at] = self(messages[at])
+        return found
 
-    def _drop(self, key: tuple[int, str | None]) -> None:
+    def _drop(self, key: int) -> None:
         self._made.pop(key, None)
         self._gone.pop(key, None)
 

@@ -24,7 +24,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memory.storage.retention import HoldingSaver, Root, retention
-from memory.storage.serializer import MessageSerializer
+from memory.storage.serializer import Chunk, MessageSerializer
 from memory.storage.sqlite.files import atomic, pages_to_free
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -34,7 +34,7 @@ _RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
-_CHECKPOINT = "parent_checkpoint_id, type, checkpoint"
+_CHECKPOINT = "parent_checkpoint_id, type, checkpoint, chunks"
 
 _WRITE = "task_id, task_path, idx, channel, type, value"
 
@@ -52,13 +52,13 @@ class SqliteCheckpoints(SqliteSaver):
     """
 
     def __init__(self, file: OpenedFile, *, keep: int = 50) -> None:
-        self.messages = MessageSerializer()
+        self.messages = MessageSerializer(self._chunks)
         super().__init__(file.conn, serde=self.messages)
         self.file = file
         self.keep = keep
 
     def setup(self) -> None:
-        """Make LangGraph's tables, and add an index and the run that made each write."""
+        """Make LangGraph's tables, and add an index, the run that made each write, and chunks."""
         if self.is_setup:
             return
         with self.file.lock:
@@ -70,9 +70,15 @@ class SqliteCheckpoints(SqliteSaver):
                     "CREATE INDEX IF NOT EXISTS circadian_roots ON checkpoints"
                     f" ({_KEY}, {_SOURCE}, {_RUN_ID})"
                 )
-                columns = self.conn.execute("PRAGMA table_info(writes)").fetchall()
-                if "run_id" not in {column[1] for column in columns}:
-                    self.conn.execute("ALTER TABLE writes ADD COLUMN run_id TEXT")
+                self._add_column("writes", "run_id")
+                self._add_column("checkpoints", "chunks")
+                self.conn.execute(
+                    "CREATE TABLE IF NOT EXISTS circadian_chunks"
+                    " (thread_id TEXT, id TEXT, messages BLOB, PRIMARY KEY (thread_id, id))"
+                )
+                self.conn.execute(
+                    "CREATE INDEX IF NOT EXISTS circadian_chunk_ids ON circadian_chunks (id)"
+                )
             self.is_setup = True
 
     async def aput(
@@ -149,17 +155,22 @@ class SqliteCheckpoints(SqliteSaver):
         place = config["configurable"]
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), checkpoint["id"])
         described = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
-        row = (*self.serde.dumps_typed(checkpoint), described.encode("utf-8", "ignore"))
+        rest, chunks = self.messages.cut(key[0], checkpoint)
+        ids = json.dumps([chunk.id for chunk in chunks]) if chunks else None
+        row = (*self.messages.dumps_chunked(rest, chunks), ids)
         # Only a root checkpoint makes others superfluous.
         root = not key[1]
         with self._pruning() if root else self._writing():
             self.conn.execute(
                 f"INSERT OR REPLACE INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*key, place.get("checkpoint_id"), *row),
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*key, place.get("checkpoint_id"), *row, described.encode("utf-8", "ignore")),
             )
+            added = self._put_chunks(key[0], chunks)
             if root:
                 self._prune(key[0])
+            if added:
+                self._drop_chunks(key[0])
         return {
             "configurable": {"thread_id": key[0], "checkpoint_ns": key[1], "checkpoint_id": key[2]}
         }
@@ -195,6 +206,7 @@ class SqliteCheckpoints(SqliteSaver):
         """Delete a thread."""
         with self._pruning():
             self._delete(str(thread_id), "TRUE")
+            self._drop_chunks(str(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs stored, in all threads, so that the state before them is current.
@@ -208,6 +220,9 @@ class SqliteCheckpoints(SqliteSaver):
                 f"DELETE FROM writes WHERE run_id = ?1 OR ({_KEY}) IN ({theirs})", runs
             )
             self.conn.executemany(f"DELETE FROM checkpoints WHERE {_RUN_ID} = ?", runs)
+            threads = self.conn.execute("SELECT DISTINCT thread_id FROM circadian_chunks")
+            for (thread,) in threads.fetchall():
+                self._drop_chunks(thread)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
@@ -225,6 +240,11 @@ class SqliteCheckpoints(SqliteSaver):
                 "json_replace(CAST(metadata AS TEXT), '$.thread_id', ?), '$.run_id') AS BLOB)"
                 " FROM checkpoints WHERE thread_id = ?",
                 (target, target, source),
+            )
+            self.conn.execute(
+                "INSERT INTO circadian_chunks SELECT ?, id, messages FROM circadian_chunks"
+                " WHERE thread_id = ?",
+                (target, source),
             )
             self.conn.execute(
                 f"INSERT INTO writes ({_KEY}, {_WRITE})"
@@ -305,6 +325,47 @@ class SqliteCheckpoints(SqliteSaver):
                 thread,
                 roots[0].id,
             )
+            self._drop_chunks(thread)
+
+    def _chunks(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Chunks by their ids. What has the same id has the same content, in every thread."""
+        return dict(
+            self.conn.execute(
+                "SELECT id, messages FROM circadian_chunks"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (json.dumps(ids),),
+            )
+        )
+
+    def _put_chunks(self, thread: str, chunks: Sequence[Chunk]) -> bool:
+        """Store those that the thread lacks; whether there were any."""
+        ids = json.dumps([chunk.id for chunk in chunks])
+        stored = self.conn.execute(
+            "SELECT id FROM circadian_chunks"
+            " WHERE thread_id = ? AND id IN (SELECT value FROM json_each(?))",
+            (thread, ids),
+        )
+        there = {id_ for (id_,) in stored}
+        rows = [
+            (thread, chunk.id, self.messages.packed(chunk.messages))
+            for chunk in chunks
+            if chunk.id not in there
+        ]
+        self.conn.executemany("INSERT OR IGNORE INTO circadian_chunks VALUES (?, ?, ?)", rows)
+        return bool(rows)
+
+    def _drop_chunks(self, thread: str) -> None:
+        """Delete the chunks to which no checkpoint refers any more."""
+        self.conn.execute(
+            "DELETE FROM circadian_chunks WHERE thread_id = ?1 AND id NOT IN (SELECT value"
+            " FROM checkpoints, json_each(checkpoints.chunks) WHERE checkpoints.thread_id = ?1)",
+            (thread,),
+        )
+
+    def _add_column(self, table: str, column: str) -> None:
+        columns = self.conn.execute(f"PRAGMA table_info({table})").fetchall()
+        if column not in {there[1] for there in columns}:
+            self.conn.execute(f"ALTER TABLE {table} ADD COLUMN {column} TEXT")
 
     def _roots(self, thread: str) -> list[Root]:
         rows = self.conn.execute(

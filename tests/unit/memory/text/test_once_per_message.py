@@ -25,8 +25,14 @@ def test_it_is_made_once_of_a_message_and_again_of_its_copy() -> None:
     copy = message.model_copy(update={"content": "Hello"})
     assert [length(message), length(message), length(copy)] == [2, 2, 5]
     assert asked == ["Hi", "Hello"]
-    message.id = "2"
-    assert (length(message), len(asked)) == (2, 3)
+
+
+def test_nothing_is_kept_of_a_message_that_has_no_id_yet() -> None:
+    named: once_per_message[HumanMessage, str | None] = once_per_message(lambda one: one.id)
+    message = HumanMessage("Hi")
+    assert named.each([message]) == [None]
+    message.id = "1"
+    assert named.each([message]) == ["1"]
 
 
 def test_it_is_let_go_with_its_message() -> None:
@@ -37,7 +43,7 @@ def test_it_is_let_go_with_its_message() -> None:
             freed.append(1)
 
     made: once_per_message[HumanMessage, Made] = once_per_message(lambda _: Made())
-    message = HumanMessage("Hi")
+    message = HumanMessage("Hi", id="1")
     made(message)
     gc.collect()
     assert freed == []
@@ -48,7 +54,7 @@ def test_it_is_let_go_with_its_message() -> None:
 
 def test_a_message_that_stands_for_itself_is_let_go() -> None:
     same: once_per_message[AIMessage, AIMessage] = once_per_message(lambda one: one)
-    message = AIMessage("Hello.")
+    message = AIMessage("Hello.", id="1")
     assert same(message) is message
     gone: list[int] = []
 
@@ -59,7 +65,10 @@ def test_a_message_that_stands_for_itself_is_let_go() -> None:
 
 
 def test_a_message_is_counted_and_put_into_its_block_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    history: list[BaseMessage] = [HumanMessage("Grüße", name="Ada"), AIMessage("Hello.")]
+    history: list[BaseMessage] = [
+        HumanMessage("Grüße", name="Ada", id="1"),
+        AIMessage("Hello.", id="2"),
+    ]
     counted = approximate_tokens(history)
     shown = as_model_sees(history)  # type: ignore[arg-type]
     monkeypatch.delattr(counting, "_countable")
