@@ -95,13 +95,6 @@ def test_an_empty_log_says_so(capsys: Capture, data: Path) -> None:
     assert circadian(capsys, "log", "--since", "2h", "--data", data, "--json").document == []
 
 
-def test_an_invalid_since_is_bad_usage(capsys: Capture, data: Path) -> None:
-    keep(data, *calls(AT))
-    done = circadian(capsys, "log", "--since", "noonish", "--data", data)
-    assert (done.status, done.out) == (2, "")
-    assert "--since: 'noonish' is no time; give a date or a time" in done.error
-
-
 # Times
 
 

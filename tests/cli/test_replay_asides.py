@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.commands.replay import Clock, Step, Tally, play
+from graph.cli.commands.replay import Clock, Step, Tally, play, steps
 from memory.models.offline.model import OfflineChatModel
 from memory.records.reports import Report, empty_report
 from tests.support import clock as clocks
@@ -154,6 +154,6 @@ async def test_a_replay_ends_while_a_service_is_left_alone(
     write(file, [event(number) for number in range(3)])
     watcher, clock = Down(attempts), Clock()
     async with opened(data, OfflineChatModel(), clocks.Clock()) as agent:
-        tally: Tally = await play(agent, file, clock, watcher)
+        tally: Tally = await play(agent, list(steps(file)), clock, watcher)
     assert (watcher.runs, tally.stopped) == (runs, not attempts)
     assert [one["error"] for one in tally.failed.values()] == ["left alone"] * runs
