@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.commands.replay import Clock, Step, Tally, play, steps
+from graph.cli.commands.replay import Clock, Player, Step, Tally, play, steps
 from memory.models.offline.model import OfflineChatModel
 from memory.records.reports import Report, empty_report
 from tests.support import clock as clocks
@@ -130,7 +130,7 @@ def test_a_look_at_its_own_work_is_no_reply(capsys: Capture, file: Path, data: P
     assert by_day[-1].startswith("26 events: 27 ticks, ")
 
 
-class Down:
+class Down(Player):
     """A watcher whose runs fail as they do while the model is left alone."""
 
     def __init__(self, attempts: int) -> None:
@@ -143,8 +143,6 @@ class Down:
         failure = {"event_id": event_id, "error": "left alone", "attempts": self.attempts}
         failures: Any = [{**failure, "set_aside": False}]
         return {**empty_report(), "failures": failures}
-
-    def skip(self, step: Step) -> None: ...
 
 
 @pytest.mark.parametrize(("attempts", "runs"), [(0, 1), (1, 3)])

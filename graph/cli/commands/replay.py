@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from rich.text import Text
@@ -271,11 +271,18 @@ class Tally:
         return {**counts, "failures": list(self.failed.values())}
 
 
-class Player(Protocol):
-    """Runs the agent on a step, and shows that to a person."""
+class Player:
+    """Runs the agent on a step, and shows that to a person; as it stands it shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End what it shows."""
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Run the agent on `given`, the new part of `step`."""
+        raise NotImplementedError
 
     def skip(self, step: Step) -> None:
         """Everything in `step` had been handled before."""
@@ -332,7 +339,7 @@ async def _waiting(
     return [{"event_id": id_, "error": why, "attempts": 0, "set_aside": False} for id_ in untold]
 
 
-class DayPlayer:
+class DayPlayer(Player):
     """A line for each day and each night; on a terminal a progress bar below them."""
 
     def __init__(self, session: Session, lines: int) -> None:
@@ -378,7 +385,7 @@ class DayPlayer:
         self._today, self._heard, self._answered = None, 0, 0
 
 
-class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
+class ConversationPlayer(Player):
     """Each message, answer, tool and night as it comes."""
 
     def __init__(self, session: Session) -> None:
@@ -386,9 +393,6 @@ class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
         self._rows = Transcript(self._screen)
         self._asked: set[str] = set()
         """Questions that were shown."""
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing stays open."""
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Show the events, run, show the answers."""
@@ -405,9 +409,6 @@ class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
             self._screen.show("", night_view(report["night"], names))
         self._answers(report)
         return report
-
-    def skip(self, step: Step) -> None:
-        """Nothing: the replay that handled the step showed it."""
 
     def _answers(self, report: Report) -> None:
         for tick in report["ticks"]:
