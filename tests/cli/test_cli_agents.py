@@ -18,11 +18,6 @@ SERVER = "graph.cli.commands.server"
 SECRET = "a secret of more than thirty-two characters"
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def run(capsys: Capture, data: Path, command: str, *args: str | Path) -> Done:
     where = ("--data", data, "--model", "offline", "--embedder", "offline")
     return circadian(capsys, command, *args, *where)

@@ -25,11 +25,6 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def refusing_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a model whose server answers its first three calls with 400."""
 

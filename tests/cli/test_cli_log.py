@@ -27,11 +27,6 @@ NOW = datetime(2026, 3, 4, 15, 30, tzinfo=UTC)
 MINE = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def keep(data: Path, *entries: AuditEntry) -> None:
     """Write entries into the log of a data folder, which is made."""
 

@@ -40,11 +40,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "days.jsonl"
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 Lines = list[dict[str, Any] | str]
 
 
