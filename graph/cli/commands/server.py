@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Annotated, Any, cast
 from urllib.parse import quote
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import httpx
 from rich.console import RenderableType
@@ -24,6 +24,7 @@ from graph.cli.program import Options, command
 from graph.cli.views import Screen, moment, one_line
 from memory.errors import InputError, ServerError
 from memory.runtime import utc_now
+from memory.text import known_zone
 
 try:
     from langgraph_sdk.client import LangGraphClient
@@ -131,9 +132,9 @@ def _every(minutes: int) -> str:
 
 def _zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InputError(f"no time zone is called {name!r:.60}; such as Europe/Berlin") from error
+        return known_zone(name)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def _view(found: list[Scheduled]) -> RenderableType:
@@ -193,7 +194,16 @@ class Schedule:
         """
         before = await self.listed()
         for request, schedule in crons.items():
-            await self._create(request, schedule, zone)
+            await self._client.crons.create_for_thread(
+                self.thread,
+                GRAPH,
+                schedule=schedule,
+                timezone=zone,
+                input={"request": request},
+                metadata={MARK: request},
+                multitask_strategy="enqueue",
+                durability="sync",
+            )
         await self._delete(before)
 
     async def remove(self) -> list[Scheduled]:
@@ -201,18 +211,6 @@ class Schedule:
         before = await self.listed()
         await self._delete(before)
         return before
-
-    async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> None:
-        await self._client.crons.create_for_thread(
-            self.thread,
-            GRAPH,
-            schedule=schedule,
-            timezone=zone,
-            input={"request": request},
-            metadata={MARK: request},
-            multitask_strategy="enqueue",
-            durability="sync",
-        )
 
     async def _delete(self, crons: Iterable[Scheduled]) -> None:
         for cron in crons:
