@@ -192,7 +192,9 @@ def serving_variables() -> Serving:
     except ValidationError as error:
         first = error.errors()[0]
         name = f"CIRCADIAN_{first['loc'][0]}".upper()
-        raise InputError(f"{name}: {first['msg']}") from error
+        # Of a secret pydantic counts "items".
+        problem = first["msg"].replace("items after validation", "characters")
+        raise InputError(f"{name}: {problem}") from error
 
 
 @lru_cache(maxsize=1)
