@@ -87,7 +87,8 @@ def _usable(root: Path, data: Path) -> Path:
     """The working folder with its links resolved."""
     given, root, data = root, root.expanduser().resolve(), data.expanduser().resolve()
     if not root.exists():
-        raise InputError(f"the working folder {given} does not exist; make it, or name another")
+        instead = "make it, or name another (CIRCADIAN_FOLDER)"
+        raise InputError(f"the working folder {given} does not exist; {instead}")
     if not root.is_dir():
         raise InputError(f"the working folder {given} is no folder; name one")
     if data.is_relative_to(root) or root.is_relative_to(data):

@@ -69,7 +69,7 @@ class Session(NamedTuple):
 
     async def _say_holder(self, kept: str) -> None:
         if (found := await _other_holder(self.options)) is not None:
-            limit = f"up to {self.options.lock_timeout:g} s"
+            limit = f"up to {self.options.deployment.lock_timeout:g} s"
             self.screen.note(f"{kept}waiting for {found}, {limit}")
 
 

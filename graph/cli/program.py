@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import shlex
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -47,43 +47,13 @@ class Options:
     agent: str
     model: str | None
     embedder: str | None
-    offline: bool
-    """CIRCADIAN_OFFLINE."""
-    lock_timeout: float
-    """Seconds to wait for another process's run."""
     json: bool
     configuration: Configuration
     """Every setting in force, these included."""
-    config: Path | None = None
+    config: Path | None
     """`--config` as given."""
-    over: Mapping[str, Any] = field(default_factory=dict)
+    over: Mapping[str, Any]
     """The settings that options give, by name."""
-
-    @classmethod
-    def of(
-        cls,
-        configuration: Configuration,
-        *,
-        data: Path | None = None,
-        config: Path | None = None,
-        json: bool = False,
-        over: Mapping[str, Any] | None = None,
-    ) -> Options:
-        """The options as given, with the configuration's values for the others."""
-        deployment = configuration.deployment
-        return cls(
-            data=data,
-            folder=(data or deployment.data).expanduser(),
-            agent=deployment.agent,
-            model=deployment.model,
-            embedder=deployment.embedder,
-            offline=deployment.offline,
-            lock_timeout=deployment.lock_timeout,
-            json=json,
-            configuration=configuration,
-            config=config,
-            over=over or {},
-        )
 
     @property
     def deployment(self) -> Deployment:
@@ -148,11 +118,21 @@ def command(
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # a function takes any attribute
         called = name or body.__name__
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(called)(run)
+        alone.command(called, cls=LoadedCommand)(run)
         LOADED[called] = typer.main.get_command(alone)  # type: ignore[assignment] # it has one command
         return body
 
     return declare
+
+
+class LoadedCommand(TyperCommand):
+    """A command; on its usage line a hidden argument is part of the one before it."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The pieces behind the command's name."""
+        shown = [one for one in self.params if not getattr(one, "hidden", False)]
+        pieces = [piece for one in shown for piece in one.get_usage_pieces(ctx)]
+        return [self.options_metavar or "", *pieces]
 
 
 def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
@@ -182,8 +162,18 @@ def _options(shared: dict[str, Any], *, reads_file: bool) -> Options:
         found = configured(data, file=config, options=over)
     else:
         found = Configuration(Settings(), environment_only())
-    json = shared.get("json", False)
-    return Options.of(found, data=data, config=config, json=json, over=over)
+    deployment = found.deployment
+    return Options(
+        data=data,
+        folder=(data or deployment.data).expanduser(),
+        agent=deployment.agent,
+        model=deployment.model,
+        embedder=deployment.embedder,
+        json=shared.get("json", False),
+        configuration=found,
+        config=config,
+        over=over,
+    )
 
 
 def configuration_of(options: Options) -> Configuration:

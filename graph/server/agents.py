@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import lru_cache
 from shutil import rmtree
-from types import TracebackType
 from typing import Annotated, Any
 
 import httpx
@@ -172,12 +171,7 @@ class Hold:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         HELD.discard(self._thread)
 
 

@@ -1,6 +1,6 @@
 """Routes beside LangGraph Server's own, behind the same authentication.
 
-The agents' own routes are in `reading` and `actions`; here are those of users and operators.
+An agent's own routes are in `routes`; here are those of users and operators.
 
     GET    /circadian/health            the state of each dependency; 503 if one is down (operators)
     GET    /circadian/metrics           Prometheus' text format (operators)
@@ -36,7 +36,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from graph.server import accounts, actions, health, inspector, reading, tokens
+from graph.server import accounts, health, inspector, routes, tokens
 from graph.server.agents import (
     Agent,
     AgentName,
@@ -55,8 +55,8 @@ from graph.server.auth import (
     why_too_many,
 )
 from graph.server.health import check_operator
-from graph.server.problems import RESPONSES, of_http, of_product, of_request, operation_id
-from graph.server.reading import Page
+from graph.server.problems import RESPONSES, of_product, of_request, operation_id
+from graph.server.routes import Page
 from graph.server.settings import ACTING, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
@@ -68,9 +68,6 @@ from memory.models import charging
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
-
-SECONDS = 3.0
-"""A dependency that has not answered by then is down."""
 
 NOT_FOUND = 404
 
@@ -374,14 +371,12 @@ app = GracefulApp(
     summary="What your agents know and did, and what you can do about it.",
     openapi_url=None,  # LangGraph Server publishes it together with its own.
     middleware=[Middleware(Guard), Middleware(Throttle)],
-    exception_handlers={
-        CircadianError: of_product,
-        HTTPException: of_http,
-        RequestValidationError: of_request,
-    },
+    exception_handlers={CircadianError: of_product, RequestValidationError: of_request},
     lifespan=lifespan,
 )
 # Not `include_router`: LangGraph Server puts its middleware around each route of a flat list.
 app.router.routes += [
-    route for part in (health, reading, actions) for route in part.router.routes
-] + [*router.routes, inspector.PAGES]
+    route
+    for part in (health.router, routes.router, routes.changing, router)
+    for route in part.routes
+] + [inspector.PAGES]

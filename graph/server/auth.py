@@ -28,7 +28,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
-from graph.server import policy, tokens
+from graph.server import tokens
 from graph.server.accounts import LEDGER, REVOKED
 from graph.server.agents import erase_agent
 from graph.server.health import refresh_gauges
@@ -37,10 +37,13 @@ from graph.server.settings import (
     ACTING_HEADER,
     AGENT,
     ERASED,
+    FORBIDDEN,
     HELD,
     INTERNAL_HOST,
     Serving,
+    refused,
     serving,
+    why_foreign,
 )
 from graph.server.tokens import OPERATOR
 from memory import telemetry
@@ -409,8 +412,8 @@ def _limiter(address: str) -> MovingWindowRateLimiter:
 
 def _check_settings(given: Mapping[str, Any], *, run: bool = False) -> None:
     """Raise 403 or 422 if a run, an assistant or a schedule has settings that it may not have."""
-    if found := policy.refused(given, serving(), run=run):
-        raise _error(found.status, found.why)
+    if found := refused(given, serving(), run=run):
+        raise _error(*found)
 
 
 def _error(status: int, why: str) -> Exception:
@@ -469,8 +472,8 @@ async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
     root = scope.get("root_path", "")
     if root.split("/")[:2] == INTERNAL_ROOT.split("/"):
         return None
-    if not _is_internal(scope) and (why := policy.why_foreign(scope, serving())):
-        return JSONResponse({"detail": why}, policy.FORBIDDEN)
+    if not _is_internal(scope) and (why := why_foreign(scope, serving())):
+        return JSONResponse({"detail": why}, FORBIDDEN)
     if serving().open or _user(scope):
         return None
     path = _path(scope)

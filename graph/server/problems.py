@@ -16,7 +16,6 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette import types as asgi
 from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from graph.server.settings import INSPECT
@@ -112,12 +111,6 @@ async def of_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = explained(error.errors())
     return answer(problem(422, "; ".join(errors) or "the request is not valid", errors=errors))
-
-
-async def of_http(request: Request, error: Exception) -> Response:
-    """A plain HTTP error, which `Problems` brings into shape on our own paths."""
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"detail": error.detail}, error.status_code, headers=error.headers)
 
 
 class Problems:

@@ -1,19 +1,24 @@
 """A server's variables: how users prove who they are, what each may use, how it shuts down.
 
-Beside them stands what its modules share in one process: LangGraph Server loads some of them twice.
+Beside them stands what its modules share in one process (LangGraph Server loads some of them
+twice), and what the variables decide: which settings users may choose, and who may ask from where.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from starlette.datastructures import URL, Headers
+from starlette.types import Scope
 
-from memory.errors import InputError
+from memory.errors import InputError, explained
 from memory.settings import Settings
 
 AGENT = "agent"
@@ -187,10 +192,89 @@ def serving_variables() -> Serving:
     except ValidationError as error:
         first = error.errors()[0]
         name = f"CIRCADIAN_{first['loc'][0]}".upper()
-        raise InputError(f"{name}: {first['msg']}") from error
+        # Of a secret pydantic counts "items".
+        problem = first["msg"].replace("items after validation", "characters")
+        raise InputError(f"{name}: {problem}") from error
 
 
 @lru_cache(maxsize=1)
 def serving() -> Serving:
     """This process's variables, read once. Raises as `serving_variables`."""
     return serving_variables()
+
+
+# What the operator decides: which settings a request may bring, and from where it may come
+#
+# Settings come with a run, an assistant or a schedule. What is not the user's to choose, is
+# misspelt or has no valid value is refused before anything is stored; `memory.runtime` holds the
+# same line for what was stored earlier.
+
+
+FORBIDDEN, INVALID = 403, 422
+
+FROM_CONTEXT = "__context_provided__"
+"""LangGraph Server's mark on a run's `configurable` that was copied from its context."""
+
+
+def refused(
+    given: Mapping[str, Any], serving: Serving, *, run: bool = False
+) -> tuple[int, str] | None:
+    """Why a request's settings are refused, with a status; None if they are not.
+
+    `given` has `context`, `config` or both, as an assistant, a schedule or a run has them.
+    """
+    context = given.get("context") or {}
+    configurable = (given.get("config") or {}).get("configurable") or {}
+    if not isinstance(context, Mapping) or not isinstance(configurable, Mapping):
+        return INVALID, "`context` and `config.configurable` are objects"
+    known = Settings.model_fields
+    # A run without a context gets its `configurable` as one, which has much of LangGraph's own.
+    unknown = [] if run and FROM_CONTEXT not in configurable else [*(context.keys() - known.keys())]
+    if unknown:
+        return INVALID, _unknown(min(unknown))
+    asked = {
+        name: value for name, value in (*configurable.items(), *context.items()) if name in known
+    }
+    return _of_settings(asked, serving)
+
+
+def _of_settings(asked: Mapping[str, Any], serving: Serving) -> tuple[int, str] | None:
+    may = serving.users_may_set
+    if others := sorted(asked.keys() - may):
+        decides = f"the operator of this server decides on {', '.join(others)}"
+        return FORBIDDEN, f"{decides}; you may set {', '.join(sorted(may))}"
+    try:
+        settings = Settings.model_validate(dict(asked))
+    except ValidationError as error:
+        return INVALID, "; ".join(explained(error.errors()))
+    model = settings.compact_model
+    if model is not None and not serving.open and model not in serving.user_models:
+        allowed = ", ".join(sorted(serving.user_models))
+        return FORBIDDEN, f"compact_model: you may choose one of {allowed}"
+    return None
+
+
+def _unknown(name: str) -> str:
+    close = get_close_matches(name, Settings.model_fields, 1)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    return f"there is no setting {name!r:.60}{meant}"
+
+
+def why_foreign(scope: Scope, serving: Serving) -> str | None:
+    """Why a request may not come from where it says it comes from; None: it may.
+
+    A page elsewhere reaches a server on a developer's machine through the browser there: with a
+    form, or under a name of its own that leads to the loopback address. Where there are no tokens,
+    nothing else would stop it.
+    """
+    here = URL(scope=scope)
+    if serving.hosts is not None and here.hostname not in serving.hosts:
+        return (
+            f"this server is not called {here.hostname or ''!r:.80}; "
+            "CIRCADIAN_ALLOWED_HOSTS names what it is called"
+        )
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
+    if not serving.open or origin in (None, STUDIO) or URL(origin or "").netloc == here.netloc:
+        return None
+    return f"pages of {origin!r:.80} may not use this server"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
@@ -25,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graph.server.inspector import SignIn
 from graph.server.problems import Problems, with_media_type
 from graph.server.settings import serving
+from memory.errors import CircadianError
 from memory.state import STEPS
 
 log = logging.getLogger("circadian")
@@ -96,7 +98,10 @@ class GracefulApp(FastAPI):
         return {**found, "paths": {**paths, **found["paths"]}}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
+        """Serve a request, or the server's start and end."""
+        if scope["type"] == "lifespan":
+            await super().__call__(scope, receive, _in_one_line(send))
+            return
         shutdown: Shutdown | None = getattr(self.state, "shutdown", None)
         if shutdown is None or scope["type"] not in DISCONNECTED:
             await super().__call__(scope, receive, send)
@@ -106,6 +111,18 @@ class GracefulApp(FastAPI):
             await super().__call__(scope, connection.receive, connection.send)
         finally:
             connection.close()
+
+
+def _in_one_line(send: Send) -> Send:
+    """`send`, which gives an error of ours at the start without the framework's traceback."""
+
+    async def sending(message: Message) -> None:
+        error = sys.exc_info()[1]
+        if message["type"] == "lifespan.startup.failed" and isinstance(error, CircadianError):
+            message["message"] = f"circadian: {error}"
+        await send(message)
+
+    return sending
 
 
 class _Connection:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -20,27 +19,20 @@ BATCH = 128
 """Texts per embedder call and per write."""
 
 
-@dataclass(frozen=True)
-class Reindexed:
-    """The outcome of embedding in batches."""
-
-    embedded: int
-    """Memories embedded."""
-    left: int
-    """Memories still without a vector of the current embedder, written meanwhile by others."""
-
-
 async def embed_in_batches(
     memory: SemanticMemory, progress: Callable[[int, int], None] = lambda done, total: None
-) -> Reindexed:
-    """Embed all memories without a vector of the current embedder, of every agent."""
+) -> tuple[int, int]:
+    """Embed all memories without a vector of the current embedder, of every agent.
+
+    Returns how many got one, and how many have none, as others wrote them meanwhile.
+    """
     done, left = 0, await memory.count_unembedded()
     progress(done, left)
     while embedded := await memory.embed_waiting(BATCH):
         done += embedded
         left = await memory.count_unembedded()
         progress(done, done + left)
-    return Reindexed(done, left)
+    return done, left
 
 
 class Reindexing(NamedTuple):
@@ -92,12 +84,12 @@ async def reindex(
         async with recorded.server_lock(timeout=deployment.lock_timeout, alone=True):
             home = await asyncio.to_thread(changed)
             try:
-                done = await embed_in_batches(home.semantic(), progress)
+                embedded, left = await embed_in_batches(home.semantic(), progress)
             finally:
                 await asyncio.to_thread(home.close)
     finally:
         await asyncio.to_thread(recorded.close)
-    return Reindexing(home.embedder, home.dimension, was, done.embedded, done.left)
+    return Reindexing(home.embedder, home.dimension, was, embedded, left)
 
 
 def _recorded(

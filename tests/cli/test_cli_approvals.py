@@ -13,16 +13,11 @@ from memory.records.records import LOCAL_USER, thread_id
 from tests.support import launching
 from tests.support.commandline import circadian
 from tests.support.launching import LAUNCH, Launches, asking, serving
-from tests.support.openai_server import error, text
+from tests.support.openai_server import text
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 FLIES = text("It flies.")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 @pytest.fixture
@@ -226,16 +221,6 @@ def test_while_the_agent_is_busy_the_answer_is_kept_and_holds(
     assert f"{question} was answered before (approve, by local)" in again.error
     assert (later.status, later.out.splitlines()[:2]) == (0, ["  ✓ launch", "It flies."])
     assert launches.done == ["the moon"]
-
-
-def test_a_tick_that_fails_after_the_answer_says_what_happens_next(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
-) -> None:
-    with serving(monkeypatch, LAUNCH, error(400, "this request is wrong")):
-        question = asked(capsys, data)
-        done = circadian(capsys, "approve", question, "--data", data, "--json")
-    assert (done.status, done.out, launches.done) == (1, "", ["the moon"])
-    assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
 
 
 def test_under_the_emergency_stop_the_answer_is_kept(

@@ -26,11 +26,6 @@ PROMPT = f"Run launch? {CHOICES}: "
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def launches(tmp_path: Path, monkeypatch: Patch) -> Launches:
     return launching.set_up(monkeypatch, tmp_path)
 

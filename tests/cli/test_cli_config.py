@@ -11,11 +11,6 @@ from tests.support.commandline import Done, circadian
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def config(capsys: Capture, data: Path, *args: str | Path) -> Done:
     return circadian(capsys, "config", *args, "--data", data)
 

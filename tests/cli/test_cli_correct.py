@@ -22,11 +22,6 @@ PARIS, OSLO = "Ada lives in Paris", "Ada lives in Oslo"
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def paris(data: Path, clock: Clock) -> Fact:
     """The one fact of the agent."""
 

@@ -27,11 +27,6 @@ NOW = datetime(2026, 3, 4, 15, 30, tzinfo=UTC)
 MINE = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def keep(data: Path, *entries: AuditEntry) -> None:
     """Write entries into the log of a data folder, which is made."""
 
@@ -93,13 +88,6 @@ def test_an_empty_log_says_so(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "log", "--since", "2h", "--data", data)
     assert (done.status, done.out) == (0, "Nothing is logged.\n")
     assert circadian(capsys, "log", "--since", "2h", "--data", data, "--json").document == []
-
-
-def test_an_invalid_since_is_bad_usage(capsys: Capture, data: Path) -> None:
-    keep(data, *calls(AT))
-    done = circadian(capsys, "log", "--since", "noonish", "--data", data)
-    assert (done.status, done.out) == (2, "")
-    assert "--since: 'noonish' is no time; give a date or a time" in done.error
 
 
 # Times

@@ -11,9 +11,8 @@ import pytest
 
 from graph.cli.access import Session
 from graph.cli.commands.requests import go_to_sleep
-from graph.cli.program import Options
+from graph.cli.program import COMMON, _options
 from graph.cli.views.console import Screen
-from memory.settings import configured
 from tests.graph.test_held_nights import GATED, a_day_with_a_rule, ruler
 from tests.support.agents import opened
 from tests.support.clock import Clock
@@ -177,7 +176,8 @@ def test_undo_is_refused_where_a_later_night_built_on_it(capsys: Capture, data: 
 
 async def held(data: Path, *, as_json: bool) -> int:
     """A day on which a rule ends six of twenty facts, and the command of the night after."""
-    clock, options = Clock(), Options.of(configured(data), data=data, json=as_json)
+    given = {**dict.fromkeys(COMMON), "data": data, "json": as_json}
+    clock, options = Clock(), _options(given, reads_file=True)
     async with opened(data, ruler(6), clock, settings=GATED) as agent:
         await a_day_with_a_rule(agent, clock, 19)
         return await go_to_sleep(Session(options, Screen(json=as_json), agent))

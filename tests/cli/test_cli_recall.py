@@ -25,11 +25,6 @@ CONTRACT = ["id", "kind", "text", "score", "sources", "at", "speaker"]
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def facts(data: Path, clock: Clock) -> list[Fact]:
     """Three facts, oldest first, of which the second took the first one's place; and an entry."""
 

@@ -30,11 +30,6 @@ ALL = [f"Ada keeps {n} bees" for n in range(COUNT)]
 NOTHING = "Nothing waits: every memory has its vector (offline).\n"
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: Patch) -> None:
     monkeypatch.setattr("graph.use_cases.reindexing.BATCH", 2)

@@ -62,6 +62,14 @@ def test_a_bar_is_as_full_as_its_percentage(percentage: float, full: int) -> Non
     assert bar(percentage, "green", width=10).plain == "█" * full + "░" * (10 - full)
 
 
+def test_a_problem_is_said_once_in_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = Screen(json=False)
+    for text in ("the key is refused", "the key is refused", "another"):
+        shown.problem(text)
+    lines = ["the key is refused", "the same again", "another"]
+    assert capsys.readouterr().err.splitlines() == [f"circadian: {line}" for line in lines]
+
+
 def test_short_id_cuts_a_uuid() -> None:
     assert short_id("aea331bb-2018-45d5-a134-62abc8dcead0") == "aea331bb…"
     assert short_id("sat-03") == "sat-03"

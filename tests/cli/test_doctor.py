@@ -29,11 +29,6 @@ Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def checks(done: Done) -> dict[str, Any]:
     """What was looked at, by name."""
     return {check["name"]: check for check in done.document["checks"]}

@@ -64,10 +64,6 @@ def test_a_problem_is_a_sentence_above_the_parts() -> None:
     assert lines[2].split() == ["part", "tokens", "share", "budget"]
 
 
-def test_an_empty_prompt_is_no_error() -> None:
-    assert plain(prompt_gauge(prompt_health({}, {}, 100), 0, verbose=True))
-
-
 def test_spending_is_shown_with_its_limits() -> None:
     line = "12,040 of 1,000,000 tokens today · 3 of 60 ticks of its own this hour"
     assert plain(spending_gauge(SPENT)) == [line]

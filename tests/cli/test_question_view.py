@@ -5,13 +5,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import pytest
 from rich.console import Console
 
-from graph.cli.commands.chat import edit
 from graph.cli.views.console import visible
 from graph.cli.views.run import LONGEST, question_view, still_waiting
-from memory.errors import InputError
 from memory.records.tick import Question
 
 
@@ -116,10 +113,3 @@ def test_still_waiting_is_one_line() -> None:
     assert still_waiting([one, two]) == (
         "2 questions wait: ask_0123456789, ask_2 (status shows them)"
     )
-
-
-@pytest.mark.parametrize("args", ["", "nonsense", "[]", '"x"', "1"])
-def test_edited_arguments_must_be_an_object(args: str) -> None:
-    with pytest.raises(InputError, match="the arguments"):
-        edit(args)
-    assert edit('{"a": 1}') == {"decision": "edit", "args": {"a": 1}}

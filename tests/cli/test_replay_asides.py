@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.commands.replay import Clock, Step, Tally, play
+from graph.cli.commands.replay import Clock, Player, Step, Tally, play, steps
 from memory.models.offline.model import OfflineChatModel
 from memory.records.reports import Report, empty_report
 from tests.support import clock as clocks
@@ -31,11 +31,6 @@ def event(number: int, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "day.jsonl"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 @pytest.fixture
@@ -130,7 +125,7 @@ def test_a_look_at_its_own_work_is_no_reply(capsys: Capture, file: Path, data: P
     assert by_day[-1].startswith("26 events: 27 ticks, ")
 
 
-class Down:
+class Down(Player):
     """A watcher whose runs fail as they do while the model is left alone."""
 
     def __init__(self, attempts: int) -> None:
@@ -144,8 +139,6 @@ class Down:
         failures: Any = [{**failure, "set_aside": False}]
         return {**empty_report(), "failures": failures}
 
-    def skip(self, step: Step) -> None: ...
-
 
 @pytest.mark.parametrize(("attempts", "runs"), [(0, 1), (1, 3)])
 async def test_a_replay_ends_while_a_service_is_left_alone(
@@ -154,6 +147,6 @@ async def test_a_replay_ends_while_a_service_is_left_alone(
     write(file, [event(number) for number in range(3)])
     watcher, clock = Down(attempts), Clock()
     async with opened(data, OfflineChatModel(), clocks.Clock()) as agent:
-        tally: Tally = await play(agent, file, clock, watcher)
+        tally: Tally = await play(agent, list(steps(file)), clock, watcher)
     assert (watcher.runs, tally.stopped) == (runs, not attempts)
     assert [one["error"] for one in tally.failed.values()] == ["left alone"] * runs

@@ -5,13 +5,30 @@ from __future__ import annotations
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
+import httpcore
 import httpx
 import pytest
 
 from graph.cli.commands.server import MARK, Schedule
+from tests.support.commandline import circadian
 
 OLD = {"tick": "*/15 * * * *", "sleep": "0 2 * * *"}
 NEW = {"tick": "*/30 * * * *", "sleep": "30 3 * * *"}
+
+
+def test_a_server_that_does_not_answer_is_asked_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def connect(self: Any, host: str, *_: Any, **__: Any) -> Any:
+        asked.append(host)
+        raise httpcore.ConnectError("refused")
+
+    monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", connect)
+    done = circadian(capsys, "schedule", "--url", "http://gone:9")
+    assert (done.status, asked) == (1, ["gone"])
+    assert done.error == "circadian: http://gone:9 does not answer: refused"
 
 
 class Crons:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 
 import pytest
@@ -14,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from graph.server.shutdown import GracefulApp, Shutdown
+from memory.errors import InputError
 from memory.state.stopping import SETTLE, STEPS, Steps
 
 SCOPE: dict[str, Any] = {
@@ -49,6 +51,26 @@ def app_of(serve: Any) -> GracefulApp:
     app = GracefulApp(routes=[Route("/", serve, methods=["POST"])])
     app.state.shutdown = Shutdown()
     return app
+
+
+async def test_an_error_of_ours_at_the_start_is_one_line() -> None:
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        raise InputError("the working folder gone does not exist")
+        yield
+
+    heard: list[Any] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(message)
+
+    says: asyncio.Queue[Any] = asyncio.Queue()
+    says.put_nowait({"type": "lifespan.startup"})
+    app = GracefulApp(lifespan=lifespan)
+    with pytest.raises(InputError):
+        await app({"type": "lifespan", "app": app}, says.get, hear)
+    (failed,) = heard
+    assert failed["message"] == "circadian: the working folder gone does not exist"
 
 
 async def test_a_request_is_answered_and_a_disconnected_client_is_noticed() -> None:

@@ -215,8 +215,7 @@ class _Chat:
         name, _, rest = line.partition(" ")
         match name:
             case "/status" if not rest.strip():
-                self._agent.call(print_status(self._session))
-                return 0
+                return self._agent.call(print_status(self._session))
             case "/help" if not rest.strip():
                 self._screen.note(HELP)
                 return 0

@@ -43,7 +43,7 @@ async def config(
     action: Annotated[
         str | None,
         Argument(
-            metavar="[get NAME | set NAME VALUE | unset NAME]",
+            metavar="get NAME | set NAME VALUE | unset NAME",
             help="Print, write or remove one setting; else those that are set are listed.",
         ),
     ] = None,

@@ -65,7 +65,7 @@ async def demo(
     fresh = _fresh_folder(options.data)
     options = replace(options, data=fresh, folder=fresh)
     files = await asyncio.to_thread(_working_folder, options, fresh)
-    if is_offline(choose_model(options.model, offline=options.offline)):
+    if is_offline(choose_model(options.model, offline=options.deployment.offline)):
         screen.note(NO_LANGUAGE_MODEL)
     processes: list[int] = []
     states: list[Status] = []

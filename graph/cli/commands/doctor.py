@@ -132,7 +132,7 @@ def _settings(options: Options) -> list[Check]:
 
 async def _model(options: Options, *, call: bool) -> Check:
     try:
-        model = choose_model(options.model, offline=options.offline)
+        model = choose_model(options.model, offline=options.deployment.offline)
         detail = model_name(model)
         if is_offline(model):
             return _check("model", detail)
@@ -223,7 +223,7 @@ async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
     none = _check(FOLDER, "none yet: circadian send makes one", note=True)
     if place.url is not None:
         none = _check("memory", "none there yet: circadian send begins", note=True)
-    name = choose_embedder(options.embedder, offline=options.offline)
+    name = choose_embedder(options.embedder, offline=options.deployment.offline)
     return [none, await _embedder(name, lambda: load_embedder(name), call=call)]
 
 

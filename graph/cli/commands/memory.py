@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -164,14 +164,14 @@ async def forget(
                     done = await ways[flag](what)
         else:
             done = await ways[flag](what, dry_run=True)
-        session.screen.result(done, *_view(done, whole=flag is not None))
+        session.screen.result(done, *_view(done, flag))
         if not yes:
             _hint(session, *([flag, done["entity"]] if flag else [what]))
     return 0
 
 
-def _view(done: Forgotten, *, whole: bool) -> list[RenderableType]:
-    """The counts that are not 0; in a preview also texts: some of them, or `whole` all."""
+def _view(done: Forgotten, flag: str | None) -> list[RenderableType]:
+    """The counts that are not 0, and texts: all that goes with a fact or an entry, else some."""
     counts = {kind: number for kind, number in done["counts"].items() if number}
     if not done["dry_run"] and not counts:
         return [Text("An earlier forget that was broken off is now complete.")]
@@ -180,12 +180,13 @@ def _view(done: Forgotten, *, whole: bool) -> list[RenderableType]:
     rows.add_column()
     for kind, number in counts.items():
         singular, plural, which = KINDS[kind]
-        which = "" if whole and kind == "events" else which  # a fact or an entry is no person
+        which = "" if flag and kind == "events" else which  # a fact or an entry is no person
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
-    names = ", ".join(map(one_line, done["names"])) or one_line(done["entity"])
+    one = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
+    names = ", ".join(map(one_line, done["names"])) or one_line(one)
     parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]
-    if whole:
+    if flag:
         return [*parts, *map(_erased_line, done["memories"])]
     examples = [Text(f"  {one_line(text)}", style="dim") for text in done["examples"]]
     return [*parts, Text("such as"), *examples] if examples else parts
@@ -285,46 +286,36 @@ def _standard_input() -> list[str]:
         raise InputError("standard input is not UTF-8 text") from None
 
 
-@dataclass
-class _Extent:
-    """How far a reindexing has come."""
-
-    done: int = 0
-    total: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.done:,} of {self.total:,} memories have their vectors"
-
-
 @command()
 async def reindex(options: Options) -> int:
     """Embed what has no vector yet; with another --embedder, all."""
     await must_be_made(options)
-    screen, far = Screen(json=options.json), _Extent()
+    screen, far = Screen(json=options.json), (0, 0)
     try:
-        done = await _embed(options, screen, far)
+        with screen.progress() as progress:
+            progress("waiting until no agent runs", 0, None)
+
+            def tell(done: int, total: int) -> None:
+                nonlocal far
+                far = done, total
+                progress("embedding", done, total)
+
+            done = await reindexing.reindex(
+                options.data, options.embedder, deployment=options.deployment, progress=tell
+            )
     except asyncio.CancelledError:
-        screen.problem(f"interrupted: {far}; {RESUMES}")
+        screen.problem(f"interrupted: {_extent(*far)}; {RESUMES}")
         return INTERRUPTED
     except CircadianError as error:
-        if not far.done:
+        if not far[0]:
             raise
-        raise CircadianError(f"{error}; {far}, and {RESUMES}") from error
+        raise CircadianError(f"{error}; {_extent(*far)}, and {RESUMES}") from error
     screen.result(done._asdict(), *map(Text, _lines(done)))
     return 0
 
 
-async def _embed(options: Options, screen: Screen, far: _Extent) -> Reindexing:
-    with screen.progress() as progress:
-        progress("waiting until no agent runs", 0, None)
-
-        def tell(done: int, total: int) -> None:
-            far.done, far.total = done, total
-            progress("embedding", done, total)
-
-        return await reindexing.reindex(
-            options.data, options.embedder, deployment=options.deployment, progress=tell
-        )
+def _extent(done: int, total: int) -> str:
+    return f"{done:,} of {total:,} memories have their vectors"
 
 
 def _lines(done: Reindexing) -> list[str]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from rich.text import Text
@@ -99,30 +99,21 @@ def steps(path: Path) -> Iterator[Step]:
     """The steps of a file, in order. Overheard events join the addressed event after them.
 
     Raises:
-        InputError: at the first malformed line, after the steps before it were yielded.
+        InputError: at the first malformed line.
     """
     heard: list[Event] = []
     anchor, requests = f"file {path.name}", 0
-    try:
-        for found in _lines(path):
-            if isinstance(found, RequestLine):
-                yield from _together(heard)
-                requests += 1
-                yield _request(found, anchor, requests)
-                continue
-            anchor, requests = found["id"], 0
-            heard.append(found)
-            if found["addressed"] or len(heard) >= MOST_AT_ONCE:
-                yield from _together(heard)
-    except InputError:
-        yield from _together(heard)
-        raise
+    for found in _lines(path):
+        if isinstance(found, RequestLine):
+            yield from _together(heard)
+            requests += 1
+            yield _request(found, anchor, requests)
+            continue
+        anchor, requests = found["id"], 0
+        heard.append(found)
+        if found["addressed"] or len(heard) >= MOST_AT_ONCE:
+            yield from _together(heard)
     yield from _together(heard)
-
-
-def count_lines(path: Path) -> int:
-    """The number of lines that are not empty. Raises InputError if the file cannot be read."""
-    return sum(1 for _ in _raw_lines(path))
 
 
 def _together(heard: list[Event]) -> Iterator[Step]:
@@ -197,8 +188,8 @@ async def replay(
     The whole file is checked first. What was handled before is skipped; the clock is that of the
     file.
     """
-    lines = count_lines(file)
-    events = sum(len(step.events) for step in steps(file))
+    whole = list(steps(file))
+    lines, events = sum(step.lines for step in whole), sum(len(step.events) for step in whole)
     if check:
         told = {"lines": lines, "events": events, "requests": lines - events}
         kinds = f"{counted(events, 'event')}, {counted(lines - events, 'request')}"
@@ -213,7 +204,7 @@ async def replay(
         screen.show(Text(f"{file.name}: {counted(lines, 'line')}, model {model}", style="dim"))
         player = ConversationPlayer(session) if conversation else DayPlayer(session, lines)
         with player:
-            tally = await play(agent, file, clock, player)
+            tally = await play(agent, whole, clock, player)
         tally.questions = len(await unanswered(agent))
         screen.result(tally.as_json(), _summary(tally))
         for failure in tally.failed.values():
@@ -280,26 +271,28 @@ class Tally:
         return {**counts, "failures": list(self.failed.values())}
 
 
-class Player(Protocol):
-    """Runs the agent on a step, and shows that to a person."""
+class Player:
+    """Runs the agent on a step, and shows that to a person; as it stands it shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End what it shows."""
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Run the agent on `given`, the new part of `step`."""
+        raise NotImplementedError
 
     def skip(self, step: Step) -> None:
         """Everything in `step` had been handled before."""
 
 
-async def play(agent: AsyncAgent, path: Path, clock: Clock, player: Player) -> Tally:
-    """Play the file. `clock` must be the agent's own.
-
-    Raises:
-        InputError: a malformed line; the command has checked the whole file before.
-        BusyError: another process holds the agent.
-    """
+async def play(agent: AsyncAgent, whole: Sequence[Step], clock: Clock, player: Player) -> Tally:
+    """Play a whole file. `clock` must be the agent's own."""
     tally, before = Tally(), model_use()
     marks = {mark["id"] for mark in (await agent.aget_state()).values.get("handled", [])}
-    for step in steps(path):
+    for step in whole:
         clock.reach([*(event["at"] for event in step.events), *([step.at] if step.at else [])])
         handled = marks | await inbox.already_handled(agent.store, agent.scope, step.ids)
         fresh = [id_ for id_ in step.ids if id_ not in handled]
@@ -346,7 +339,7 @@ async def _waiting(
     return [{"event_id": id_, "error": why, "attempts": 0, "set_aside": False} for id_ in untold]
 
 
-class DayPlayer:
+class DayPlayer(Player):
     """A line for each day and each night; on a terminal a progress bar below them."""
 
     def __init__(self, session: Session, lines: int) -> None:
@@ -392,7 +385,7 @@ class DayPlayer:
         self._today, self._heard, self._answered = None, 0, 0
 
 
-class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
+class ConversationPlayer(Player):
     """Each message, answer, tool and night as it comes."""
 
     def __init__(self, session: Session) -> None:
@@ -400,9 +393,6 @@ class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
         self._rows = Transcript(self._screen)
         self._asked: set[str] = set()
         """Questions that were shown."""
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing stays open."""
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Show the events, run, show the answers."""
@@ -419,9 +409,6 @@ class ConversationPlayer(AbstractContextManager["ConversationPlayer"]):
             self._screen.show("", night_view(report["night"], names))
         self._answers(report)
         return report
-
-    def skip(self, step: Step) -> None:
-        """Nothing: the replay that handled the step showed it."""
 
     def _answers(self, report: Report) -> None:
         for tick in report["ticks"]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 from urllib.parse import quote
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import httpx
 from rich.console import RenderableType
@@ -22,13 +22,17 @@ from typing_extensions import TypedDict
 
 from graph.cli.program import Options, command
 from graph.cli.views import Screen, moment, one_line
-from graph.server import GRAPH, serving_variables
 from memory.errors import InputError, ServerError
 from memory.runtime import utc_now
+from memory.text import known_zone
 
-if TYPE_CHECKING:
+try:
     from langgraph_sdk.client import LangGraphClient
 
+    from graph.server import GRAPH, serving_variables, token_for
+except ModuleNotFoundError as error:
+    needed = "schedules and tokens need: pip install '.[server]' in the clone"
+    raise InputError(f"{needed} (there is no {error.name})") from error
 
 WORDS = {"tick": "works on its goals", "sleep": "falls asleep"}
 MOST_MINUTES = 1_440
@@ -85,10 +89,6 @@ def token(
     ] = False,
 ) -> int:
     """Make a signed token for a user of a server."""
-    try:
-        from graph.server import token_for
-    except ImportError as error:
-        raise InputError("tokens need: pip install '.[server]' in the clone") from error
     if not 0 < days <= MOST_DAYS:
         raise InputError(f"--days: more than 0 and at most {MOST_DAYS}, not {days:g}")
     now = utc_now()
@@ -132,9 +132,9 @@ def _every(minutes: int) -> str:
 
 def _zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InputError(f"no time zone is called {name!r:.60}; such as Europe/Berlin") from error
+        return known_zone(name)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def _view(found: list[Scheduled]) -> RenderableType:
@@ -156,6 +156,9 @@ MARK = "circadian"
 """The metadata key that marks these crons, with their request as value."""
 
 PAGE = 100
+
+SECONDS = 60.0
+"""A server that has not answered by then is down."""
 
 
 class Scheduled(TypedDict):
@@ -191,7 +194,16 @@ class Schedule:
         """
         before = await self.listed()
         for request, schedule in crons.items():
-            await self._create(request, schedule, zone)
+            await self._client.crons.create_for_thread(
+                self.thread,
+                GRAPH,
+                schedule=schedule,
+                timezone=zone,
+                input={"request": request},
+                metadata={MARK: request},
+                multitask_strategy="enqueue",
+                durability="sync",
+            )
         await self._delete(before)
 
     async def remove(self) -> list[Scheduled]:
@@ -199,18 +211,6 @@ class Schedule:
         before = await self.listed()
         await self._delete(before)
         return before
-
-    async def _create(self, request: str, schedule: str, zone: ZoneInfo) -> None:
-        await self._client.crons.create_for_thread(
-            self.thread,
-            GRAPH,
-            schedule=schedule,
-            timezone=zone,
-            input={"request": request},
-            metadata={MARK: request},
-            multitask_strategy="enqueue",
-            durability="sync",
-        )
 
     async def _delete(self, crons: Iterable[Scheduled]) -> None:
         for cron in crons:
@@ -222,14 +222,11 @@ async def schedule_of(url: str, token: str | None, agent: str) -> AsyncIterator[
     """The schedule of the agent called `agent` on the server at `url`, as `token`'s user.
 
     Raises:
-        InputError: the optional packages are missing.
         ServerError: the server does not answer, or refuses.
     """
-    try:
-        from langgraph_sdk import get_client
-    except ImportError as error:
-        raise InputError("schedules need: pip install '.[server]' in the clone") from error
-    client = get_client(url=url, api_key=token)
+    # Not `get_client()`, which tries a server that does not answer for eight seconds.
+    headers = {"X-Api-Key": token} if token else {}
+    client = LangGraphClient(httpx.AsyncClient(base_url=url, headers=headers, timeout=SECONDS))
     try:
         thread: Any = await client.http.put(f"/circadian/agents/{quote(agent, safe='')}", json={})
         yield Schedule(client, str(thread["thread_id"]))

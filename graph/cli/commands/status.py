@@ -70,22 +70,23 @@ async def status(
 ) -> int:
     """Show the agent at a glance, even while it runs."""
     async with reading(options, announce=True) as session:
-        await print_status(session, verbose=verbose)
-    return 0
+        return await print_status(session, verbose=verbose)
 
 
-async def print_status(session: Session, *, verbose: bool = False) -> None:
-    """Print the agent at a glance; `verbose`: with each part of the prompt."""
+async def print_status(session: Session, *, verbose: bool = False) -> int:
+    """Print the agent at a glance, `verbose` with each part of the prompt; 1 if ticks are lost."""
     options, screen, agent = session
     now, aside = await status_of(agent.context), await inbox.set_aside(agent.store, agent.scope)
     now["briefing"] = await briefing(agent.context)
-    for lost in await lost_ticks(agent.context):
-        screen.problem(lost)
+    lost = await lost_ticks(agent.context)
+    for line in lost:
+        screen.problem(line)
     stop = await why_stopped(agent) if now["emergency_stop"] else None
     screen.result(
         {"agent": options.agent, **now},
         status_view(now, options.agent, aside, stop=stop, verbose=verbose),
     )
+    return int(bool(lost))
 
 
 @command()
@@ -246,9 +247,9 @@ async def serve_inspector(options: Options, port: int = 0, *, files: Path | None
 async def agents(
     options: Options,
     action: Annotated[
-        str | None, Argument(metavar="delete", help="Delete an agent; else they are listed.")
+        str | None, Argument(metavar="delete NAME", help="Delete one; else all are listed.")
     ] = None,
-    name: Annotated[str | None, Argument(metavar="NAME", help="Which one to delete.")] = None,
+    name: Annotated[str | None, Argument(hidden=True)] = None,
     yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
 ) -> int:
     """List the agents with what each holds, or delete one."""

@@ -47,6 +47,8 @@ class Screen:
         self.err = Console(stderr=True, highlight=False, markup=False, emoji=False)
         if not self.out.is_terminal:
             self.out.width = PLAIN_WIDTH
+        self._problem: str | None = None
+        """The last problem that was told."""
 
     @property
     def live(self) -> bool:
@@ -94,9 +96,10 @@ class Screen:
         where.print(Text(one_line(text), style="dim"), soft_wrap=not where.is_terminal)
 
     def problem(self, text: str) -> None:
-        """The one line on stderr that says why a command failed."""
-        line = Text.assemble(("circadian: ", "red"), one_line(text))
-        self.err.print(line, soft_wrap=True)
+        """The one line on stderr that says why a command failed; in a row it is said once."""
+        said = "the same again" if text == self._problem else one_line(text)
+        self._problem = text
+        self.err.print(Text.assemble(("circadian: ", "red"), said), soft_wrap=True)
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, int, int | None], None]]:

@@ -276,7 +276,7 @@ async def test_a_folder_that_became_a_link_is_not_followed(
 @pytest.mark.parametrize(
     ("folder", "data", "says"),
     [
-        ("gone", "data", "does not exist; make it"),
+        ("gone", "data", "name another .CIRCADIAN_FOLDER"),
         ("work/todo.txt", "data", "is no folder"),
         ("work", "work/.circadian", "lie one in the other"),
         ("work", "work", "lie one in the other"),
