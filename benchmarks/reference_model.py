@@ -340,9 +340,9 @@ class ReferenceModel(ToolModel):
 @cache
 def _everyday() -> dict[str, list[str]]:
     """Words that people use for another, by its stem."""
-    lines = [line.split() for line in EVERYDAY.read_text().splitlines() if line[0] != "#"]
+    lines = [line for line in EVERYDAY.read_text().splitlines() if line[0] != "#"]
     found: dict[str, list[str]] = {}
-    for word, *others in lines:
+    for word, *others in map(str.split, " ".join(lines).rstrip(";").split(";")):
         found.setdefault(stem(word), []).extend(others)
     return found
 
