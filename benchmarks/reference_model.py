@@ -31,15 +31,14 @@ MATTERS, PASSES = 7, 2
 
 EVERYDAY = Path(__file__).with_name("everyday_words.txt")
 """What a chat model knows of everyday English, whatever the life."""
-PHRASE = 80
-"""Characters of a phrase of other words, at most."""
+MOST, PHRASE = 30, 80
+"""Other words of a fact, and characters of a phrase of them, at most."""
 
 _LINE = re.compile(r"^\s*(?:- )?[\[(#]*(?P<id>[^\])\s:]+)[\])]*[.:]? (?P<rest>.*)$")
 _NAMES = re.compile(r"cite the entry that names (.+?),")
 _VAIN = re.compile(
     r'^(?:The fact says "?(?P<said>.+?)"?, (?:and|which)|(?P<name>.+?) does not occur)'
 )
-_UNSAID = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 _NUMBER = re.compile(r"\d+")
 _BEFORE = r"(?:\b(?:at|on|in|of|from|for|and|near|with|by|about) (?:the )?)?"
 """What goes with a word that is left out."""
@@ -160,13 +159,12 @@ class ReferenceModel(ToolModel):
 
     def _mended(self, prompt: str, messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
         """The facts that were rejected, once more, with the entry that the reason asks for; and
-        those that it left out, of the entries that are named as unsaid.
+        those that it left out, of the entries that are named.
         """
         told = [unescaped(str(one.text)) for one in messages if isinstance(one, ToolMessage)]
         results = [json.loads(one[one.index("{") : one.rindex("}") + 1]) for one in told]
         errors = {one["text"]: one["error"] for each in results for one in each.get("rejected", ())}
-        unsaid = "\n".join(line for each in results for line in each.get("unsaid", ()))
-        left = set(_UNSAID.findall(unsaid))
+        left = {id_ for each in results for id_ in (*each["not_cited"], *each.get("unsaid", ()))}
         shown = _shown(prompt, self._told.events)
         again = [event for event, id_ in shown.items() if id_ in left]
         made = self._consolidated(prompt, again, {*self._given.values()})
@@ -236,7 +234,7 @@ class ReferenceModel(ToolModel):
         ]
         own = dict.fromkeys(content_stems(fact["text"]))
         found += [word for each in own for word in _everyday().get(each, ())]
-        return wrap(", ".join(dict.fromkeys(found)), PHRASE)
+        return wrap(" ".join(", ".join(dict.fromkeys(found)).split()[:MOST]), PHRASE)
 
     def _spoiled(
         self, given: dict[str, Any], ids: Iterable[str], fact: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -62,8 +61,6 @@ NOTHING = "the model found nothing in it to keep"
 
 NEAREST = 0.3
 """Least share (0..1) of a rejected fact's words in an entry that it may be of."""
-
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 NAMED_BY = 160
 """Characters of a rejected fact in a report."""
@@ -129,7 +126,6 @@ async def _turn(
     refuted, judging = await judged(context, collector)
     new = [one for one in collector.new if one["id"] not in refuted]
     answers = [taken_back(one, message, collector.operations, refuted) for one in done.messages]
-    answers = [with_unsaid(one, batch, [*earlier, *new]) for one in answers]
     exchange = [*exchange, message, *answers]
     stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
     standing = standing_of(exchange, stored, batch)
@@ -190,30 +186,6 @@ def taken_back(
     if not left:
         after["error"] = "No fact was stored; see rejected"
     return result.model_copy(update={"content": json.dumps(after, ensure_ascii=False)})
-
-
-def with_unsaid(
-    result: ToolMessage, batch: Sequence[JournalEntry], operations: Sequence[Operation]
-) -> ToolMessage:
-    """A tool's answer with the entries of which no fact so far says anything, or not a number.
-
-    Where the loop goes on anyway, a model sees what it overlooked.
-    """
-    told = json.loads(str(result.content))
-    if result.name != "store_memory" or not told.get("success"):
-        return result
-    facts, unsaid = _facts(operations), list[str]()
-    for number, entry in enumerate(batch, 1):
-        made = [one for one in facts if entry["id"] in one["after"]["source_entries"]]
-        said = {each for one in made for each in _NUMBER.findall(one["after"]["text"])}
-        left = [each for each in _NUMBER.findall(entry["content"]) if each not in said]
-        if not made:
-            unsaid.append(f"[{number}]: no fact cites it")
-        elif left:
-            unsaid.append(f"[{number}]: no fact of it says {', '.join(dict.fromkeys(left))}")
-    if not unsaid:
-        return result
-    return result.model_copy(update={"content": json.dumps({**told, "unsaid": unsaid})})
 
 
 def _broken_off(

@@ -289,11 +289,9 @@ async def _ask(context: NightContext, entries: Sequence[JournalEntry]) -> Though
     answer, usage = await context.ask([system, shown], Questions)
     kept, refused = questions(answer.questions)
     asked = [{"question": question} for question in kept]
-    thought = Thought(exchange=asked, finished=not kept, refused=refused, usage=usage)
-    if not answer.questions:
-        since = await last_reflection(context.store, context.scope)
-        thought.operations.append(reflected(since, context.now))
-    return thought
+    since = await last_reflection(context.store, context.scope)
+    done = [] if answer.questions else [reflected(since, context.now)]
+    return Thought(done, exchange=asked, finished=not kept, refused=refused, usage=usage)
 
 
 async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> Thought:

@@ -198,8 +198,8 @@ async def test_what_no_fact_says_is_named_so_that_the_next_answer_can_say_it(
         stored((SAID[1][1], ["2"]), ("The oven is 1,200 kilos heavy.", ["3"])),
     ]
     _, _, facts, asked = await night(tmp_path, clock, model(consolidate=answers), said)
-    told = result_of(of(asked, "store_memory")[1][3])["unsaid"]
-    assert told == ["[2]: no fact cites it", "[3]: no fact of it says 1,200"]
+    told = result_of(of(asked, "store_memory")[1][3])
+    assert (told["not_cited"], told["unsaid"]) == (["2"], {"3": ["1,200"]})
     assert len(facts) == 4
 
 
