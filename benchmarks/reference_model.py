@@ -12,9 +12,11 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
@@ -22,9 +24,15 @@ from pydantic import PrivateAttr
 
 from benchmarks.models import ToolModel
 from memory.messages import one_line, prompt_lines, unescaped
+from memory.text import content_stems, stem
 
 MATTERS, PASSES = 7, 2
 """Importance (1..10) of an entry that a fact cites, and of any other."""
+
+EVERYDAY = Path(__file__).with_name("everyday_words.txt")
+"""What a chat model knows of everyday English, whatever the life."""
+MOST, PHRASE = 30, 80
+"""Other words of a fact, and characters of a phrase of them, at most."""
 
 _LINE = re.compile(r"^\s*(?:- )?[\[(#]*(?P<id>[^\])\s:]+)[\])]*[.:]? (?P<rest>.*)$")
 _NAMES = re.compile(r"cite the entry that names (.+?),")
@@ -150,12 +158,16 @@ class ReferenceModel(ToolModel):
         }
 
     def _mended(self, prompt: str, messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-        """The facts that were rejected, once more, with the entry that the reason asks for."""
+        """The facts that were rejected, once more, with the entry that the reason asks for; and
+        those that it left out, of the entries that are named.
+        """
         told = [unescaped(str(one.text)) for one in messages if isinstance(one, ToolMessage)]
         results = [json.loads(one[one.index("{") : one.rindex("}") + 1]) for one in told]
         errors = {one["text"]: one["error"] for each in results for one in each.get("rejected", ())}
+        left = {id_ for each in results for id_ in (*each["not_cited"], *each.get("unsaid", ()))}
         shown = _shown(prompt, self._told.events)
-        made: list[dict[str, Any]] = []
+        again = [event for event, id_ in shown.items() if id_ in left]
+        made = self._consolidated(prompt, again, {*self._given.values()})
         for text, error in errors.items():
             fact = self._told.facts.get(self._given.get(text, ""))
             if fact is None:
@@ -173,13 +185,19 @@ class ReferenceModel(ToolModel):
             made += self._spoiled(given, shown.values(), fact["id"])
         return made
 
-    def _consolidated(self, prompt: str) -> list[dict[str, Any]]:
-        """The facts whose newest source is shown, with the sources that are shown."""
+    def _consolidated(
+        self, prompt: str, wanted: Collection[str] | None = None, given: Collection[str] = ()
+    ) -> list[dict[str, Any]]:
+        """The facts whose newest source is shown, with the sources that are shown.
+
+        `wanted`: of which events alone; `given`: ids of facts to leave out.
+        """
         shown = _shown(prompt, self._told.events)
         order = {event: place for place, event in enumerate(self._told.events)}
         made: list[dict[str, Any]] = []
         for fact in self._told.facts.values():
-            if max(fact["sources"], key=order.__getitem__) not in shown:
+            newest = max(fact["sources"], key=order.__getitem__)
+            if newest not in (shown if wanted is None else wanted) or fact["id"] in given:
                 continue
             made += self._spoiled(self._as_given(fact, shown), shown.values(), fact["id"])
         return made
@@ -195,26 +213,28 @@ class ReferenceModel(ToolModel):
         }
 
     def _other_words(self, fact: Mapping[str, Any]) -> list[str]:
-        """What its attribute is called, what it is about, what it helps to answer, and nicknames
-        and roles of those that it is about.
+        """Nicknames and roles of those that it is about, what its attribute is called, what it
+        helps to answer, and everyday words for its own.
         """
         about = {fact["speaker"], *fact["entities"]}
-        names = [
+        found = [
             name
             for one in self._told.given.get("aliases", ())
             if one["entity"] in about or one["entity"] in fact["text"]
             for name in one["names"]
         ]
-        kinds = [
+        found += [
             f"{one['entity']} {one['name']}"
             for one in self._told.given["attributes"]
             if fact["id"] in one["facts"]
         ]
-        asked = [
+        found += [one for one in fact["entities"] if one not in fact["text"]]
+        found += [
             one["question"] for one in self._told.given["insights"] if fact["id"] in one["evidence"]
         ]
-        entities = [one for one in fact["entities"] if one not in fact["text"]]
-        return [*kinds, *entities, *asked, *names]
+        own = dict.fromkeys(content_stems(fact["text"]))
+        found += [word for each in own for word in _everyday().get(each, ())]
+        return wrap(" ".join(", ".join(dict.fromkeys(found)).split()[:MOST]), PHRASE)
 
     def _spoiled(
         self, given: dict[str, Any], ids: Iterable[str], fact: str
@@ -313,6 +333,16 @@ class ReferenceModel(ToolModel):
             if not self._noise.spoils("insight", one["question"]):
                 made.append({"text": one["text"], "evidence": evidence, "importance": 8})
         return {"insights": made}
+
+
+@cache
+def _everyday() -> dict[str, list[str]]:
+    """Words that people use for another, by its stem."""
+    lines = [line for line in EVERYDAY.read_text().splitlines() if line[0] != "#"]
+    found: dict[str, list[str]] = {}
+    for word, *others in map(str.split, " ".join(lines).rstrip(";").split(";")):
+        found.setdefault(stem(word), []).extend(others)
+    return found
 
 
 def _prompt(messages: Sequence[BaseMessage]) -> str:

@@ -66,7 +66,6 @@ _OTHER = re.compile(r"^- (?P<key>.+?) \((?P<status>\w+)\): (?P<summary>.*)$")
 _REMEMBERED = re.compile(r"^- (?:fact|pattern): (?P<text>.*)$")
 _ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
 _KNOWN = re.compile(r"^known (?P<name>[^:\s]+): (?P<value>.*)$")
-_QUESTION = re.compile(r"^Question: (?P<text>.*)$")
 _TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
 _DISPUTE = re.compile(r"^- \[(\w+)\] .*\n  or \[(\w+)\] ", re.MULTILINE)
 _GOAL_TO_SPLIT = re.compile(r"^Goal: (?P<text>.+)$", re.MULTILINE)
@@ -221,12 +220,6 @@ def read_known(line: str) -> tuple[str, str] | None:
 def question_line(question: str) -> str:
     """The heading above the memories near a question."""
     return f"Question: {one_line(question)}"
-
-
-def read_question(line: str) -> str | None:
-    """The question."""
-    match = _QUESTION.match(line)
-    return match["text"] if match else None
 
 
 def goal_to_split(description: str) -> str:

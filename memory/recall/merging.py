@@ -268,7 +268,8 @@ def _place(
 def _with_heirs(
     found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
 ) -> list[Candidate]:
-    """Lift what holds now to what it superseded, and keep what holds in part below it.
+    """Lift what holds now to what it superseded, and to what is in doubt because of that; keep
+    what holds in part below it.
 
     An entry stands for the facts that were made from it, if they are not found themselves.
     """
@@ -278,17 +279,20 @@ def _with_heirs(
     lifts: dict[str, float] = {}
     new: dict[str, Row] = {}
     heirs: dict[str, str] = {}
+    by_op = {str(row.payload["op"]): row for row in known.values()}
     for gone in found:
         falls = gone.superseded or "outdated" in gone.marks
         heir = _heir(gone, known) if falls else None
-        if heir is None:
-            continue
-        there = places.get(heir.id)
-        if there is None:
-            new[heir.id] = heir
-        id_ = there.id if there else heir.id
-        lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * _worth(gone))
-        heirs[gone.id] = heir.id
+        if heir is not None:
+            heirs[gone.id] = heir.id
+        doubts = () if falls else gone.row.payload.get("doubtful") or ()
+        ends = (heir_of(by_op[op], known) for op in doubts if op in by_op)
+        for row in filter(None, (heir, *ends)):
+            there = places.get(row.id)
+            if there is None:
+                new[row.id] = row
+            id_ = there.id if there else row.id
+            lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * _worth(gone))
     lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
     lifted = [replace(one, heir=heirs[one.id]) if one.id in heirs else one for one in lifted]
     lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]

@@ -57,8 +57,8 @@ MARKED = 60
 CHAIN = 4
 """Steps in which the facts made from entries are read, and what superseded those."""
 
-MADE_OF = "made_of"
-"""The relation of an entry and a fact that was made from it (`memory.records.link`)."""
+MADE_OF, DEPENDS_ON = "made_of", "depends_on"
+"""Relations of a fact: to an entry that it was made from, and to a fact that it rests on."""
 
 LINKED_SHARE = 0.5
 """Score of an added memory, as a share of the score of the one that led to it."""
@@ -383,19 +383,21 @@ class _Memory:
     async def _facts_of(
         self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]
     ) -> dict[str, Row]:
-        """The facts made from the best entries, and those that superseded any, by id.
+        """The facts made from the best entries, or that the best facts rest on, and those that
+        superseded any, by id.
 
         Those among `ranked` are left out.
         """
         seen = {one.id for one in ranked}
-        made = (
+        near = {
             other
             for end in ends.values()
             for other, link in end["relations"].items()
-            if link["relation"] == MADE_OF
-        )
-        wanted, facts = {id_ for id_ in made if id_ not in seen}, dict[str, Row]()
-        gone = [one.row for one in ranked[:MARKED] if one.superseded]
+            if link["relation"] in (MADE_OF, DEPENDS_ON)
+        }
+        wanted, facts = near - seen, dict[str, Row]()
+        best = {one.id for one in ranked[:MARKED]} | near
+        gone = [one.row for one in ranked if one.superseded and one.id in best]
         for _ in range(CHAIN):
             wanted |= {by for row in gone if (by := row.payload.get("superseded_by"))}
             wanted -= seen

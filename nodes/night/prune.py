@@ -21,13 +21,7 @@ from memory import journal
 from memory import operations as citations
 from memory.compaction import covered_events
 from memory.journal import names_project
-from memory.night import (
-    NightContext,
-    Thought,
-    night_in_hand,
-    plan,
-    proceed,
-)
+from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.records import Goal, JournalEntry, Operation, Projects, mark_entry, prune_entry
 from memory.runtime import resources_of, scope_of
 from memory.settings import Settings

@@ -9,10 +9,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from memory import audit, night, telemetry
-from memory.audit import of_night
+from memory import audit, journal, night, telemetry
 from memory.events import inbox
-from memory.journal import by_time
 from memory.night import NightContext, left_over, night_in_hand, stale, stopped
 from memory.records import Event, NightRecord, NightStatus, Report
 from memory.settings import Settings
@@ -69,7 +67,7 @@ async def _end(context: NightContext) -> None:
     resources, operations = context.resources, context.plans.operations()
     now, model = resources.clock(), called(resources.chat_model)
     context.record = record = ended(context, now.isoformat())
-    entry = of_night(record, operations, tick=context.state["tick"], model=model)
+    entry = audit.of_night(record, operations, tick=context.state["tick"], model=model)
     telemetry.NIGHTS.labels(night.status_of(record)).inc()
     telemetry.NIGHT_SECONDS.observe(_seconds(record))
     telemetry.NIGHT_OPERATIONS.inc(len(operations))
@@ -96,7 +94,7 @@ def ended(context: NightContext, now: str) -> NightRecord:
     return {
         **record,
         "ended": max(now, record["started"]),
-        "held": [entry["id"] for entry in by_time(plans.pending())],
+        "held": [entry["id"] for entry in journal.by_time(plans.pending())],
         "steps": night.step_lines(plans),
         "errors": errors,
         "stopped": stopped(record, plans, settings) if left else None,

@@ -259,7 +259,7 @@ async def reflect(
 ) -> dict[str, Any]:
     """Find questions on the first visit and answer them on the second.
 
-    The count of importance begins anew only when insights are stored.
+    The count of importance begins anew when insights are stored, or nothing is worth asking.
     """
     context = await night_in_hand(state, runtime, config, entries=True)
     if asked := context.plans.of("reflect"):
@@ -289,7 +289,9 @@ async def _ask(context: NightContext, entries: Sequence[JournalEntry]) -> Though
     answer, usage = await context.ask([system, shown], Questions)
     kept, refused = questions(answer.questions)
     asked = [{"question": question} for question in kept]
-    return Thought(exchange=asked, finished=not kept, refused=refused, usage=usage)
+    since = await last_reflection(context.store, context.scope)
+    done = [] if answer.questions else [reflected(since, context.now)]
+    return Thought(done, exchange=asked, finished=not kept, refused=refused, usage=usage)
 
 
 async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> Thought:

@@ -189,6 +189,20 @@ async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_men
     assert (report["held"], report["refused"]) == ([], [])
 
 
+async def test_what_no_fact_says_is_named_so_that_the_next_answer_can_say_it(
+    tmp_path: Path, clock: Clock
+) -> None:
+    said = [*SAID[:2], ("Ilir", "The oven is 2.5 metres wide, and 1,200 kilos heavy.")]
+    answers = [
+        stored((SAID[0][1], ["1"]), ("The oven is 2.5 metres wide.", ["3"])),
+        stored((SAID[1][1], ["2"]), ("The oven is 1,200 kilos heavy.", ["3"])),
+    ]
+    _, _, facts, asked = await night(tmp_path, clock, model(consolidate=answers), said)
+    told = result_of(of(asked, "store_memory")[1][3])
+    assert (told["not_cited"], told["unsaid"]) == (["2"], {"3": ["1,200"]})
+    assert len(facts) == 4
+
+
 async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_reason(
     tmp_path: Path, clock: Clock
 ) -> None:

@@ -119,11 +119,12 @@ class Asking:
         return [hit["text"] for hit in await self.ask(query, **options)]
 
 
-async def link(asking: Asking, *ends: str) -> None:
+async def link(asking: Asking, *ends: str, relation: str = "") -> None:
     """Link two memories as a night does."""
     for one, other in (ends, ends[::-1]):
         namespace = ANA.namespace(apply.LINKS)
         item = await asking.store.aget(namespace, one)
         linked = item.value["linked_to"] if item else []
-        value = {"linked_to": [*linked, other], "created": NOW.isoformat(), "relations": {}}
+        how = {other: {"relation": relation}} if relation else {}
+        value = {"linked_to": [*linked, other], "created": NOW.isoformat(), "relations": how}
         await asking.store.abatch([PutOp(namespace, one, value)])

@@ -5,6 +5,7 @@ Rulings 13, 15 and 17 say which evidence an entry or a fact needs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -241,6 +242,8 @@ PLACES = 16
 MOST_OTHER_WORDS, LONGEST_PHRASE = 8, 80
 """Other words of a fact, and characters of each."""
 
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+
 SUGGESTION = (
     "Mend what each error names and store those facts again: cite ids that were shown; write about "
     "the world, people or events in the third person; name the speaker of what one says of oneself."
@@ -459,11 +462,25 @@ def _result(
         "rejected": list(rejected),
         "not_cited": [collector.handle(one) for one in collector.shown or () if one not in cited],
     }
+    if unsaid := _unsaid(facts, collector):
+        result["unsaid"] = unsaid
     if not operations:
         result["error"] = "No fact was stored; see rejected"
     if rejected:
         result["suggestion"] = SUGGESTION
     return result
+
+
+def _unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[str, list[str]]:
+    """The numbers in the entries shown that no fact made of them says: a fact was overlooked."""
+    found = dict[str, list[str]]()
+    for id_, entry in (collector.shown or {}).items():
+        made = [one["text"] for one in facts if id_ in one["source_entries"]]
+        said = set(NUMBER.findall(" ".join(made)))
+        left = [one for one in dict.fromkeys(NUMBER.findall(entry["content"])) if one not in said]
+        if made and left:
+            found[collector.handle(id_)] = left
+    return found
 
 
 MOST = 100

@@ -2,7 +2,7 @@
 
 It needs no key, no network and no download, and gives the same answer to the same prompt. `decide`
 tells the kinds of calls apart. Sentences become tool calls in `requests`, questions are answered in
-`replies`; `night`, `dreaming` and `reflection` do the work of nights. What no rule fits is
+`replies`; `night` and `dreaming` do the work of nights. What no rule fits is
 acknowledged, not understood.
 """
 
@@ -26,7 +26,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memory.messages import prompt_lines
-from memory.models.offline import night, reflection
+from memory.models.offline import night
 from memory.models.offline.dreaming import attributes, dream
 from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
 from memory.models.offline.replies import answer, next_step, told, without_ids
@@ -134,10 +134,13 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
     "Subtasks": night.subtasks,
     "Dream": dream,
     "Attributes": attributes,
-    "Questions": reflection.questions,
-    "Insights": reflection.insights,
+    "Questions": lambda _: {"questions": []},
+    "Insights": lambda _: {"insights": []},
 }
-"""Functions that make the arguments of a structured answer, by the name of its form."""
+"""Functions that make the arguments of a structured answer, by the name of its form.
+
+A night's reflection asks nothing: what rules conclude from memories takes their room in prompts.
+"""
 _PROJECT_TOOLS = {"create_project", "swap_project", "update_project"}
 _HOW_TO_GET = dict.fromkeys(
     ("read_file", "write_file"), " without a working folder (CIRCADIAN_FOLDER)"
@@ -168,9 +171,9 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> OfflineAn
         return _called(*calls) if calls else OfflineAnswer("The batch is settled.")
     if "store_memory" in tools and prompt.human.startswith(prompt_lines.SETTLE):
         return OfflineAnswer("The batch is settled.")
-    if reflection.is_asked(prompt, tools):
-        calls = reflection.calls(messages, tools)
-        return _called(*calls) if calls else OfflineAnswer(reflection.reply(messages))
+    if night.reflects(prompt, tools):
+        calls = night.reflection(messages, tools)
+        return _called(*calls) if calls else OfflineAnswer(night.reflection_told(messages))
     if prompt.human.startswith(prompt_lines.EXTRACTION):
         calls = night.extraction(prompt, names)
         return _called(*calls) if calls else OfflineAnswer("Nothing more is worth keeping.")

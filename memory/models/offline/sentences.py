@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
 
 from memory.text import MONTHS, STOP_WORDS, WEEKDAYS, sentences, stem, words
 
@@ -152,26 +150,6 @@ def tells_of_a_life(text: str) -> bool:
 def may_tell_of_a_life(text: str) -> bool:
     """The same in a sentence that states something, whoever it is about."""
     return any(states_something(part) and _LIFE.search(part) for part in sentences(text))
-
-
-def frequent(texts: Sequence[str], used: set[str]) -> list[str]:
-    """The telling words that several of `texts` have, as first written, the most frequent first.
-
-    Stems in `used` do not count. A single text has all its words in common.
-    """
-    written: dict[str, str] = {}
-    spread: Counter[str] = Counter()
-    for text in texts:
-        telling = [word for word in words(text) if word not in STOP_WORDS and len(word) > 3]
-        for word in telling:
-            written.setdefault(stem(word), word)
-        spread.update({stem(word) for word in telling} - used)
-    return [written[each] for each, count in ranked(spread) if count > 1 or len(texts) == 1]
-
-
-def ranked(counted: Counter[str]) -> list[tuple[str, int]]:
-    """The most frequent first; of equals in the order of the alphabet."""
-    return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 _FIXED = {"am": "is", "be": "is", "have": "has", "don't": "does not", "haven't": "has not"}

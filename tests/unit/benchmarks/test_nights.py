@@ -21,6 +21,7 @@ from benchmarks.nights import (
     stale_first,
     tokens_equal,
 )
+from benchmarks.reference_model import ReferenceModel
 from memory.records.records import Fact, RecallHit
 
 
@@ -153,6 +154,14 @@ def test_relations_are_matched_by_the_sources_of_their_facts() -> None:
     again = [made("a", "e1"), made("b", "e2", source_events=["e2", "e3"])]
     again.append(made("c", "e3", superseded_by="b"))
     assert relations(given, again)["duplicates"] == [1.0, 1.0]
+
+
+def test_the_reference_model_knows_names_and_everyday_words_for_a_fact_and_no_question() -> None:
+    told: Any = {**life(), "attributes": [], "insights": []}
+    told["aliases"] = [{"entity": "Ada", "names": ["the maestro"]}]
+    fact = {"id": "f1", "text": "Ada's brother has a sofa.", "speaker": "Ada", "entities": []}
+    given = ReferenceModel(life=told)._other_words(fact)
+    assert given == ["the maestro, sibling, relative, couch, furniture, seat"]
 
 
 def test_lives_are_pooled_over_their_questions() -> None:

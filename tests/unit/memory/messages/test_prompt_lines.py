@@ -100,8 +100,7 @@ def test_an_entity_with_what_is_known_of_it() -> None:
     assert prompt_lines.read_entity(prompt_lines.known_line("home", TEXT)) is None
 
 
-def test_a_question_and_a_goal_to_split() -> None:
-    assert prompt_lines.read_question(prompt_lines.question_line(TEXT)) == SHOWN
+def test_a_goal_to_split() -> None:
     assert prompt_lines.read_goal_to_split(prompt_lines.goal_to_split(TEXT)) == SHOWN
 
 

@@ -65,7 +65,7 @@ async def test_each_step_of_a_night_has_an_answer_by_rules(agent: AsyncAgent, cl
         ("dream", 0, 1),
         ("consolidate_entities", 0, 1),
         ("write_pages", 0, 0),
-        ("reflect", 0, 2),
+        ("reflect", 0, 1),
     ]
     profiles = await entities.everyone(agent.store, agent.scope)
     ben = next(one for one in profiles if one["name"] == "Ben")
@@ -73,9 +73,7 @@ async def test_each_step_of_a_night_has_an_answer_by_rules(agent: AsyncAgent, cl
         "likes": "Ben likes jazz.",
         "home": "Ben lives in Turin.",
     }
-    insights = [one for one in await entries(agent) if one["tags"] == ["insight"]]
-    assert insights
-    assert all(one["evidence"] and "memories" in one["content"] for one in insights)
+    assert not [one for one in await entries(agent) if one["tags"] == ["insight"]]
 
 
 async def test_what_changed_takes_the_place_of_what_was_and_nothing_is_left_to_do(

@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage, SystemMessage
 
 from memory.events.rules import reflection_event
 from memory.models.offline.model import OfflineAnswer, decide
-from memory.models.offline.reflection import NOTHING
+from memory.models.offline.night import NOTHING
 from memory.settings import Settings
 from tests.support.offline_prompts import TOOLS, asked, results, say
 

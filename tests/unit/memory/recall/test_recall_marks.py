@@ -104,6 +104,24 @@ async def test_what_superseded_a_found_memory_comes_in_its_place(asking: Asking)
     assert (await asking.texts("When is the assembly on the thirteenth?"))[0] == new["text"]
 
 
+async def test_a_doubtful_memory_brings_what_holds_in_place_of_what_it_rests_on(
+    asking: Asking,
+) -> None:
+    rent = await asking.learn("The shop costs 1,700 a month")
+    for number in range(20):
+        await asking.learn(f"A budget of chairs, number {number}")
+    between = await asking.learn("1,800 are demanded")
+    lease = await asking.learn("The lease is signed at 1,900")
+    budget = await asking.learn("Nadja's budget for April is 2,300")
+    doubts: Any = {"depends_on": [rent["op"]], "doubtful": [rent["op"]]}
+    await asking.memory.update(ANA, budget["id"], doubts)
+    await link(asking, budget["id"], rent["id"], relation="depends_on")
+    await fell(asking, rent, between)
+    await fell(asking, between, lease)
+    found = await asking.texts("Does Nadja's budget for April hold?")
+    assert found[:2] == [budget["text"], lease["text"]]
+
+
 async def test_a_duplicate_takes_no_entry_down(asking: Asking) -> None:
     first = await asking.hear("Our oven is broken since Monday, says Goran")
     second = await asking.hear("Goran told me the oven broke")
