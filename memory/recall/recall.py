@@ -7,12 +7,10 @@ written (`episodes`), and whoever uses the results notes it (`probes`).
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
@@ -28,6 +26,7 @@ from memory.recall.episodes import episode_of, named_speakers
 from memory.recall.merging import merged, standing, told_once
 from memory.recall.ranking import (
     Candidate,
+    Scored,
     calibrated,
     candidate_of,
     fits_well,
@@ -89,8 +88,8 @@ class PendingChanges(Protocol):
         """Ids of facts that the night removes."""
         ...
 
-    def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
-        """SearchResult rows with their scores, as the night would leave them."""
+    def seen(self, rows: Scored) -> Scored:
+        """Rows with their scores, as the night would leave them."""
         ...
 
 
@@ -321,36 +320,47 @@ class _Memory:
     async def search(
         self, query: Query, *, facts_only: bool, now: datetime, limit: int
     ) -> SearchResult:
-        """The results of both searches, ranked.
+        """The results of both searches, ranked: one way to a thread and back."""
+        kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
+        vector = await self._vector(query.text)
+        return await self.semantic.run(self._found, query, vector, kinds, now, limit)
+
+    def _found(
+        self, query: Query, vector: Vector | None, kinds: Sequence[Kind], now: datetime, limit: int
+    ) -> SearchResult:
+        """What both searches find, and what stands beside the best of it, ranked. Blocking.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
-        kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-        near, worded, known = await self.semantic.lookup(
+        found = self.semantic.lookup(
             self.scope,
             terms=query.terms,
-            vector=await self._vector(query.text),
+            vector=vector,
             kinds=kinds,
             limit=max(CANDIDATES, 2 * limit),
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
-        if self.changes is not None:
-            near, worded = self.changes.seen(near), self.changes.seen(worded)
-        beside = await self._beside(leading(near, worded, LEADING))
-        trusted = [row for row in beside if self._trusted(row)]
+        near, worded = self._seen(found.near), self._seen(found.worded)
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
-        ranked = partial(rank, beside=trusted, now=now, settings=self.settings, by_words=by_words)
+        best = rank(
+            query,
+            near,
+            worded,
+            beside=filter(self._trusted, self._beside(leading(near, worded, LEADING))),
+            now=now,
+            settings=self.settings,
+            by_words=by_words,
+        )
         cosines = {} if by_words else {row.id: cosine for row, cosine in near}
-        best = await asyncio.to_thread(ranked, query, near, worded)
-        return SearchResult(query, best, known, cosines)
+        return SearchResult(query, best, found.known, cosines)
 
     async def standing(
         self, found: SearchResult, *, facts_only: bool, past: bool
     ) -> tuple[list[Candidate], float]:
         """What was found as it stands now, best first, and `scale_of` it; [] if nothing fits."""
         if facts_only:
-            shown = _valid(merged(found.ranked), past=past)
+            shown = [one for one in merged(found.ranked) if past or not one.superseded]
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
         scale = scale_of(shown, found.query, found.known, found.cosines)
@@ -365,8 +375,7 @@ class _Memory:
         was found and is not shown is not added.
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
-        facts = await self._facts_of(ranked, ends)
-        found = await asyncio.to_thread(merged, ranked, facts, wanted)
+        facts, found = await self.semantic.run(self._merged, ranked, ends, wanted)
         shown = standing(found, wanted, past=past)
         if not self.settings.recall_weight_links:
             return ordered(shown)
@@ -380,12 +389,13 @@ class _Memory:
         together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
         return standing(together, wanted, past=past)
 
-    async def _facts_of(
-        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]
-    ) -> dict[str, Row]:
-        """The facts made from the best entries, and those that superseded any, by id.
+    def _merged(
+        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End], wanted: Sequence[str]
+    ) -> tuple[dict[str, Row], list[Candidate]]:
+        """The facts made from the best entries and those that superseded any, by id; and `ranked`,
+        merged with them. Blocking.
 
-        Those among `ranked` are left out.
+        Those among `ranked` are left out of the facts.
         """
         seen = {one.id for one in ranked}
         made = (
@@ -394,34 +404,26 @@ class _Memory:
             for other, link in end["relations"].items()
             if link["relation"] == MADE_OF
         )
-        wanted, facts = {id_ for id_ in made if id_ not in seen}, dict[str, Row]()
+        missing, facts = {id_ for id_ in made if id_ not in seen}, dict[str, Row]()
         gone = [one.row for one in ranked[:MARKED] if one.superseded]
         for _ in range(CHAIN):
-            wanted |= {by for row in gone if (by := row.payload.get("superseded_by"))}
-            wanted -= seen
-            if not wanted:
+            missing |= {by for row in gone if (by := row.payload.get("superseded_by"))}
+            missing -= seen
+            if not missing:
                 break
-            rows = {id_: fact_row(one) for id_, one in (await self._facts(wanted)).items()}
-            if self.changes is not None:
-                rows = {
-                    row.id: row for row, _ in self.changes.seen([(r, 0.0) for r in rows.values()])
-                }
-            seen |= wanted
-            facts |= {id_: row for id_, row in rows.items() if self._trusted(row)}
-            gone, wanted = list(rows.values()), set()
-        return facts
-
-    async def _facts(self, ids: Collection[str]) -> dict[str, Fact]:
-        return await self.semantic.by_id(self.scope, sorted(ids))
+            read = self._seen([(row, 0.0) for row in self.semantic.facts(self.scope, missing)])
+            gone = [row for row, _ in read]
+            seen |= missing
+            facts |= {row.id: row for row in gone if self._trusted(row)}
+            missing = set()
+        return facts, merged(ranked, facts, wanted)
 
     async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:
         """`shown` as hits. A dispute ends when the other side no longer holds."""
         ops = sorted({op for one in shown for op in one.disputes})
         against = await self.semantic.by_op(self.scope, ops) if ops else {}
         rows = [(fact_row(fact), 0.0) for fact in against.values() if fact["invalid_at"] is None]
-        if self.changes is not None:
-            rows = self.changes.seen(rows)
-        ids = {row.id for row, _ in rows if row.payload["invalid_at"] is None}
+        ids = {row.id for row, _ in self._seen(rows) if row.payload["invalid_at"] is None}
         standing = {op for op, fact in against.items() if fact["id"] in ids}
         return [hit_of(one, disputed=not standing.isdisjoint(one.disputes)) for one in shown]
 
@@ -448,7 +450,7 @@ class _Memory:
         if not ids:
             return {}
         entries = await journal.read_many(self.store, self.scope, ids)
-        facts = await self._facts([id_ for id_ in ids if id_ not in entries])
+        facts = await self.semantic.by_id(self.scope, [id_ for id_ in ids if id_ not in entries])
         rows = {
             entry["id"]: Row(0, entry["id"], dict(episode_of(entry)))
             for entry in entries.values()
@@ -459,13 +461,11 @@ class _Memory:
                 rows[id_] = fact_row(facts[id_])
         return rows
 
-    async def _beside(self, rows: Sequence[Row]) -> list[Row]:
-        """The entries next to these in their sessions."""
+    def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
+        """The entries next to these in their sessions. Blocking."""
         found = {row.seq for row in rows if row.payload["kind"] == "episode"}
         sessions = dict.fromkeys(row.payload["session"] for row in rows if row.seq in found)
-        if not sessions:
-            return []
-        places = await self.semantic.timeline(self.scope, list(sessions))
+        places = self.semantic.timeline(self.scope, list(sessions))
         near = {
             other.seq
             for number, place in enumerate(places)
@@ -473,7 +473,11 @@ class _Memory:
             for other in places[max(0, number - ASIDE) : number + ASIDE + 1]
             if other.session == place.session
         }
-        return list((await self.semantic.numbered(self.scope, near - found)).values())
+        return self.semantic.numbered(self.scope, near - found).values()
+
+    def _seen(self, rows: Scored) -> Scored:
+        """Rows as a pending night would leave them."""
+        return rows if self.changes is None else self.changes.seen(rows)
 
     async def _vector(self, text: str) -> Vector | None:
         """None where the embedder fails, or gives a zero vector."""
@@ -508,11 +512,6 @@ def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
         return False
     minor = candidate.row.payload.get("minor", False)
     return not minor or fits_well(candidate, found.query, found.known, found.cosines)
-
-
-def _valid(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:
-    """The candidates that hold; with `past` all."""
-    return [candidate for candidate in found if past or not candidate.superseded]
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:
