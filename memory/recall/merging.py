@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from memory.facts import Row
-from memory.recall.ranking import Candidate, candidate_of, ordered
-from memory.text import terms
+from memory.recall.ranking import FIRST, Candidate, asked_of, candidate_of, ordered
+from memory.text import Query, tells_value, terms
 
 SAYS_ALL = 0.6
 """Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
@@ -34,6 +34,16 @@ AMONG_BEST = 30
 
 MOST_EARLIER = 3
 """Of what one memory superseded, the newest N are told with it."""
+
+ALIKE, ALIKE_SHARE = 3, 1 / 3
+"""Terms of a query (all of fewer), and the share of those in the best memory, that another memory
+needs to tell a newer value of the same."""
+
+HOW = frozenset(terms("many much often long old"))
+"""Terms that say what kind of value is asked for, and not of what."""
+
+HAIR = 1e-6
+"""By which a newer value stands above the old one."""
 
 BELOW = 0.98
 """Score of an entry that is superseded in part, as a share of the score of what holds instead."""
@@ -84,6 +94,31 @@ def merged(
             left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), one)
     shown = _newer_first(_with_heirs([*left.values(), *stay], known, made), known, made)
     return _once(shown)
+
+
+def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidate]:
+    """`found` (best first) with a newer value of what the best memory tells above that.
+
+    Who tells a change ("it is now 1,200") seldom repeats all words of what was said first. A newer
+    value is one that the same speaker said later and called new, with words of the query.
+    """
+    asked = asked_of(query) - HOW
+    if not (query.now and asked and found) or query.days or not tells_value(_text(found[0])):
+        return list(found)
+    best, has = found[0], asked & _words_of(found[0].row)
+    for one in found[1:FIRST]:
+        shared = asked & _words_of(one.row)
+        if (
+            not one.superseded
+            and one.row.payload["speaker"] == best.row.payload["speaker"]
+            and one.at > best.at
+            and tells_value(_text(one), new=True)
+            and len(shared) >= min(ALIKE, len(asked))
+            and len(shared & has) >= ALIKE_SHARE * len(has)
+        ):
+            others = (other for other in found if other is not one)
+            return [_lifted(one, best.score + HAIR), *others]
+    return list(found)
 
 
 def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool) -> list[Candidate]:
@@ -350,10 +385,14 @@ def _once(found: Sequence[Candidate]) -> list[Candidate]:
     """Merge equal texts, but never a fact that holds with one that does not."""
     kept: dict[tuple[Any, bool], Candidate] = {}
     for candidate in ordered(found):
-        text = " ".join(candidate.row.payload["data"].casefold().split())
+        text = " ".join(_text(candidate).casefold().split())
         key = (text, candidate.superseded)
         kept[key] = joined(kept[key], candidate) if key in kept else candidate
     return ordered(kept.values())
+
+
+def _text(candidate: Candidate) -> str:
+    return str(candidate.row.payload["data"])
 
 
 def _words_of(row: Row) -> set[str]:

@@ -23,7 +23,7 @@ from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.merging import merged, standing, told_once
+from memory.recall.merging import merged, newer_value_first, standing, told_once
 from memory.recall.ranking import (
     Candidate,
     Scored,
@@ -353,7 +353,7 @@ class _Memory:
             by_words=by_words,
         )
         cosines = {} if by_words else {row.id: cosine for row, cosine in near}
-        return SearchResult(query, best, found.known, cosines)
+        return SearchResult(query, newer_value_first(best, query), found.known, cosines)
 
     async def standing(
         self, found: SearchResult, *, facts_only: bool, past: bool

@@ -162,6 +162,28 @@ _NUMBERS = re.compile(
     re.IGNORECASE,
 )
 
+_NOW = re.compile(
+    r"\bhow (?:many|much|often|long|old)\b|\bwhen\b"
+    r"|\bwh(?:at|ich)(?:'s| \w+)? (?:is|are|am|do|does|should|have|has|will|can)\b",
+    re.IGNORECASE,
+)
+_NOT_NOW = re.compile(r"\b(?:did|was|were|had|between)\b", re.IGNORECASE)
+
+_VALUE = (
+    r"\b(?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty"
+    r"|fifty|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)"
+)
+_TELLS_VALUE = re.compile(_VALUE, re.IGNORECASE)
+_NEW_VALUE = re.compile(
+    r"\b(?:now|new(?:ly)?|recently|instead|actually|correction|reached|total|rescheduled|moved"
+    r"|postponed|delayed|shifted|pushed|changed|updated|adjusted|revised|switched|extended|increased"
+    r"|decreased|reduced|grown|grew|risen|rose|dropped|raised|lowered|improved|boosted|expanded"
+    rf"|upgraded|moving|changing|updating|growth)\b(?:[^.!?\n]|\.(?=\d)){{0,80}}?{_VALUE}"
+    rf"|{_VALUE}[^.!?\n]{{0,40}}\b(?:instead|now)\b",
+    re.IGNORECASE,
+)
+"""A number or a weekday that is said to be new."""
+
 
 @dataclass(frozen=True)
 class Query:
@@ -183,6 +205,8 @@ class Query:
     """The answer may have several parts, told on several days."""
     figure: Literal["time", "number"] | None = None
     """The query asks for a time, or for a number."""
+    now: bool = False
+    """The query asks for a value as it is today."""
 
 
 def terms(text: str) -> list[str]:
@@ -245,15 +269,17 @@ def _without(text: str, names: Iterable[str], behind: str) -> str:
 def read_query(text: str, speakers: Collection[str]) -> Query:
     """Analyse a query. `speakers`: the known names that it may contain."""
     said = frozenset(name for name in speakers if is_named(name, text))
+    past = bool(_PAST.search(text.strip()))
     return Query(
         terms=tuple(dict.fromkeys(terms(text))),
         text=without_names(text, said),
         people=said,
         days=tuple(days_in(text)),
-        past=bool(_PAST.search(text.strip())),
+        past=past,
         own=bool(_SELF.search(text)),
         several=bool(_SEVERAL.search(text)),
         figure="number" if _HOW_MANY.search(text) else "time" if _WHEN.search(text) else None,
+        now=bool(_NOW.search(text)) and not (past or _NOT_NOW.search(text)),
     )
 
 
@@ -281,6 +307,11 @@ def figures(text: str, wanted: Literal["time", "number"]) -> float:
     """How many times or numbers the beginning of `text` tells: 1 from two on."""
     told = _TIMES if wanted == "time" else _NUMBERS
     return min(1.0, len(told.findall(text[:_READ])) / 2)
+
+
+def tells_value(text: str, *, new: bool = False) -> bool:
+    """Whether the beginning of `text` tells a number or a weekday; `new`: as one that changed."""
+    return bool((_NEW_VALUE if new else _TELLS_VALUE).search(text[:_READ]))
 
 
 def _folded(text: str) -> str:

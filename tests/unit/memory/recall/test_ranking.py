@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.facts.table import Counted, Row
-from memory.recall.merging import merged
+from memory.recall.merging import merged, newer_value_first
 from memory.recall.ranking import Candidate, rank, recency, scale_of, scaled, stretched, talk_of
 from memory.settings import Settings
 from memory.text.analysis import read_query
@@ -436,3 +436,31 @@ def test_a_fact_tells_of_its_speaker_in_the_third_person() -> None:
     own = fact("own", "Ana keeps the harp in the attic", "e1", speaker="Ana", entities=["Ana"])
     other = fact("other", "Ben keeps the harp in the attic", "e2", speaker="Ana", entities=["Ben"])
     assert ids(ranked(other, own, query="Where do I keep my harp?"))[0] == "own"
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "fields", "first"),
+    [
+        ("How many sources do I have for the essay?", "My essay now has 52 sources", {}, "new"),
+        ("When is my call with Ana?", "The call was moved to Friday", {}, "new"),
+        ("When is my call with Ana?", "The call was moved", {}, "old"),
+        ("When is my call with Ana?", "I had 2 calls", {}, "old"),
+        ("When is my call with Ana?", "The house moved to 5", {}, "old"),
+        ("When is my call with Ana?", "The call moved to 5", {"speaker": "Ben"}, "old"),
+        ("When is my call with Ana?", "The call moved to 5", {"valid_from": "2026-02-01"}, "old"),
+        ("When was my call with Ana?", "The call was moved to Friday", {}, "old"),
+        ("Where is my call?", "The call was moved to Friday", {}, "old"),
+        ("When is my call on 2 March?", "The call was moved to Friday", {}, "old"),
+    ],
+)
+def test_a_value_that_is_told_as_new_stands_above_the_old_one(
+    query: str, text: str, fields: dict[str, str], first: str
+) -> None:
+    old = row("old", "I have 45 sources for the essay, and a call on Monday.", speaker="Me")
+    new = row("new", text, **{"speaker": "Me", "valid_from": "2026-03-04T10:00:00+00:00", **fields})
+    read = read_query(query, ["Ana"])
+    found = rank(read, [], [(old, 3.0), (new, 1.0)], now=NOW, settings=Settings())
+    assert ids(found)[0] == "old"
+    again = newer_value_first(found, read)
+    assert ids(again)[0] == first
+    assert ids(merged(again))[0] == first

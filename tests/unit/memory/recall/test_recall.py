@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
@@ -81,6 +82,23 @@ async def test_facts_and_episodes_are_ranked_together(asking: Asking) -> None:
     assert [hit["id"] for hit in await asking.ask("When did the bees swarm?", limit=1)] == [
         heard["id"]
     ]
+
+
+async def test_a_recall_goes_to_a_thread_twice(
+    asking: Asking, memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [await asking.hear(f"The bees of Ana swarmed {n} times") for n in range(9)]
+    gone = await asking.learn("Ana keeps bees", source_entries=[said[0]["id"]])
+    await memory.update(ANA, gone["id"], {"invalid_at": "2026-03-03", "superseded_by": "other"})
+    sent, to_thread = list[object](), asyncio.to_thread
+
+    async def counted(work: Any, *args: Any) -> Any:
+        sent.append(work)
+        return await to_thread(work, *args)
+
+    monkeypatch.setattr(asyncio, "to_thread", counted)
+    assert await asking.ask("When did the bees of Ana swarm?")
+    assert len(sent) == 2
 
 
 async def test_both_databases_recall_alike(memories: Memories, store: InMemoryStore) -> None:
