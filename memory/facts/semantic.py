@@ -27,7 +27,6 @@ from typing_extensions import TypedDict
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
 from memory.facts.table import (
     Counted,
-    Filters,
     History,
     Kind,
     Listing,
@@ -251,7 +250,8 @@ class SemanticMemory:
 
     async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
         """Count an access of each of the scope's rows with these ids."""
-        await self.run(self._touch, {**scope_filters(scope), "id": list(ids)}, at)
+        table, filters = self.open_table, {**scope_filters(scope), "id": list(ids)}
+        await self.run(lambda: table().touch([row.id for row in table().select(filters)], at))
 
     async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
         """Embed the newest `limit` rows without a vector of the embedder in use; return how many.
@@ -272,7 +272,8 @@ class SemanticMemory:
 
     async def scrub(self) -> None:
         """Remove the text of deleted and changed rows from the disk. Slow."""
-        await self.run(self._scrub)
+        await self.run(lambda: self.open_table().scrub())
+        await self.run(lambda: self.open_mem0().history.scrub())
 
     # Embedding.
 
@@ -417,14 +418,6 @@ class SemanticMemory:
         return {seq: row for seq, row in rows.items() if ids.items() <= row.payload.items()}
 
     # Blocking work, done in threads.
-
-    def _touch(self, filters: Filters, at: datetime) -> None:
-        table = self.open_table()
-        table.touch([row.id for row in table.select(filters)], at)
-
-    def _scrub(self) -> None:
-        self.open_table().scrub()
-        self.open_mem0().history.scrub()
 
     def _write(
         self, scope: Scope, drafts: Sequence[FactDraft], vectors: Mapping[str, Vector]

@@ -230,7 +230,9 @@ async def _talks(
     for session, said in await index.run(_said, index, scope, first):
         talks[session][said.id] = said
     for entry in entries.values():
-        talks[session_of(entry)][entry["id"]] = _said_of(entry)
+        talks[session_of(entry)][entry["id"]] = Utterance(
+            entry["timestamp"], entry["id"], entry["source_entity"], entry["content"]
+        )
     return talks
 
 
@@ -255,10 +257,6 @@ def _read(index: SemanticMemory, scope: Scope, there: Sequence[int]) -> list[Utt
     return [
         Utterance(one["valid_from"], one["op"], one["speaker"], one["data"]) for one in payloads
     ]
-
-
-def _said_of(entry: JournalEntry) -> Utterance:
-    return Utterance(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
 
 
 async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from memory.facts import Row
-from memory.recall.ranking import FIRST, Candidate, asked_of, candidate_of, ordered
+from memory.recall.ranking import FIRST, Candidate, asked_of, candidate_of, ordered, words_of
 from memory.text import Query, tells_value, terms
 
 SAYS_ALL = 0.6
@@ -103,21 +103,20 @@ def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidat
     value is one that the same speaker said later and called new, with words of the query.
     """
     asked = asked_of(query) - HOW
-    if not (query.now and asked and found) or query.days or not tells_value(_text(found[0])):
+    if not (query.now and asked and found and tells_value(found[0].row.payload["data"])):
         return list(found)
-    best, has = found[0], asked & _words_of(found[0].row)
+    best, has = found[0], asked & words_of(found[0].row)
     for one in found[1:FIRST]:
-        shared = asked & _words_of(one.row)
+        payload, shared = one.row.payload, asked & words_of(one.row)
         if (
             not one.superseded
-            and one.row.payload["speaker"] == best.row.payload["speaker"]
+            and payload["speaker"] == best.row.payload["speaker"]
             and one.at > best.at
-            and tells_value(_text(one), new=True)
+            and tells_value(payload["data"], new=True)
             and len(shared) >= min(ALIKE, len(asked))
             and len(shared & has) >= ALIKE_SHARE * len(has)
         ):
-            others = (other for other in found if other is not one)
-            return [_lifted(one, best.score + HAIR), *others]
+            return [_lifted(one, best.score + HAIR), *(it for it in found if it is not one)]
     return list(found)
 
 
@@ -137,7 +136,7 @@ def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool)
         # A duplicate's heir has its sources, and says the same.
         if heir is None or {*one.sources} <= {*heir.sources}:
             continue
-        only = _words_of(one.row) & {*wanted} - _words_of(heir.row)
+        only = words_of(one.row) & {*wanted} - words_of(heir.row)
         if only or place < AMONG_BEST:
             shown[heir.id] = replace(heir, earlier=_earlier(heir, one.row))
     return list(shown.values())
@@ -172,7 +171,7 @@ def _saying_again(entry: Candidate, facts: Sequence[Candidate]) -> list[Candidat
     if not entry.sources:
         return []
     made = [one for one in facts if set(one.sources) >= set(entry.sources)]
-    says, has = set[str]().union(*(_words_of(one.row) for one in made)), _words_of(entry.row)
+    says, has = set[str]().union(*(words_of(one.row) for one in made)), words_of(entry.row)
     return made if len(has & says) >= SAYS_HALF * len(has) else []
 
 
@@ -230,8 +229,8 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     """An entry merged with the facts that restate it, shown as a fact with most of its words."""
     if not facts:
         return entry
-    has = _words_of(entry.row)
-    whole = [fact for fact in facts if len(has & _words_of(fact.row)) >= SAYS_ALL * len(has)]
+    has = words_of(entry.row)
+    whole = [fact for fact in facts if len(has & words_of(fact.row)) >= SAYS_ALL * len(has)]
     holding = sorted(whole, key=lambda one: one.superseded)
     best = holding[0] if holding else entry
     for candidate in (entry, *facts):
@@ -245,7 +244,7 @@ def _marked(
 ) -> Candidate:
     """An entry with the marks of the facts made from it."""
     gone = [fact for fact in made if fact.payload.get("invalid_at") is not None]
-    gone.sort(key=lambda fact: -len(_words_of(fact) & {*wanted}))
+    gone.sort(key=lambda fact: -len(words_of(fact) & {*wanted}))
     holding = [fact for fact in made if fact.payload.get("invalid_at") is None]
     contradicted = (op for fact in holding for op in fact.payload.get("disputed") or ())
     entry = replace(entry, disputes=entry.disputes | {*contradicted})
@@ -272,7 +271,7 @@ def _worth(one: Candidate) -> float:
 
 def _is_said_by(facts: Iterable[Row], entry: Candidate, wanted: Collection[str]) -> bool:
     """Whether facts have most words of an entry, or all that it has of the query."""
-    says, has = set[str]().union(*map(_words_of, facts)), _words_of(entry.row)
+    says, has = set[str]().union(*map(words_of, facts)), words_of(entry.row)
     asked = has & {*wanted}
     return len(has & says) >= SAYS_ALL * len(has) or (bool(asked) and asked <= says)
 
@@ -289,13 +288,13 @@ def _place(
     ]
     if not wanted or not alike or entry.row.payload["kind"] == "fact":
         return None
-    asked = _words_of(entry.row) & {*wanted}
-    if not asked <= set().union(*map(_words_of, alike)):
+    asked = words_of(entry.row) & {*wanted}
+    if not asked <= set().union(*map(words_of, alike)):
         return None
 
     def fit(fact: Row) -> tuple[int, float, str]:
         score = left[fact.id].score if fact.id in left else 0.0
-        return len(asked & _words_of(fact)), score, fact.id
+        return len(asked & words_of(fact)), score, fact.id
 
     return max(alike, key=fit)
 
@@ -385,15 +384,7 @@ def _once(found: Sequence[Candidate]) -> list[Candidate]:
     """Merge equal texts, but never a fact that holds with one that does not."""
     kept: dict[tuple[Any, bool], Candidate] = {}
     for candidate in ordered(found):
-        text = " ".join(_text(candidate).casefold().split())
+        text = " ".join(candidate.row.payload["data"].casefold().split())
         key = (text, candidate.superseded)
         kept[key] = joined(kept[key], candidate) if key in kept else candidate
     return ordered(kept.values())
-
-
-def _text(candidate: Candidate) -> str:
-    return str(candidate.row.payload["data"])
-
-
-def _words_of(row: Row) -> set[str]:
-    return set(terms(row.payload["data"]))

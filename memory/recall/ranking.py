@@ -369,16 +369,17 @@ def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool
 
     Names and numbers do not count: a conclusion has them to say who spoke, and on which day.
     """
-    left = {term for term in query.terms if not term.isdigit()} & _words_of(drawn)
+    left = {term for term in query.terms if not term.isdigit()} & words_of(drawn.row)
     for name in (drawn.row.payload["speaker"], *query.people):
         left.difference_update(terms(name or ""))
     for candidate in evidence:
-        left -= _words_of(candidate)
+        left -= words_of(candidate.row)
     return bool(left)
 
 
-def _words_of(candidate: Candidate) -> set[str]:
-    return set(terms(candidate.row.payload["data"]))
+def words_of(row: Row) -> set[str]:
+    """The terms of a memory's text."""
+    return set(terms(row.payload["data"]))
 
 
 def asked_of(query: Query) -> set[str]:
@@ -557,13 +558,6 @@ def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
     return [
         replace(one, parts={key: by * one.parts[key] for key in one.parts}) for one, by in shares
     ]
-
-
-def fits_well(
-    candidate: Candidate, query: Query, known: Counted, cosines: Mapping[str, float]
-) -> bool:
-    """Whether a memory fits very well by itself."""
-    return certainty(candidate, query.terms, known, cosines.get(candidate.row.id, 0.0)) >= WELL
 
 
 def _own(candidate: Candidate) -> set[str]:

@@ -25,11 +25,12 @@ from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
 from memory.recall.merging import merged, newer_value_first, standing, told_once
 from memory.recall.ranking import (
+    WELL,
     Candidate,
     Scored,
     calibrated,
     candidate_of,
-    fits_well,
+    certainty,
     is_about_nothing,
     leading,
     ordered,
@@ -37,7 +38,7 @@ from memory.recall.ranking import (
     scale_of,
     weights_of,
 )
-from memory.records import Earlier, Fact, RecallHit, Scope
+from memory.records import Earlier, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
 
@@ -138,7 +139,9 @@ async def recall(
     if event_class_of(query, settings.names)[0] == "communication" or is_about_nothing(read):
         return []
     memory = _Memory(scope, semantic, store, settings, changes)
-    found = await memory.search(read, facts_only=facts_only, now=now, limit=limit)
+    vector = await memory.vector(read.text)
+    kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
+    found = await semantic.run(memory.search, read, vector, kinds, now, limit)
     past = include_superseded or read.past
     shown, scale = await memory.standing(found, facts_only=facts_only, past=past)
     shown = [one for one in shown if not (visible and _stands_in(one, visible))]
@@ -226,7 +229,7 @@ def _origins(told: Sequence[Row]) -> list[str]:
 
 
 def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
-    """The hit with what it superseded, each until its successor was said."""
+    """The hit with what it superseded, each until its successor was said, and its sources."""
     told, until = list[Earlier](), hit["at"]
     for row in rows:
         one: Earlier = {
@@ -238,13 +241,8 @@ def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
         }
         told.append(one)
         until = row.payload["valid_from"]
-    return _resourced({**hit, "earlier": told}, hit["sources"])
-
-
-def _resourced(hit: RecallHit, own: Sequence[str]) -> RecallHit:
-    """The hit with its own sources, then those of what it superseded."""
-    others = (event for one in hit.get("earlier", ()) for event in one["sources"])
-    return {**hit, "sources": list(dict.fromkeys([*own, *others]))}
+    sources = [*hit["sources"], *(event for one in told for event in one["sources"])]
+    return {**hit, "earlier": told, "sources": list(dict.fromkeys(sources))}
 
 
 def within(
@@ -317,15 +315,7 @@ class _Memory:
     settings: Settings
     changes: PendingChanges | None
 
-    async def search(
-        self, query: Query, *, facts_only: bool, now: datetime, limit: int
-    ) -> SearchResult:
-        """The results of both searches, ranked: one way to a thread and back."""
-        kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-        vector = await self._vector(query.text)
-        return await self.semantic.run(self._found, query, vector, kinds, now, limit)
-
-    def _found(
+    def search(
         self, query: Query, vector: Vector | None, kinds: Sequence[Kind], now: datetime, limit: int
     ) -> SearchResult:
         """What both searches find, and what stands beside the best of it, ranked. Blocking.
@@ -397,32 +387,27 @@ class _Memory:
 
         Those among `ranked` are left out of the facts.
         """
-        seen = {one.id for one in ranked}
-        made = (
+        seen, facts = {one.id for one in ranked}, dict[str, Row]()
+        missing = {
             other
             for end in ends.values()
             for other, link in end["relations"].items()
             if link["relation"] == MADE_OF
-        )
-        missing, facts = {id_ for id_ in made if id_ not in seen}, dict[str, Row]()
+        }
         gone = [one.row for one in ranked[:MARKED] if one.superseded]
         for _ in range(CHAIN):
             missing |= {by for row in gone if (by := row.payload.get("superseded_by"))}
-            missing -= seen
-            if not missing:
-                break
-            read = self._seen([(row, 0.0) for row in self.semantic.facts(self.scope, missing)])
-            gone = [row for row, _ in read]
-            seen |= missing
+            read = self.semantic.facts(self.scope, missing - seen)
+            gone = [row for row, _ in self._seen([(row, 0.0) for row in read])]
             facts |= {row.id: row for row in gone if self._trusted(row)}
-            missing = set()
+            seen |= missing
         return facts, merged(ranked, facts, wanted)
 
     async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:
         """`shown` as hits. A dispute ends when the other side no longer holds."""
         ops = sorted({op for one in shown for op in one.disputes})
         against = await self.semantic.by_op(self.scope, ops) if ops else {}
-        rows = [(fact_row(fact), 0.0) for fact in against.values() if fact["invalid_at"] is None]
+        rows = [(Row(0, fact["id"], {**fact}), 0.0) for fact in against.values()]
         ids = {row.id for row, _ in self._seen(rows) if row.payload["invalid_at"] is None}
         standing = {op for op, fact in against.items() if fact["id"] in ids}
         return [hit_of(one, disputed=not standing.isdisjoint(one.disputes)) for one in shown]
@@ -450,16 +435,13 @@ class _Memory:
         if not ids:
             return {}
         entries = await journal.read_many(self.store, self.scope, ids)
-        facts = await self.semantic.by_id(self.scope, [id_ for id_ in ids if id_ not in entries])
-        rows = {
+        others = [id_ for id_ in ids if id_ not in entries]
+        facts = await self.semantic.run(self.semantic.facts, self.scope, others)
+        return {
             entry["id"]: Row(0, entry["id"], dict(episode_of(entry)))
             for entry in entries.values()
             if records.SELF not in entry["tags"]
-        }
-        for id_ in ids:
-            if id_ in facts:
-                rows[id_] = fact_row(facts[id_])
-        return rows
+        } | {row.id: row for row in facts}
 
     def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
         """The entries next to these in their sessions. Blocking."""
@@ -479,7 +461,7 @@ class _Memory:
         """Rows as a pending night would leave them."""
         return rows if self.changes is None else self.changes.seen(rows)
 
-    async def _vector(self, text: str) -> Vector | None:
+    async def vector(self, text: str) -> Vector | None:
         """None where the embedder fails, or gives a zero vector."""
         try:
             return await self.semantic.embed_query(text)
@@ -489,11 +471,6 @@ class _Memory:
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))
-
-
-def fact_row(fact: Fact) -> Row:
-    """A fact as a row. Pure."""
-    return Row(0, fact["id"], {**fact, "data": fact["text"], "kind": "fact"})
 
 
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
@@ -511,7 +488,8 @@ def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
     if "evidence" in candidate.parts:
         return False
     minor = candidate.row.payload.get("minor", False)
-    return not minor or fits_well(candidate, found.query, found.known, found.cosines)
+    cosine = found.cosines.get(candidate.row.id, 0.0)
+    return not minor or certainty(candidate, found.query.terms, found.known, cosine) >= WELL
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:
