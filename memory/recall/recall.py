@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore
 from memory import journal, records, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
-from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
+from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
@@ -140,10 +140,8 @@ async def recall(
         return []
     memory = _Memory(scope, semantic, store, settings, changes)
     vector = await memory.vector(read.text)
-    kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-    found = await semantic.run(memory.search, read, vector, kinds, now, limit)
-    past = include_superseded or read.past
-    shown, scale = await memory.standing(found, facts_only=facts_only, past=past)
+    found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
+    shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in shown if not (visible and _stands_in(one, visible))]
     if max_tokens is not None:
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
@@ -316,7 +314,7 @@ class _Memory:
     changes: PendingChanges | None
 
     def search(
-        self, query: Query, vector: Vector | None, kinds: Sequence[Kind], now: datetime, limit: int
+        self, query: Query, vector: Vector | None, facts_only: bool, now: datetime, limit: int
     ) -> SearchResult:
         """What both searches find, and what stands beside the best of it, ranked. Blocking.
 
@@ -326,7 +324,7 @@ class _Memory:
             self.scope,
             terms=query.terms,
             vector=vector,
-            kinds=kinds,
+            kinds=["fact"] if facts_only else ["fact", "episode"],
             limit=max(CANDIDATES, 2 * limit),
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
@@ -349,6 +347,7 @@ class _Memory:
         self, found: SearchResult, *, facts_only: bool, past: bool
     ) -> tuple[list[Candidate], float]:
         """What was found as it stands now, best first, and `scale_of` it; [] if nothing fits."""
+        past = past or found.query.past
         if facts_only:
             shown = [one for one in merged(found.ranked) if past or not one.superseded]
         else:
