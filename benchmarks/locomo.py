@@ -67,7 +67,6 @@ TUNED_ON = (
 """Conversations that recall was tuned on. All others are held out."""
 TURNS = {f"{level}@{count}": (level, count) for level in ("turn", "session") for count in (5, 10)}
 PROMPT = "turn in a prompt"
-MEASURES = (*TURNS, PROMPT)
 NEWEST = "newest first"
 UPDATED = "knowledge_update"
 """The category of questions about a value that was updated."""

@@ -15,8 +15,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,8 +89,12 @@ class Row(Marked):
 class Worker:
     """A process with one system."""
 
-    def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
-        self.name, self._process = name, process
+    def __init__(self, name: str, folder: Path, stack: ExitStack) -> None:
+        """Start it in the new folder `folder`; it ends with `stack`, which ends its input."""
+        command = [sys.executable, "-m", "benchmarks.stores", name, str(folder)]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.name, self._process = name, stack.enter_context(process)
         self.stored = 0
         self.absent: str | None = self._answer().get("absent")
 
@@ -126,23 +130,13 @@ class Worker:
         return json.loads(line)
 
 
-@contextmanager
-def started(name: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a process with the system `name` in the new folder `folder`; it ends with its input."""
-    command = [sys.executable, "-m", "benchmarks.stores", name, str(folder)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        yield process
-
-
 def compare(
     root: Path, marks: Collection[int], *, adds: int, recalls: int, names: Sequence[str] = NAMES
 ) -> list[Row]:
     """Fill the systems up to each mark, and measure them there."""
     rows: list[Row] = []
     with ExitStack() as stack:
-        processes = [stack.enter_context(started(name, root / name)) for name in names]
-        workers = [Worker(name, process) for name, process in zip(names, processes, strict=True)]
+        workers = [Worker(name, root / name, stack) for name in names]
         for mark in sorted(marks):
             rows += _at(mark, workers, adds=adds, recalls=recalls)
     return rows

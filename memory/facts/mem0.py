@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from langchain_core.embeddings import Embeddings
 from mem0.configs.base import MemoryConfig
@@ -29,7 +29,7 @@ from mem0.vector_stores.base import VectorStoreBase
 from mem0.vector_stores.configs import VectorStoreConfig
 
 from memory.errors import InputError, MemoryStoreError, ModelError
-from memory.facts.table import History, MemoryTable, Vector, unit
+from memory.facts.table import History, MemoryTable, Row, Vector, unit
 from memory.storage.sqlite import compact, use_wal
 
 PROVIDER = "circadian"
@@ -88,13 +88,6 @@ class FactsConfig(FAISSConfig):
     table: Any
 
 
-class Hit(NamedTuple):
-    """A row in the shape that Mem0 reads."""
-
-    id: str
-    payload: dict[str, Any]
-
-
 class FactStore(VectorStoreBase):
     """Mem0's vector store on the table of memories, under Mem0's provider name "faiss".
 
@@ -136,10 +129,9 @@ class FactStore(VectorStoreBase):
         """Remove one fact."""
         self._table.delete({"id": vector_id, **KIND})
 
-    def get(self, vector_id: str) -> Hit | None:
-        """One fact, or None."""
-        rows = self._table.select({"id": vector_id, **KIND})
-        return Hit(rows[0].id, rows[0].payload) if rows else None
+    def get(self, vector_id: str) -> Row | None:
+        """One fact, or None. Mem0 reads its id and its payload."""
+        return next(iter(self._table.select({"id": vector_id, **KIND})), None)
 
     def _refuse(self, *args: Any, **settings: Any) -> NoReturn:
         raise InputError(

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,6 @@ from typing_extensions import TypedDict
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
 from memory.facts.table import (
     Counted,
-    Filters,
     History,
     Kind,
     Listing,
@@ -44,7 +43,6 @@ from memory.facts.table import (
     identity_of,
     metadata_of,
     scope_filters,
-    split,
     unit,
 )
 from memory.models import Breaker, Breakers, embed_query, embed_texts, guarded
@@ -174,17 +172,17 @@ class SemanticMemory:
 
     async def get(self, scope: Scope, fact_id: str) -> Fact | None:
         """The scope's fact with this id, or None."""
-        rows = await self.run(self._select, scope, {"id": fact_id})
-        return fact_of(rows[0]) if rows else None
+        return (await self.by_id(scope, [fact_id])).get(fact_id)
 
     async def by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, Fact]:
         """The scope's facts with these ids, by id."""
-        rows = await self.run(self._select, scope, {"id": list(ids)}) if ids else []
+        rows = await self.run(self.facts, scope, ids) if ids else []
         return {row.id: fact_of(row) for row in rows}
 
     async def all(self, scope: Scope) -> list[Fact]:
         """Every fact, superseded ones included, oldest first."""
-        return [fact_of(row) for row in await self.run(self._select, scope, {})]
+        rows = await self.run(lambda: self.open_table().select(fact_filters(scope)))
+        return [fact_of(row) for row in rows]
 
     async def listed(self, scope: Scope, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of the scope's rows, of all kinds, and how many there are on all."""
@@ -211,9 +209,9 @@ class SemanticMemory:
 
     async def vector_of(self, scope: Scope, fact_id: str) -> Vector | None:
         """A fact's vector; None without a fact, or without a vector of the embedder in use."""
-        if not await self.run(self._select, scope, {"id": fact_id}):
-            return None
-        return await self.run(lambda: self.open_table().vector(fact_id))
+        return await self.run(
+            lambda: self.open_table().vector(fact_id) if self.facts(scope, [fact_id]) else None
+        )
 
     async def update(self, scope: Scope, fact_id: str, changes: Mapping[str, Any]) -> Fact:
         """Change fields of one fact; return the changed fact.
@@ -231,41 +229,6 @@ class SemanticMemory:
         await self.run(self._remove, scope, fact_id)
 
     # The index: facts and journal entries together.
-
-    async def lookup(
-        self,
-        scope: Scope,
-        *,
-        terms: Sequence[str],
-        vector: Vector | None,
-        kinds: Sequence[Kind],
-        limit: int,
-        include_superseded: bool,
-        min_trust: float | None = None,
-    ) -> Matches:
-        """The `limit` rows nearest to `vector` (from `embed_query`), and the `limit` best by words.
-
-        Only rows of these kinds and, with `min_trust` (0..1), of at least that trust.
-        """
-        filters: dict[str, object] = {**scope_filters(scope), "kind": list(kinds)}
-        if not include_superseded:
-            filters["invalid_at"] = None
-        if min_trust is not None:
-            filters["trust"] = {"gte": min_trust}
-        return await self.run(self._find, terms, vector, filters, limit)
-
-    async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[SessionPlace]:
-        """The episodes of these sessions, session by session, in the order of their time."""
-        filters = scope_filters(scope)
-        return await self.run(lambda: self.open_table().timeline(filters, sessions))
-
-    async def numbered(self, scope: Scope, seqs: Iterable[int]) -> dict[int, Row]:
-        """The scope's rows by `seq`; missing ones are left out."""
-        wanted, ids = list(seqs), scope_filters(scope)
-        if not wanted:
-            return {}
-        rows = await self.run(lambda: self.open_table().numbered(wanted))
-        return {seq: row for seq, row in rows.items() if ids.items() <= row.payload.items()}
 
     async def put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
         """Index journal entries, all or none: found by words at once, by meaning once embedded.
@@ -287,7 +250,8 @@ class SemanticMemory:
 
     async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
         """Count an access of each of the scope's rows with these ids."""
-        await self.run(self._touch, {**scope_filters(scope), "id": list(ids)}, at)
+        table, filters = self.open_table, {**scope_filters(scope), "id": list(ids)}
+        await self.run(lambda: table().touch([row.id for row in table().select(filters)], at))
 
     async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
         """Embed the newest `limit` rows without a vector of the embedder in use; return how many.
@@ -308,7 +272,8 @@ class SemanticMemory:
 
     async def scrub(self) -> None:
         """Remove the text of deleted and changed rows from the disk. Slow."""
-        await self.run(self._scrub)
+        await self.run(lambda: self.open_table().scrub())
+        await self.run(lambda: self.open_mem0().history.scrub())
 
     # Embedding.
 
@@ -411,26 +376,48 @@ class SemanticMemory:
                 )
             return self._mem0
 
-    # Blocking work, done in threads.
+    # What recall reads, by `run`. Blocking.
 
-    def _select(self, scope: Scope, filters: Filters) -> list[Row]:
-        return self.open_table().select({**fact_filters(scope), **filters})
-
-    def _find(
-        self, terms: Sequence[str], vector: Vector | None, filters: Filters, limit: int
+    def lookup(
+        self,
+        scope: Scope,
+        *,
+        terms: Sequence[str],
+        vector: Vector | None,
+        kinds: Sequence[Kind],
+        limit: int,
+        include_superseded: bool,
+        min_trust: float | None = None,
     ) -> Matches:
+        """The `limit` rows nearest to `vector` (from `embed_query`), and the `limit` best by words.
+
+        Only rows of these kinds and, with `min_trust` (0..1), of at least that trust.
+        """
+        filters: dict[str, object] = {**scope_filters(scope), "kind": list(kinds)}
+        if not include_superseded:
+            filters["invalid_at"] = None
+        if min_trust is not None:
+            filters["trust"] = {"gte": min_trust}
         table = self.open_table()
         near = [] if vector is None else table.nearest(vector, filters, limit)
-        scope = split(filters)[0]
-        return Matches(near, table.keywords(terms, filters, limit), table.counted(terms, scope))
+        worded = table.keywords(terms, filters, limit)
+        return Matches(near, worded, table.counted(terms, scope_filters(scope)))
 
-    def _touch(self, filters: Filters, at: datetime) -> None:
-        table = self.open_table()
-        table.touch([row.id for row in table.select(filters)], at)
+    def facts(self, scope: Scope, ids: Collection[str]) -> list[Row]:
+        """The rows of the scope's facts with these ids, oldest first."""
+        wanted = {**fact_filters(scope), "id": list(ids)}
+        return self.open_table().select(wanted) if ids else []
 
-    def _scrub(self) -> None:
-        self.open_table().scrub()
-        self.open_mem0().history.scrub()
+    def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[SessionPlace]:
+        """The episodes of these sessions, session by session, in the order of their time."""
+        return self.open_table().timeline(scope_filters(scope), sessions) if sessions else []
+
+    def numbered(self, scope: Scope, seqs: Collection[int]) -> dict[int, Row]:
+        """The scope's rows by `seq`; missing ones are left out."""
+        ids, rows = scope_filters(scope), self.open_table().numbered(seqs) if seqs else {}
+        return {seq: row for seq, row in rows.items() if ids.items() <= row.payload.items()}
+
+    # Blocking work, done in threads.
 
     def _write(
         self, scope: Scope, drafts: Sequence[FactDraft], vectors: Mapping[str, Vector]

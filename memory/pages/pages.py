@@ -110,30 +110,30 @@ async def open_disputes(
     store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[tuple[Fact, Fact]]:
     """The contradictions that are still open, the newest first; the newer fact of each first."""
-    page = (await read(store, scope, [DISPUTES])).get(DISPUTES)
-    if page is None:
-        return []
-    ops = [op for line in page["lines"] for op in line["facts"]]
-    facts = await semantic.by_op(scope, list(dict.fromkeys(ops)))
-    pairs = ([facts[op] for op in line["facts"] if op in facts] for line in page["lines"])
-    return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and _in_dispute(*pair)]
+    lines = await _facts_of(store, semantic, scope, DISPUTES)
+    return [(one[0], one[1]) for one in lines if len(one) == 2 and _in_dispute(*one)]
 
 
 async def open_doubts(
     store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[tuple[Fact, Fact]]:
     """The facts that are still in doubt, the newest first, each with what fell."""
-    page = (await read(store, scope, [DOUBTS])).get(DOUBTS)
-    if page is None:
-        return []
-    ops = [op for line in page["lines"] for op in line["facts"]]
-    facts = await semantic.by_op(scope, list(dict.fromkeys(ops)))
-    pairs = ([facts[op] for op in line["facts"] if op in facts] for line in page["lines"])
     return [
-        (pair[0], pair[1])
-        for pair in pairs
-        if len(pair) == 2 and _in_doubt(pair[0]) and pair[1]["op"] in pair[0]["doubtful"]
+        (one[0], one[1])
+        for one in await _facts_of(store, semantic, scope, DOUBTS)
+        if len(one) == 2 and _in_doubt(one[0]) and one[1]["op"] in one[0]["doubtful"]
     ]
+
+
+async def _facts_of(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope, id_: str
+) -> list[list[Fact]]:
+    """The facts of each line of a page; those that are gone are left out."""
+    page = (await read(store, scope, [id_])).get(id_)
+    lines = [line["facts"] for line in page["lines"]] if page else []
+    ops = dict.fromkeys(op for line in lines for op in line)
+    facts = await semantic.by_op(scope, list(ops)) if ops else {}
+    return [[facts[op] for op in line if op in facts] for line in lines]
 
 
 def doubts_made(facts: Iterable[Fact]) -> Page | None:
@@ -184,14 +184,11 @@ async def dated_within(
     store: BaseStore, semantic: SemanticMemory, scope: Scope, first: date, last: date, zone: tzinfo
 ) -> list[tuple[date, Fact]]:
     """The facts that hold and name a day from `first` to `last`, by day."""
-    page = (await read(store, scope, [DATED])).get(DATED)
-    if page is None:
-        return []
-    facts = await semantic.by_op(scope, [op for line in page["lines"] for op in line["facts"]])
-    holding = (fact for fact in facts.values() if fact["invalid_at"] is None)
     found = [
         (day, fact)
-        for fact in holding
+        for line in await _facts_of(store, semantic, scope, DATED)
+        for fact in line
+        if fact["invalid_at"] is None
         for day in days_named(fact["text"], zone, said=fact["valid_from"])
         if first <= day <= last
     ]

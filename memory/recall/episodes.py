@@ -16,13 +16,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory import entities, journal, records
 from memory.errors import CircadianError, ModelError
-from memory.facts import Episode, SemanticMemory, SessionPlace
+from memory.facts import Episode, SemanticMemory
 from memory.recall.ranking import moment
 from memory.records import JournalEntry, Scope
 from memory.storage import list_items, write_batch
@@ -227,32 +227,36 @@ async def _talks(
     for entry in entries.values():
         session, at = session_of(entry), entry["timestamp"]
         first[session] = min(first.get(session, at), at)
-    by_session: dict[str, list[SessionPlace]] = defaultdict(list)
-    for place in await index.timeline(scope, list(first)):
-        by_session[place.session].append(place)
-    for session, there in by_session.items():
-        tail = await _said(index, scope, there[-TAIL:])
-        late = len(there) > TAIL and min(one.at for one in tail) >= first[session]
-        for said in await _said(index, scope, there) if late else tail:
-            talks[session][said.id] = said
+    for session, said in await index.run(_said, index, scope, first):
+        talks[session][said.id] = said
     for entry in entries.values():
-        talks[session_of(entry)][entry["id"]] = _said_of(entry)
+        talks[session_of(entry)][entry["id"]] = Utterance(
+            entry["timestamp"], entry["id"], entry["source_entity"], entry["content"]
+        )
     return talks
 
 
-async def _said(
-    index: SemanticMemory, scope: Scope, there: Sequence[SessionPlace]
-) -> list[Utterance]:
-    rows = await index.numbered(scope, [place.seq for place in there])
-    return [_said_in(row.payload) for row in rows.values()]
+def _said(
+    index: SemanticMemory, scope: Scope, first: Mapping[str, str]
+) -> list[tuple[str, Utterance]]:
+    """What was said last in each session; all of it where that began after `first`. Blocking."""
+    by_session: dict[str, list[int]] = defaultdict(list)
+    for place in index.timeline(scope, list(first)):
+        by_session[place.session].append(place.seq)
+    told = list[tuple[str, Utterance]]()
+    for session, there in by_session.items():
+        said = _read(index, scope, there[-TAIL:])
+        if len(there) > TAIL and min(one.at for one in said) >= first[session]:
+            said = _read(index, scope, there)
+        told += [(session, one) for one in said]
+    return told
 
 
-def _said_in(payload: Mapping[str, Any]) -> Utterance:
-    return Utterance(payload["valid_from"], payload["op"], payload["speaker"], payload["data"])
-
-
-def _said_of(entry: JournalEntry) -> Utterance:
-    return Utterance(entry["timestamp"], entry["id"], entry["source_entity"], entry["content"])
+def _read(index: SemanticMemory, scope: Scope, there: Sequence[int]) -> list[Utterance]:
+    payloads = (row.payload for row in index.numbered(scope, there).values())
+    return [
+        Utterance(one["valid_from"], one["op"], one["speaker"], one["data"]) for one in payloads
+    ]
 
 
 async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from memory.facts import Row
-from memory.recall.ranking import Candidate, candidate_of, ordered
-from memory.text import terms
+from memory.recall.ranking import FIRST, Candidate, asked_of, candidate_of, ordered, words_of
+from memory.text import Query, tells_value, terms
 
 SAYS_ALL = 0.6
 """Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
@@ -34,6 +34,16 @@ AMONG_BEST = 30
 
 MOST_EARLIER = 3
 """Of what one memory superseded, the newest N are told with it."""
+
+ALIKE, ALIKE_SHARE = 3, 1 / 3
+"""Terms of a query (all of fewer), and the share of those in the best memory, that another memory
+needs to tell a newer value of the same."""
+
+HOW = frozenset(terms("many much often long old"))
+"""Terms that say what kind of value is asked for, and not of what."""
+
+HAIR = 1e-6
+"""By which a newer value stands above the old one."""
 
 BELOW = 0.98
 """Score of an entry that is superseded in part, as a share of the score of what holds instead."""
@@ -86,6 +96,30 @@ def merged(
     return _once(shown)
 
 
+def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidate]:
+    """`found` (best first) with a newer value of what the best memory tells above that.
+
+    Who tells a change ("it is now 1,200") seldom repeats all words of what was said first. A newer
+    value is one that the same speaker said later and called new, with words of the query.
+    """
+    asked = asked_of(query) - HOW
+    if not (query.now and asked and found and tells_value(found[0].row.payload["data"])):
+        return list(found)
+    best, has = found[0], asked & words_of(found[0].row)
+    for one in found[1:FIRST]:
+        payload, shared = one.row.payload, asked & words_of(one.row)
+        if (
+            not one.superseded
+            and payload["speaker"] == best.row.payload["speaker"]
+            and one.at > best.at
+            and tells_value(payload["data"], new=True)
+            and len(shared) >= min(ALIKE, len(asked))
+            and len(shared & has) >= ALIKE_SHARE * len(has)
+        ):
+            return [_lifted(one, best.score + HAIR), *(it for it in found if it is not one)]
+    return list(found)
+
+
 def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool) -> list[Candidate]:
     """What holds of `found` (best first), each with what it superseded; with `past` all.
 
@@ -102,7 +136,7 @@ def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool)
         # A duplicate's heir has its sources, and says the same.
         if heir is None or {*one.sources} <= {*heir.sources}:
             continue
-        only = _words_of(one.row) & {*wanted} - _words_of(heir.row)
+        only = words_of(one.row) & {*wanted} - words_of(heir.row)
         if only or place < AMONG_BEST:
             shown[heir.id] = replace(heir, earlier=_earlier(heir, one.row))
     return list(shown.values())
@@ -137,7 +171,7 @@ def _saying_again(entry: Candidate, facts: Sequence[Candidate]) -> list[Candidat
     if not entry.sources:
         return []
     made = [one for one in facts if set(one.sources) >= set(entry.sources)]
-    says, has = set[str]().union(*(_words_of(one.row) for one in made)), _words_of(entry.row)
+    says, has = set[str]().union(*(words_of(one.row) for one in made)), words_of(entry.row)
     return made if len(has & says) >= SAYS_HALF * len(has) else []
 
 
@@ -195,8 +229,8 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     """An entry merged with the facts that restate it, shown as a fact with most of its words."""
     if not facts:
         return entry
-    has = _words_of(entry.row)
-    whole = [fact for fact in facts if len(has & _words_of(fact.row)) >= SAYS_ALL * len(has)]
+    has = words_of(entry.row)
+    whole = [fact for fact in facts if len(has & words_of(fact.row)) >= SAYS_ALL * len(has)]
     holding = sorted(whole, key=lambda one: one.superseded)
     best = holding[0] if holding else entry
     for candidate in (entry, *facts):
@@ -210,7 +244,7 @@ def _marked(
 ) -> Candidate:
     """An entry with the marks of the facts made from it."""
     gone = [fact for fact in made if fact.payload.get("invalid_at") is not None]
-    gone.sort(key=lambda fact: -len(_words_of(fact) & {*wanted}))
+    gone.sort(key=lambda fact: -len(words_of(fact) & {*wanted}))
     holding = [fact for fact in made if fact.payload.get("invalid_at") is None]
     contradicted = (op for fact in holding for op in fact.payload.get("disputed") or ())
     entry = replace(entry, disputes=entry.disputes | {*contradicted})
@@ -237,7 +271,7 @@ def _worth(one: Candidate) -> float:
 
 def _is_said_by(facts: Iterable[Row], entry: Candidate, wanted: Collection[str]) -> bool:
     """Whether facts have most words of an entry, or all that it has of the query."""
-    says, has = set[str]().union(*map(_words_of, facts)), _words_of(entry.row)
+    says, has = set[str]().union(*map(words_of, facts)), words_of(entry.row)
     asked = has & {*wanted}
     return len(has & says) >= SAYS_ALL * len(has) or (bool(asked) and asked <= says)
 
@@ -254,13 +288,13 @@ def _place(
     ]
     if not wanted or not alike or entry.row.payload["kind"] == "fact":
         return None
-    asked = _words_of(entry.row) & {*wanted}
-    if not asked <= set().union(*map(_words_of, alike)):
+    asked = words_of(entry.row) & {*wanted}
+    if not asked <= set().union(*map(words_of, alike)):
         return None
 
     def fit(fact: Row) -> tuple[int, float, str]:
         score = left[fact.id].score if fact.id in left else 0.0
-        return len(asked & _words_of(fact)), score, fact.id
+        return len(asked & words_of(fact)), score, fact.id
 
     return max(alike, key=fit)
 
@@ -358,7 +392,3 @@ def _once(found: Sequence[Candidate]) -> list[Candidate]:
         key = (text, candidate.superseded)
         kept[key] = joined(kept[key], candidate) if key in kept else candidate
     return ordered(kept.values())
-
-
-def _words_of(row: Row) -> set[str]:
-    return set(terms(row.payload["data"]))

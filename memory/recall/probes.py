@@ -43,8 +43,7 @@ async def keep(
     place = int.from_bytes(blake2b(query.encode(), digest_size=8).digest()) % most
     found = list(dict.fromkeys(source for hit in hits[:BEST] for source in hit["sources"]))
     probe: Probe = {"query": query, "found": found, "at": now.isoformat()}
-    value = cast(dict[str, Any], probe)
-    await store.aput(scope.namespace(PROBES), f"{place:04}", value, index=False)
+    await store.aput(scope.namespace(PROBES), f"{place:04}", cast(Any, probe), index=False)
 
 
 async def kept(store: BaseStore, scope: Scope) -> list[Probe]:

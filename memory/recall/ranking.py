@@ -369,16 +369,22 @@ def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool
 
     Names and numbers do not count: a conclusion has them to say who spoke, and on which day.
     """
-    left = {term for term in query.terms if not term.isdigit()} & _words_of(drawn)
+    left = {term for term in query.terms if not term.isdigit()} & words_of(drawn.row)
     for name in (drawn.row.payload["speaker"], *query.people):
         left.difference_update(terms(name or ""))
     for candidate in evidence:
-        left -= _words_of(candidate)
+        left -= words_of(candidate.row)
     return bool(left)
 
 
-def _words_of(candidate: Candidate) -> set[str]:
-    return set(terms(candidate.row.payload["data"]))
+def words_of(row: Row) -> set[str]:
+    """The terms of a memory's text."""
+    return set(terms(row.payload["data"]))
+
+
+def asked_of(query: Query) -> set[str]:
+    """What a query asks for: its terms, without the names."""
+    return {*query.terms}.difference(*map(terms, query.people))
 
 
 def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
@@ -486,21 +492,17 @@ def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float
 
 def is_about_nothing(query: Query) -> bool:
     """Whether a query has only words that keep a talk going, and names."""
-    names = {term for name in query.people for term in terms(name)}
-    return bool(query.terms) and {*query.terms} - names <= PHATIC and not {*query.terms} <= names
+    asked = asked_of(query)
+    return bool(asked) and asked <= PHATIC
 
 
-def certainty(candidate: Candidate, query: Query, known: Counted, cosine: float = 0.0) -> float:
-    """How certain it is (0..1) that a memory matches the query by more than chance.
+def certainty(
+    candidate: Candidate, wanted: Collection[str], known: Counted, cosine: float
+) -> float:
+    """How certain it is (0..1) that a memory matches these terms by more than chance.
 
     `cosine`: by an embedder that knows meanings; else 0.
     """
-    return _certainty(candidate, query.terms, known, cosine)
-
-
-def _certainty(
-    candidate: Candidate, wanted: Collection[str], known: Counted, cosine: float
-) -> float:
     chance = float(known.rows)
     for term in _own(candidate) & {*wanted}:
         chance *= known.having.get(term, 1) / (known.rows + 1)
@@ -535,16 +537,15 @@ def scale_of(
     best = [one for one in found[:FIRST] if one.score > 0]
     if not best:
         return 0.0
-    sure = max(certainty(one, query, known, cosines.get(one.row.id, 0.0)) for one in best)
+    sure = max(certainty(one, query.terms, known, cosines.get(one.row.id, 0.0)) for one in best)
     has = share(best, query, known)
     at = [one.at.astimezone(UTC) for one in best]
     on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
     if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return 0.0
     # Who is named leads to somebody, and proves nothing of what is asked about them.
-    names = {term for name in query.people for term in terms(name)}
-    asked = {*query.terms} - names or {*query.terms}
-    told = (_certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best)
+    asked = asked_of(query) or {*query.terms}
+    told = (certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best)
     sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), *told)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
@@ -553,18 +554,10 @@ def scale_of(
 
 def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
     """`found` with scores against chance, at most 1."""
-    return [_scaled(one, min(scale, 1 / one.score)) for one in found]
-
-
-def fits_well(
-    candidate: Candidate, query: Query, known: Counted, cosines: Mapping[str, float]
-) -> bool:
-    """Whether a memory fits very well by itself."""
-    return certainty(candidate, query, known, cosines.get(candidate.row.id, 0.0)) >= WELL
-
-
-def _scaled(candidate: Candidate, by: float) -> Candidate:
-    return replace(candidate, parts={name: by * part for name, part in candidate.parts.items()})
+    shares = ((one, min(scale, 1 / one.score)) for one in found)
+    return [
+        replace(one, parts={key: by * one.parts[key] for key in one.parts}) for one, by in shares
+    ]
 
 
 def _own(candidate: Candidate) -> set[str]:

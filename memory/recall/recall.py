@@ -7,12 +7,10 @@ written (`episodes`), and whoever uses the results notes it (`probes`).
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
@@ -21,16 +19,18 @@ from langgraph.store.base import BaseStore
 from memory import journal, records, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
-from memory.facts import Counted, Kind, Row, SemanticMemory, Vector
+from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import episode_of, named_speakers
-from memory.recall.merging import merged, standing, told_once
+from memory.recall.merging import merged, newer_value_first, standing, told_once
 from memory.recall.ranking import (
+    WELL,
     Candidate,
+    Scored,
     calibrated,
     candidate_of,
-    fits_well,
+    certainty,
     is_about_nothing,
     leading,
     ordered,
@@ -38,7 +38,7 @@ from memory.recall.ranking import (
     scale_of,
     weights_of,
 )
-from memory.records import Earlier, Fact, RecallHit, Scope
+from memory.records import Earlier, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
 
@@ -89,8 +89,8 @@ class PendingChanges(Protocol):
         """Ids of facts that the night removes."""
         ...
 
-    def seen(self, rows: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
-        """SearchResult rows with their scores, as the night would leave them."""
+    def seen(self, rows: Scored) -> Scored:
+        """Rows with their scores, as the night would leave them."""
         ...
 
 
@@ -139,9 +139,9 @@ async def recall(
     if event_class_of(query, settings.names)[0] == "communication" or is_about_nothing(read):
         return []
     memory = _Memory(scope, semantic, store, settings, changes)
-    found = await memory.search(read, facts_only=facts_only, now=now, limit=limit)
-    past = include_superseded or read.past
-    shown, scale = await memory.standing(found, facts_only=facts_only, past=past)
+    vector = await memory.vector(read.text)
+    found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
+    shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in shown if not (visible and _stands_in(one, visible))]
     if max_tokens is not None:
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
@@ -227,7 +227,7 @@ def _origins(told: Sequence[Row]) -> list[str]:
 
 
 def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
-    """The hit with what it superseded, each until its successor was said."""
+    """The hit with what it superseded, each until its successor was said, and its sources."""
     told, until = list[Earlier](), hit["at"]
     for row in rows:
         one: Earlier = {
@@ -239,13 +239,8 @@ def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
         }
         told.append(one)
         until = row.payload["valid_from"]
-    return _resourced({**hit, "earlier": told}, hit["sources"])
-
-
-def _resourced(hit: RecallHit, own: Sequence[str]) -> RecallHit:
-    """The hit with its own sources, then those of what it superseded."""
-    others = (event for one in hit.get("earlier", ()) for event in one["sources"])
-    return {**hit, "sources": list(dict.fromkeys([*own, *others]))}
+    sources = [*hit["sources"], *(event for one in told for event in one["sources"])]
+    return {**hit, "earlier": told, "sources": list(dict.fromkeys(sources))}
 
 
 def within(
@@ -318,39 +313,43 @@ class _Memory:
     settings: Settings
     changes: PendingChanges | None
 
-    async def search(
-        self, query: Query, *, facts_only: bool, now: datetime, limit: int
+    def search(
+        self, query: Query, vector: Vector | None, facts_only: bool, now: datetime, limit: int
     ) -> SearchResult:
-        """The results of both searches, ranked.
+        """What both searches find, and what stands beside the best of it, ranked. Blocking.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
-        kinds: list[Kind] = ["fact"] if facts_only else ["fact", "episode"]
-        near, worded, known = await self.semantic.lookup(
+        found = self.semantic.lookup(
             self.scope,
             terms=query.terms,
-            vector=await self._vector(query.text),
-            kinds=kinds,
+            vector=vector,
+            kinds=["fact"] if facts_only else ["fact", "episode"],
             limit=max(CANDIDATES, 2 * limit),
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
-        if self.changes is not None:
-            near, worded = self.changes.seen(near), self.changes.seen(worded)
-        beside = await self._beside(leading(near, worded, LEADING))
-        trusted = [row for row in beside if self._trusted(row)]
+        near, worded = self._seen(found.near), self._seen(found.worded)
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
-        ranked = partial(rank, beside=trusted, now=now, settings=self.settings, by_words=by_words)
+        best = rank(
+            query,
+            near,
+            worded,
+            beside=filter(self._trusted, self._beside(leading(near, worded, LEADING))),
+            now=now,
+            settings=self.settings,
+            by_words=by_words,
+        )
         cosines = {} if by_words else {row.id: cosine for row, cosine in near}
-        best = await asyncio.to_thread(ranked, query, near, worded)
-        return SearchResult(query, best, known, cosines)
+        return SearchResult(query, newer_value_first(best, query), found.known, cosines)
 
     async def standing(
         self, found: SearchResult, *, facts_only: bool, past: bool
     ) -> tuple[list[Candidate], float]:
         """What was found as it stands now, best first, and `scale_of` it; [] if nothing fits."""
+        past = past or found.query.past
         if facts_only:
-            shown = _valid(merged(found.ranked), past=past)
+            shown = [one for one in merged(found.ranked) if past or not one.superseded]
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
         scale = scale_of(shown, found.query, found.known, found.cosines)
@@ -365,8 +364,7 @@ class _Memory:
         was found and is not shown is not added.
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
-        facts = await self._facts_of(ranked, ends)
-        found = await asyncio.to_thread(merged, ranked, facts, wanted)
+        facts, found = await self.semantic.run(self._merged, ranked, ends, wanted)
         shown = standing(found, wanted, past=past)
         if not self.settings.recall_weight_links:
             return ordered(shown)
@@ -380,50 +378,38 @@ class _Memory:
         together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
         return standing(together, wanted, past=past)
 
-    async def _facts_of(
-        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]
-    ) -> dict[str, Row]:
+    def _merged(
+        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End], wanted: Sequence[str]
+    ) -> tuple[dict[str, Row], list[Candidate]]:
         """The facts made from the best entries, or that the best facts rest on, and those that
-        superseded any, by id.
+        superseded any, by id; and `ranked`, merged with them. Blocking.
 
-        Those among `ranked` are left out.
+        Those among `ranked` are left out of the facts.
         """
-        seen = {one.id for one in ranked}
+        seen, facts = {one.id for one in ranked}, dict[str, Row]()
         near = {
             other
             for end in ends.values()
             for other, link in end["relations"].items()
             if link["relation"] in (MADE_OF, DEPENDS_ON)
         }
-        wanted, facts = near - seen, dict[str, Row]()
         best = {one.id for one in ranked[:MARKED]} | near
         gone = [one.row for one in ranked if one.superseded and one.id in best]
+        missing = {*near}
         for _ in range(CHAIN):
-            wanted |= {by for row in gone if (by := row.payload.get("superseded_by"))}
-            wanted -= seen
-            if not wanted:
-                break
-            rows = {id_: fact_row(one) for id_, one in (await self._facts(wanted)).items()}
-            if self.changes is not None:
-                rows = {
-                    row.id: row for row, _ in self.changes.seen([(r, 0.0) for r in rows.values()])
-                }
-            seen |= wanted
-            facts |= {id_: row for id_, row in rows.items() if self._trusted(row)}
-            gone, wanted = list(rows.values()), set()
-        return facts
-
-    async def _facts(self, ids: Collection[str]) -> dict[str, Fact]:
-        return await self.semantic.by_id(self.scope, sorted(ids))
+            missing |= {by for row in gone if (by := row.payload.get("superseded_by"))}
+            read = self.semantic.facts(self.scope, missing - seen)
+            gone = [row for row, _ in self._seen([(row, 0.0) for row in read])]
+            facts |= {row.id: row for row in gone if self._trusted(row)}
+            seen |= missing
+        return facts, merged(ranked, facts, wanted)
 
     async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:
         """`shown` as hits. A dispute ends when the other side no longer holds."""
         ops = sorted({op for one in shown for op in one.disputes})
         against = await self.semantic.by_op(self.scope, ops) if ops else {}
-        rows = [(fact_row(fact), 0.0) for fact in against.values() if fact["invalid_at"] is None]
-        if self.changes is not None:
-            rows = self.changes.seen(rows)
-        ids = {row.id for row, _ in rows if row.payload["invalid_at"] is None}
+        rows = [(Row(0, fact["id"], {**fact}), 0.0) for fact in against.values()]
+        ids = {row.id for row, _ in self._seen(rows) if row.payload["invalid_at"] is None}
         standing = {op for op, fact in against.items() if fact["id"] in ids}
         return [hit_of(one, disputed=not standing.isdisjoint(one.disputes)) for one in shown]
 
@@ -450,24 +436,19 @@ class _Memory:
         if not ids:
             return {}
         entries = await journal.read_many(self.store, self.scope, ids)
-        facts = await self._facts([id_ for id_ in ids if id_ not in entries])
-        rows = {
+        others = [id_ for id_ in ids if id_ not in entries]
+        facts = await self.semantic.run(self.semantic.facts, self.scope, others)
+        return {
             entry["id"]: Row(0, entry["id"], dict(episode_of(entry)))
             for entry in entries.values()
             if records.SELF not in entry["tags"]
-        }
-        for id_ in ids:
-            if id_ in facts:
-                rows[id_] = fact_row(facts[id_])
-        return rows
+        } | {row.id: row for row in facts}
 
-    async def _beside(self, rows: Sequence[Row]) -> list[Row]:
-        """The entries next to these in their sessions."""
+    def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
+        """The entries next to these in their sessions. Blocking."""
         found = {row.seq for row in rows if row.payload["kind"] == "episode"}
         sessions = dict.fromkeys(row.payload["session"] for row in rows if row.seq in found)
-        if not sessions:
-            return []
-        places = await self.semantic.timeline(self.scope, list(sessions))
+        places = self.semantic.timeline(self.scope, list(sessions))
         near = {
             other.seq
             for number, place in enumerate(places)
@@ -475,9 +456,13 @@ class _Memory:
             for other in places[max(0, number - ASIDE) : number + ASIDE + 1]
             if other.session == place.session
         }
-        return list((await self.semantic.numbered(self.scope, near - found)).values())
+        return self.semantic.numbered(self.scope, near - found).values()
 
-    async def _vector(self, text: str) -> Vector | None:
+    def _seen(self, rows: Scored) -> Scored:
+        """Rows as a pending night would leave them."""
+        return rows if self.changes is None else self.changes.seen(rows)
+
+    async def vector(self, text: str) -> Vector | None:
         """None where the embedder fails, or gives a zero vector."""
         try:
             return await self.semantic.embed_query(text)
@@ -487,11 +472,6 @@ class _Memory:
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))
-
-
-def fact_row(fact: Fact) -> Row:
-    """A fact as a row. Pure."""
-    return Row(0, fact["id"], {**fact, "data": fact["text"], "kind": "fact"})
 
 
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
@@ -509,12 +489,8 @@ def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
     if "evidence" in candidate.parts:
         return False
     minor = candidate.row.payload.get("minor", False)
-    return not minor or fits_well(candidate, found.query, found.known, found.cosines)
-
-
-def _valid(found: Sequence[Candidate], *, past: bool) -> list[Candidate]:
-    """The candidates that hold; with `past` all."""
-    return [candidate for candidate in found if past or not candidate.superseded]
+    cosine = found.cosines.get(candidate.row.id, 0.0)
+    return not minor or certainty(candidate, found.query.terms, found.known, cosine) >= WELL
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:

@@ -11,6 +11,7 @@ from memory.text.analysis import (
     fact_terms,
     figures,
     read_query,
+    tells_value,
     terms,
 )
 from memory.text.clock import (
@@ -114,6 +115,7 @@ __all__ = [
     "shown_time",
     "spellings",
     "stem",
+    "tells_value",
     "terms",
     "utilisation",
     "with_nearness",

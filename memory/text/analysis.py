@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal, NamedTuple
 
+from memory.text.clock import MONTHS
 from memory.text.words import STOP_WORDS, cached_by_text, stem
 
-_MONTHS = "january february march april may june july august september october november december"
-_NAMES = _MONTHS.split()
+_NAMES = [name.lower() for name in MONTHS]
 _MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
@@ -149,18 +149,36 @@ _SEVERAL = re.compile(
 )
 """What a question has that may be about several things, told on several days."""
 
+_WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_ONE_TO_TEN = "one|two|three|four|five|six|seven|eight|nine|ten"
 _WHEN = re.compile(r"\bwhen\b|\bhow long\b|\bwhat (?:date|day|month|year|time)\b", re.IGNORECASE)
 _TIMES = re.compile(
     rf"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|just|{'|'.join(_NAMES)}"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:week(?:end)?|month|year)s?"
+    rf"|{_WEEKDAY}|(?:week(?:end)?|month|year)s?"
     r"|this (?:morning|spring|summer|fall|autumn|winter)|\d{4})\b",
     re.IGNORECASE,
 )
 _HOW_MANY = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
-_NUMBERS = re.compile(
-    r"\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|once|twice|several|couple|dozen)\b",
+_NUMBERS = re.compile(rf"\b(?:\d+|{_ONE_TO_TEN}|once|twice|several|couple|dozen)\b", re.IGNORECASE)
+
+_NOW = re.compile(
+    r"\bhow (?:many|much|often|long|old)\b|\bwhen\b"
+    r"|\bwh(?:at|ich)(?:'s| \w+)? (?:is|are|am|do|does|should|have|has|will|can)\b",
     re.IGNORECASE,
 )
+_NOT_NOW = re.compile(r"\b(?:did|was|were|had|between)\b", re.IGNORECASE)
+
+_VALUE = rf"\b(?:\d|(?:{_ONE_TO_TEN}|twelve|twenty|thirty|forty|fifty|{_WEEKDAY})\b)"
+_TELLS_VALUE = re.compile(_VALUE, re.IGNORECASE)
+_NEW_VALUE = re.compile(
+    r"\b(?:now|new(?:ly)?|recently|instead|actually|correction|reached|total|rescheduled|moved"
+    r"|postponed|delayed|shifted|pushed|changed|updated|adjusted|revised|switched|extended|increased"
+    r"|decreased|reduced|grown|grew|risen|rose|dropped|raised|lowered|improved|boosted|expanded"
+    rf"|upgraded|moving|changing|updating|growth)\b(?:[^.!?\n]|\.(?=\d)){{0,80}}?{_VALUE}"
+    rf"|{_VALUE}[^.!?\n]{{0,40}}\b(?:instead|now)\b",
+    re.IGNORECASE,
+)
+"""A number or a weekday that is said to be new."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +201,8 @@ class Query:
     """The answer may have several parts, told on several days."""
     figure: Literal["time", "number"] | None = None
     """The query asks for a time, or for a number."""
+    now: bool = False
+    """The query asks for a value as it is today."""
 
 
 def terms(text: str) -> list[str]:
@@ -245,15 +265,17 @@ def _without(text: str, names: Iterable[str], behind: str) -> str:
 def read_query(text: str, speakers: Collection[str]) -> Query:
     """Analyse a query. `speakers`: the known names that it may contain."""
     said = frozenset(name for name in speakers if is_named(name, text))
+    days, past = tuple(days_in(text)), bool(_PAST.search(text.strip()))
     return Query(
         terms=tuple(dict.fromkeys(terms(text))),
         text=without_names(text, said),
         people=said,
-        days=tuple(days_in(text)),
-        past=bool(_PAST.search(text.strip())),
+        days=days,
+        past=past,
         own=bool(_SELF.search(text)),
         several=bool(_SEVERAL.search(text)),
         figure="number" if _HOW_MANY.search(text) else "time" if _WHEN.search(text) else None,
+        now=bool(_NOW.search(text)) and not (days or past or _NOT_NOW.search(text)),
     )
 
 
@@ -281,6 +303,11 @@ def figures(text: str, wanted: Literal["time", "number"]) -> float:
     """How many times or numbers the beginning of `text` tells: 1 from two on."""
     told = _TIMES if wanted == "time" else _NUMBERS
     return min(1.0, len(told.findall(text[:_READ])) / 2)
+
+
+def tells_value(text: str, *, new: bool = False) -> bool:
+    """Whether the beginning of `text` tells a number or a weekday; `new`: as one that changed."""
+    return bool((_NEW_VALUE if new else _TELLS_VALUE).search(text[:_READ]))
 
 
 def _folded(text: str) -> str:

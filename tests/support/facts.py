@@ -92,7 +92,7 @@ async def nearest_facts(
     include_superseded: bool = False,
 ) -> list[tuple[Fact, float]]:
     """The `limit` facts nearest in meaning, nearest first, with cosine."""
-    found = await memory.lookup(
+    found = memory.lookup(
         scope,
         terms=[],
         vector=await memory.embed_query(query),

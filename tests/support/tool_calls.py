@@ -69,8 +69,8 @@ class Shelf:
         """Every fact: few are kept here."""
         return [(one, 1.0) for one in self.facts.values()]
 
-    async def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[Any]:
-        """No entry is indexed here."""
+    async def run(self, work: Any, *args: Any) -> list[Any]:
+        """No entry is indexed here: there is nothing to read."""
         return []
 
     async def put_episodes(self, scope: Scope, rows: Sequence[Any]) -> None:

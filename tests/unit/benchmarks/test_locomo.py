@@ -110,7 +110,7 @@ def test_a_conversation_is_lived_through_and_questioned(
     rows = {row["system"]: row for row in figures["rows"]}
     assert set(rows) == {*ALONE, *BESIDE}
     for name, row in rows.items():
-        assert list(row["recall"]) == list(locomo.MEASURES)
+        assert list(row["recall"]) == [*locomo.TURNS, locomo.PROMPT]
         # Three turns: every system finds them all among ten.
         assert row["recall"]["turn@10"] == {"1": 1.0, "4": 1.0, "all": 1.0}, name
         assert ("score_importance" in row["calls"]) == ("nights" in name)

@@ -63,7 +63,7 @@ async def look(
 ) -> Matches:
     options: dict[str, Any] = {"limit": 10, "include_superseded": False, **more}
     vector = await memory.embed_query(query)
-    return await memory.lookup(scope, terms=terms(query), vector=vector, kinds=kinds, **options)
+    return memory.lookup(scope, terms=terms(query), vector=vector, kinds=kinds, **options)
 
 
 def told(found: Any) -> list[str]:
@@ -89,7 +89,7 @@ async def test_a_lookup_without_a_vector_is_by_words_alone(memory: SemanticMemor
     await memory.put_episodes(ANA, [episode("e1", "a red fox came")])
     assert await memory.embed_query("...") is not None
     assert await memory.embed_query("   ") is None
-    found = await memory.lookup(
+    found = memory.lookup(
         ANA, terms=["fox"], vector=None, kinds=KINDS, limit=5, include_superseded=False
     )
     assert (found.near, told(found.worded)) == ([], ["a red fox came"])
@@ -189,13 +189,13 @@ async def test_rows_and_their_neighbours_are_read_in_their_own_scope_alone(
         at = f"2026-03-02T{hour}:00:00+00:00"
         await memory.put_episodes(ANA, [episode(op, f"red {op}", valid_from=at)])
     await memory.put_episodes(BEN, [episode("e1", "red of ben")])
-    places = await memory.timeline(ANA, ["s1"])
-    rows = await memory.numbered(ANA, [place.seq for place in places])
+    places = memory.timeline(ANA, ["s1"])
+    rows = memory.numbered(ANA, [place.seq for place in places])
     assert [rows[place.seq].payload["op"] for place in places] == ["e2", "e3", "e1"]
-    [other] = await memory.timeline(BEN, ["s1"])
+    [other] = memory.timeline(BEN, ["s1"])
     assert other == SessionPlace("s1", other.seq)
-    assert await memory.numbered(ANA, [other.seq]) == {}
-    assert list(await memory.numbered(BEN, [other.seq])) == [other.seq]
+    assert memory.numbered(ANA, [other.seq]) == {}
+    assert list(memory.numbered(BEN, [other.seq])) == [other.seq]
 
 
 async def test_an_access_is_counted_in_its_own_scope_and_shown_on_the_fact(

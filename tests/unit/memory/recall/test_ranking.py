@@ -10,10 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.facts.table import Counted, Row
-from memory.recall.merging import merged
-from memory.recall.ranking import Candidate, rank, recency, scale_of, scaled, stretched, talk_of
+from memory.recall.merging import merged, newer_value_first
+from memory.recall.ranking import (
+    Candidate,
+    Scored,
+    rank,
+    recency,
+    scale_of,
+    scaled,
+    stretched,
+    talk_of,
+)
 from memory.settings import Settings
-from memory.text.analysis import read_query
+from memory.text.analysis import Query, read_query
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 QUERY = read_query("Where is the harp?", [])
@@ -44,6 +53,11 @@ def fact(one: str, text: str, *sources: str, **fields: Any) -> Row:
     return row(one, text, **{**made, **fields})
 
 
+def placed(query: Query, near: Scored, worded: Scored, **more: Any) -> list[Candidate]:
+    """`rank` now, with the default settings."""
+    return rank(query, near, worded, **{"now": NOW, "settings": Settings(), **more})
+
+
 def ids(found: list[Candidate]) -> list[str]:
     return [one.row.payload["op"] for one in found]
 
@@ -59,7 +73,7 @@ def test_the_parts_of_a_score_add_up_to_it() -> None:
     worded = [(row("a", session="s", speaker="Ana"), 3.0), (row("b"), 1.0)]
     near = [(worded[0][0], 0.8), (row("c"), 0.2)]
     read = read_query("Where was Ana's harp on 1 March 2026?", ["Ana"])
-    first, *others = rank(read, near, worded, now=NOW, settings=Settings())
+    first, *others = placed(read, near, worded)
     assert set(first.parts) == {
         *("words", "meaning", "session", "date", "substance", "speaker"),
         *("recency", "importance", "trust"),
@@ -79,19 +93,15 @@ def test_a_perfect_memory_scores_one() -> None:
         session="s",
         valid_from=NOW.isoformat(),
     )
-    [one] = rank(QUERY, [(best, 1.0)], [(best, 5.0)], now=NOW, settings=Settings())
+    [one] = placed(QUERY, [(best, 1.0)], [(best, 5.0)])
     assert one.score == pytest.approx(1.0)
 
 
 def test_words_and_meaning_count_alike() -> None:
     both, worded, near = row("both"), row("worded"), row("near")
     read = read_query("harp", [])
-    found = rank(
-        read,
-        [(both, 0.9), (near, 0.9), (row("far"), 0.1)],
-        [(both, 4.0), (worded, 4.0)],
-        now=NOW,
-        settings=Settings(),
+    found = placed(
+        read, [(both, 0.9), (near, 0.9), (row("far"), 0.1)], [(both, 4.0), (worded, 4.0)]
     )
     scores = {one.row.payload["op"]: one for one in found}
     assert ids(found)[0] == "both"
@@ -101,8 +111,7 @@ def test_words_and_meaning_count_alike() -> None:
 
 def test_an_embedder_that_compares_words_only_hardly_counts() -> None:
     near, worded = row("near"), row("worded")
-    options: dict[str, Any] = {"now": NOW, "settings": Settings()}
-    found = rank(QUERY, [(near, 0.9)], [(worded, 1.0)], by_words=True, **options)
+    found = placed(QUERY, [(near, 0.9)], [(worded, 1.0)], by_words=True)
     assert ids(found) == ["worded", "near"]
     assert 0 < found[1].parts["meaning"] < 0.1 * found[0].parts["words"]
 
@@ -137,14 +146,14 @@ def test_where_even_the_nearest_is_far_it_does_not_count_in_full() -> None:
 
 
 def test_what_does_not_match_at_all_is_left_out() -> None:
-    found = rank(QUERY, [(row("a"), 0.0), (row("b"), -0.5)], [], now=NOW, settings=Settings())
+    found = placed(QUERY, [(row("a"), 0.0), (row("b"), -0.5)], [])
     assert found == []
 
 
 def test_what_stands_beside_a_find_is_ranked_by_its_session_and_date() -> None:
     match = row("match", session="s")
     beside, other = row("beside", "Yes, in Porto", session="s"), row("other", "No", session="t")
-    found = rank(QUERY, [], [(match, 2.0)], beside=[other, beside], now=NOW, settings=Settings())
+    found = placed(QUERY, [], [(match, 2.0)], beside=[other, beside])
     assert ids(found) == ["match", "beside", "other"]
     assert "session" in found[1].parts
     assert "session" not in found[2].parts
@@ -153,7 +162,7 @@ def test_what_stands_beside_a_find_is_ranked_by_its_session_and_date() -> None:
 def test_a_fact_that_matches_as_well_fits_as_well_as_a_session() -> None:
     said = [(row(f"e{n}", session="s"), 3.0) for n in range(3)]
     good, poor = fact("good", "The harp is here", "x"), fact("poor", "The harp is old", "y")
-    found = rank(QUERY, [], [*said, (good, 3.0), (poor, 1.0)], now=NOW, settings=Settings())
+    found = placed(QUERY, [], [*said, (good, 3.0), (poor, 1.0)])
     fits = {one.row.payload["op"]: one.parts["session"] for one in found}
     assert fits["good"] == fits["e0"] > 2 * fits["poor"] > 0
 
@@ -161,7 +170,7 @@ def test_a_fact_that_matches_as_well_fits_as_well_as_a_session() -> None:
 def test_a_session_fits_by_its_best_entries_not_by_their_number() -> None:
     good = [(row(f"g{n}", session="good"), 3.0) for n in range(3)]
     many = [(row(f"m{n}", session="many"), 1.0) for n in range(30)]
-    found = rank(QUERY, [], [*good, *many], now=NOW, settings=Settings())
+    found = placed(QUERY, [], [*good, *many])
     parts = {one.row.payload["session"]: one.parts["session"] for one in found}
     assert parts["good"] > 2 * parts["many"]
 
@@ -182,7 +191,7 @@ def test_who_and_when_and_how_much_was_said_tell_memories_apart(
     # Of equals the lower id would come first.
     rows = [row("a", **worse), row("b", **better)]
     read = read_query("Where was Ana's harp on 2 January 2026?", ["Ana"])
-    found = rank(read, [], [(one, 1.0) for one in rows], now=NOW, settings=Settings())
+    found = placed(read, [], [(one, 1.0) for one in rows])
     assert ids(found) == ["b", "a"]
 
 
@@ -232,30 +241,24 @@ def test_recency_halves_in_about_six_days_and_an_access_renews_it() -> None:
     assert recency(row("a", valid_from="2027-01-01"), NOW) == 1
 
 
+WORST_AND_BEST = [
+    (row("match", valid_from="2020-01-01T00:00:00+00:00", importance=1, trust=0.0), 4.0),
+    (row("other", valid_from=NOW.isoformat(), importance=10, trust=1.0), 2.0),
+]
+
+
 def test_recency_importance_and_trust_break_ties_and_drown_nothing() -> None:
-    best: dict[str, Any] = {"valid_from": NOW.isoformat(), "importance": 10, "trust": 1.0}
-    worst: dict[str, Any] = {
-        "valid_from": "2020-01-01T00:00:00+00:00",
-        "importance": 1,
-        "trust": 0.0,
-    }
-    worded = [(row("match", **worst), 4.0), (row("new", **best), 2.0)]
-    found = rank(QUERY, [], worded, now=NOW, settings=Settings())
-    assert ids(found) == ["match", "new"]
+    assert ids(placed(QUERY, [], WORST_AND_BEST)) == ["match", "other"]
 
 
 @pytest.mark.parametrize("name", ["recency", "importance", "trust"])
 def test_their_weights_are_settings(name: str) -> None:
-    worded = [
-        (row("match", valid_from="2020-01-01T00:00:00+00:00", importance=1, trust=0.0), 4.0),
-        (row("other", valid_from=NOW.isoformat(), importance=10, trust=1.0), 2.0),
-    ]
     heavy = Settings(**{f"recall_weight_{name}": 5.0})
-    assert ids(rank(QUERY, [], worded, now=NOW, settings=heavy)) == ["other", "match"]
+    assert ids(placed(QUERY, [], WORST_AND_BEST, settings=heavy)) == ["other", "match"]
     none: dict[str, Any] = {
         f"recall_weight_{one}": 0.0 for one in ("recency", "importance", "trust")
     }
-    for one in rank(QUERY, [], worded, now=NOW, settings=Settings(**none)):
+    for one in placed(QUERY, [], WORST_AND_BEST, settings=Settings(**none)):
         assert not one.parts.get(name)
 
 
@@ -278,7 +281,7 @@ def test_of_equals_the_newer_comes_first_then_the_lower_id() -> None:
 def once(*rows: Row) -> list[Candidate]:
     """These, the best first, each thing once."""
     worded = [(one, 10.0 - place) for place, one in enumerate(rows)]
-    return merged(rank(QUERY, [], worded, now=NOW, settings=Settings()))
+    return merged(placed(QUERY, [], worded))
 
 
 def test_a_fact_that_says_what_its_entry_says_is_one_hit_with_both_sources() -> None:
@@ -370,7 +373,7 @@ def test_a_question_for_several_things_is_answered_from_several_sessions() -> No
 
     def order(query: str, *, by_words: bool = False) -> str:
         read, near = read_query(query, []), [(one, 0.5) for one, _ in talk]
-        found = rank(read, near, talk, now=NOW, settings=Settings(), by_words=by_words)
+        found = placed(read, near, talk, by_words=by_words)
         return "".join(one[0] for one in ids(found))
 
     assert order("Where is the harp?") == "aaabbb"
@@ -393,10 +396,7 @@ def test_who_asks_for_a_time_or_a_number_gets_it(query: str, first: str) -> None
 def test_a_day_that_is_named_is_a_match() -> None:
     known, found = Counted(100, {}), row("a", "The harp is here")
     asked = [read_query(f"What happened on {day}?", []) for day in ("1 March 2026", "9 May 2026")]
-    told, not_told = (
-        scale_of(rank(one, [], [(found, 1.0)], now=NOW, settings=Settings()), one, known, {})
-        for one in asked
-    )
+    told, not_told = (scale_of(placed(one, [], [(found, 1.0)]), one, known, {}) for one in asked)
     assert told > 0 == not_told
 
 
@@ -404,13 +404,7 @@ def test_among_many_speakers_my_says_nothing() -> None:
     people = [row(f"p{n}", "We had tea.", speaker=f"P{n % 4}") for n in range(40)]
     assert talk_of(people).private == 0.0
     assert talk_of([one for one in people if one.payload["speaker"] < "P2"]).private == 1.0
-    mine = rank(
-        read_query("Where is my tea?", []),
-        [],
-        [(one, 1.0) for one in people],
-        now=NOW,
-        settings=Settings(),
-    )
+    mine = placed(read_query("Where is my tea?", []), [], [(one, 1.0) for one in people])
     assert not any(one.parts.get("self") for one in mine)
 
 
@@ -418,7 +412,7 @@ def test_a_name_proves_nothing_of_what_is_asked_about_somebody() -> None:
     known = Counted(100, {"ana": 2, "harp": 2})
     found = row("a", "Ana plays the harp")
     asked = [read_query(text, ["Ana"]) for text in ("What is Ana's job?", "Where is Ana's harp?")]
-    ranked_ = [rank(one, [], [(found, 1.0)], now=NOW, settings=Settings()) for one in asked]
+    ranked_ = [placed(one, [], [(found, 1.0)]) for one in asked]
     pairs = zip(ranked_, asked, strict=True)
     unsure, sure = (scale_of(some, one, known, {}) * some[0].score for some, one in pairs)
     assert unsure < 0.1 < 0.3 < sure
@@ -436,3 +430,31 @@ def test_a_fact_tells_of_its_speaker_in_the_third_person() -> None:
     own = fact("own", "Ana keeps the harp in the attic", "e1", speaker="Ana", entities=["Ana"])
     other = fact("other", "Ben keeps the harp in the attic", "e2", speaker="Ana", entities=["Ben"])
     assert ids(ranked(other, own, query="Where do I keep my harp?"))[0] == "own"
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "fields", "first"),
+    [
+        ("How many sources do I have for the essay?", "My essay now has 52 sources", {}, "new"),
+        ("When is my call with Ana?", "The call was moved to Friday", {}, "new"),
+        ("When is my call with Ana?", "The call was moved", {}, "old"),
+        ("When is my call with Ana?", "I had 2 calls", {}, "old"),
+        ("When is my call with Ana?", "The house moved to 5", {}, "old"),
+        ("When is my call with Ana?", "The call moved to 5", {"speaker": "Ben"}, "old"),
+        ("When is my call with Ana?", "The call moved to 5", {"valid_from": "2026-02-01"}, "old"),
+        ("When was my call with Ana?", "The call was moved to Friday", {}, "old"),
+        ("Where is my call?", "The call was moved to Friday", {}, "old"),
+        ("When is my call on 2 March?", "The call was moved to Friday", {}, "old"),
+    ],
+)
+def test_a_value_that_is_told_as_new_stands_above_the_old_one(
+    query: str, text: str, fields: dict[str, str], first: str
+) -> None:
+    old = row("old", "I have 45 sources for the essay, and a call on Monday.", speaker="Me")
+    new = row("new", text, **{"speaker": "Me", "valid_from": "2026-03-04T10:00:00+00:00", **fields})
+    read = read_query(query, ["Ana"])
+    found = placed(read, [], [(old, 3.0), (new, 1.0)])
+    assert ids(found)[0] == "old"
+    again = newer_value_first(found, read)
+    assert ids(again)[0] == first
+    assert ids(merged(again))[0] == first

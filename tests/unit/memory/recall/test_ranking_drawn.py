@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from memory.facts.table import Row
-from memory.recall.ranking import Candidate, rank, scaled
-from memory.settings import Settings
+from memory.recall.ranking import Candidate, scaled
 from memory.text.analysis import read_query
-from tests.unit.memory.recall.test_ranking import NOW, fact, row
+from tests.unit.memory.recall.test_ranking import fact, placed, row
 
 
 def insight(one: str, text: str, *sources: str, **fields: Any) -> Row:
@@ -23,7 +22,7 @@ def asked(
     query: str, *worded: tuple[Row, float], near: Sequence[tuple[Row, float]] = ()
 ) -> dict[str, Candidate]:
     """Candidates by operation, best first, of rows with what words make of them."""
-    found = rank(read_query(query, ["Ana"]), near, worded, now=NOW, settings=Settings())
+    found = placed(read_query(query, ["Ana"]), near, worded)
     return {one.row.payload["op"]: one for one in found}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.operations import apply
 from memory.recall.episodes import index_entries
-from memory.recall.probes import keep, kept
+from memory.recall.probes import keep, kept, used
 from memory.recall.recall import BESIDE, IN_PROMPT, within
 from memory.records import operations
 from memory.records.records import SELF, RecallHit
@@ -81,6 +82,23 @@ async def test_facts_and_episodes_are_ranked_together(asking: Asking) -> None:
     assert [hit["id"] for hit in await asking.ask("When did the bees swarm?", limit=1)] == [
         heard["id"]
     ]
+
+
+async def test_a_recall_goes_to_a_thread_twice(
+    asking: Asking, memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [await asking.hear(f"The bees of Ana swarmed {n} times") for n in range(9)]
+    gone = await asking.learn("Ana keeps bees", source_entries=[said[0]["id"]])
+    await memory.update(ANA, gone["id"], {"invalid_at": "2026-03-03", "superseded_by": "other"})
+    sent, to_thread = list[object](), asyncio.to_thread
+
+    async def counted(work: Any, *args: Any) -> Any:
+        sent.append(work)
+        return await to_thread(work, *args)
+
+    monkeypatch.setattr(asyncio, "to_thread", counted)
+    assert await asking.ask("When did the bees of Ana swarm?")
+    assert len(sent) == 2
 
 
 async def test_both_databases_recall_alike(memories: Memories, store: InMemoryStore) -> None:
@@ -381,3 +399,38 @@ async def test_a_faded_entry_is_found_when_nothing_fits_better(asking: Asking) -
     assert [hit["id"] for hit in await asking.ask("harp attic")] == [new["id"], old["id"]]
     alone = await asking.hear("The oven broke", consolidation="faded", importance=1)
     assert (await asking.ask("Which oven broke?"))[0]["id"] == alone["id"]
+
+
+SHOWN = {
+    "a1b2c3d4e5": "Ada lives in Bergen with two cats.",
+    "b1b2c3d4e5": "Ada plays the harp on Sundays.",
+    "c1b2c3d4e5": "Ada pays 1,150 a month.",
+    "d1b2c3d4e5": "阿达住在卑尔根",
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked", "expected"),
+    [
+        ("In Bergen.", "Where does Ada live?", ["a1b2c3d4e5"]),
+        ("She lives with Ada.", "Where does Ada live?", []),
+        ("Ada does.", "Who?", []),
+        ("I do not know.", "Where does Ada live?", []),
+        ("Bergen it is.", "Does Ada live in Bergen?", []),
+        ("See b1b2c3d4.", "What does she play?", ["b1b2c3d4e5"]),
+        ("1,150.", "What does Ada pay?", ["c1b2c3d4e5"]),
+        ("卑尔根", "Where?", ["d1b2c3d4e5"]),
+        ("The harp, and two cats.", "What has she?", ["a1b2c3d4e5", "b1b2c3d4e5"]),
+        ("", "", []),
+    ],
+)
+def test_a_fact_is_used_if_it_is_cited_or_its_own_words_are_said(
+    answer: str, asked: str, expected: list[str]
+) -> None:
+    assert used(SHOWN, answer, asked=asked) == expected
+
+
+def test_a_word_of_all_facts_proves_the_use_of_none() -> None:
+    shown = {str(n): f"The mill ground {n * 111} sacks." for n in range(1, 9)}
+    assert used(shown, "The mill ground 333.", asked="How many?") == ["3"]
+    assert used(shown, "The mill ground nothing.", asked="How many?") == []

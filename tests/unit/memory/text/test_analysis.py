@@ -16,6 +16,7 @@ from memory.text.analysis import (
     read_query,
     terms,
 )
+from memory.text.words import LONGEST, cached_by_text
 
 
 def test_stop_words_are_left_out_and_english_words_stemmed() -> None:
@@ -197,3 +198,23 @@ def test_texts_differ_in_how_much_they_tell_of_their_speaker() -> None:
     told = about_self("I moved my harp, and we will sell ours.")
     assert 0 < about_self(f"I see. {'You could move your harp to the attic. ' * 6}") < told == 1.0
     assert about_self("You could move your harp to the attic.") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "computed"),
+    [
+        (["a", "b", "b", "c", "a"], [0, 1, 3, 4]),
+        (["x" * LONGEST] * 2, [0]),
+        (["x" * 2_001] * 2, [0, 1]),
+    ],
+)
+def test_the_newest_short_texts_are_cached(asked: list[str], computed: list[int]) -> None:
+    seen = list[str]()
+
+    @cached_by_text(2)
+    def counted(text: str) -> int:
+        seen.append(text)
+        return len(text)
+
+    assert [counted(text) for text in asked] == [len(text) for text in asked]
+    assert seen == [asked[place] for place in computed]
