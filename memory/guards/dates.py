@@ -38,7 +38,7 @@ _LOOSE = word_set(
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
-    r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
+    r"|abends?|morgens?|mittags?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
     r"|-feira)?(?![^\W\d_])"
 )
 _CHINESE_WEEKDAY = re.compile(r"(上|下|这|本)?个?(?:周|星期|礼拜)([一二三四五六日天1-6])")
@@ -60,7 +60,7 @@ _RELATIVE = {
             "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
             " morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
             "domani amanha jutro",
-            "ertesi gun",
+            "ertesi gun|in the morning",
         ),
         2: (
             "ubermorgen 后天 dopodomani overmorgen apres-demain pojutrze",
@@ -93,7 +93,7 @@ _PERIODS = (
     (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag dni dzien"),
     (
         7,
-        "weeks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
+        "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
         "|礼拜) settiman[ae] week weken tydzien tygodni\\w*",
     ),
     (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),

@@ -26,8 +26,10 @@ def other_day(fact: ProposedFact) -> str | None:
         same = len(fact.digits) == len(fact.text)
         shown = fact.text[named.start : named.end] if same else named.written
         return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
-    for time in clock.times_in(fact.digits_without_days):
-        if not clock.holds(fact.evidence.times, time):
+    text = fact.digits_without_days
+    for time in clock.times_in(text):
+        is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.
+        if not is_range and not clock.holds(fact.evidence.times, time):
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
 

@@ -192,6 +192,8 @@ def _runs(folded: str, known: Mapping[str, float]) -> Iterator[tuple[int, int, l
 def _value(word: str, known: Mapping[str, float]) -> float | None:
     if word in known:
         return known[word]
+    if word == "yuzde":  # Percent, and no hundred.
+        return None
     for length in range(len(word) - 1, 1, -1):
         root, suffix = word[:length], word[length:].lstrip("'")
         if root in known and root not in ("on", "bin") and _TURKISH_CASE.fullmatch(suffix):
@@ -244,6 +246,7 @@ _UNITS: dict[str, tuple[str, float]] = {
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"
         " day|tag|dia|jour|gun|天|giorno=86400 week|woche|semana|semaine|hafta|周|星期=604800",
         "charge": "mah=.001 ah=1",
+        "euro": "cent|centime|centimo|centesimo=.01",
         "data": "kb=1 mb=1000 gb=1e6 tb=1e9",
         "share": "%|percent|pct|prozent|porciento|pourcent|yuzde=1",
         "angle": "°|degree|grad|grado|degre|derece|度=1",

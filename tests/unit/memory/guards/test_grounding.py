@@ -50,6 +50,16 @@ RIGHT = [
 ]
 
 RIGHT += [
+    ("The family bible takes 3 wks.", "The bible is due on 12 November 2026."),
+    ("I refill the gas in the morning.", "Ana refills the gas on 23 October 2026."),
+    ("Bestellungen bitte bis Freitagmittag.", "Bestellungen bis zum 23. Oktober 2026."),
+    ("Nobody is on the tower between 10 and 11.", "From 10 to 11 nobody is on the tower."),
+    ("Sözleşmede zam yüzde yirmi beş.", "Sözleşmede zam %25."),
+    ("La cantine passe à 4,35 € le repas (c'était 4,10).", "Le repas augmente de 25 centimes."),
+    ("Die Bärengruppe macht einen Ausflug.", "The Bear group goes on an outing."),
+    ("Pres kolu gevşemiş, sıktım.", "Gevşeyen pres kolunu sıktı."),
+    ("A reviewer claims that it froze for hours.", "A reviewer spoke of a freeze of hours."),
+    ("I have put up 20, he paid the other 35.", "They paid 55 altogether."),
     ("We fly out on Boxing Day, at a quarter past six.", "They fly out on 26 December 2026."),
     ("An Heiligabend bleibt die Praxis zu.", "The surgery is closed on 24 December 2026."),
     ("Kahvaltı pazar, saat dokuzda.", "Kahvaltı 25 Ekim 2026 günü saat 9.00"),
