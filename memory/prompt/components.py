@@ -127,7 +127,7 @@ class PromptComponent:
     token_budget: tuple[str, ...] | int | None = None
     """Tokens at most, or the names of the settings that bound it. None: no bound."""
     contexts: tuple[str, ...] = ()
-    """Contexts that show a user's component. `tools/policy/contexts.py` lists the built-in ones."""
+    """Contexts that show a user's component. `tools/policy.py` lists the built-in ones."""
 
     @property
     def changes(self) -> bool:
