@@ -200,7 +200,7 @@ def _has_same_sides(
 
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
-    Mood.QUESTION: lambda fact, codes: mood.asks_in(fact, codes) or mood.would_like_in(fact, codes),
+    Mood.QUESTION: mood.asks_in,
     Mood.CONDITION: lambda fact, codes: any(
         kept(fact, codes) for kept in (mood.hedges_in, mood.wishes_in, mood.asks_in)
     ),
@@ -297,7 +297,7 @@ class Part(NamedTuple):
 
 def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
     """The same for a piece of the fact."""
-    words = shared(content(mood.plainly(fold(piece)), fact.codes), fact.words)
+    words = shared(content(piece, fact.codes), fact.words)
     if len(words) < 3 and piece != fact.text:
         return None
     near = {one: len(shared(words, one.words)) for one in parts}

@@ -74,7 +74,6 @@ RIGHT += [
     ("La retenue vient du placard, pas du parquet.", "Ce n'est pas le parquet mais le placard."),
     ("The patch runs until 09/2027.", "The patch runs until September 2027."),
     ("The power was off from ten to four until after six.", "The power went off at 15:50."),
-    ("Could you lend me the drill?", "Ana would like to borrow the drill."),
     ("Kapıyı bahçeden açabilsek keşke.", "Ana kapının bahçeden açılmasını diliyor."),
     ("我数学考了86分，比上次高了八分。", "上次数学是78分。"),
     ("读书会二十六号下午三点开始。", "读书会2026年10月26日15:00开始。"),

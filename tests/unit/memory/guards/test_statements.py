@@ -46,7 +46,6 @@ MOODS = [
         "Si on trouve un frigo à moins de 150, je le prends.",
         "Ana ne prendrait un frigo qu'à 150 €.",
     ),
-    ("Duruşma evvelsi gün değil dün yapıldı.", "Duruşma dün yapıldı."),
     ("Kapıcı Satılmış Efendi bütün hafta izinde.", "Kapıcı bütün hafta izinde."),
     ("The scanner died early so the last scans aren't done.", "The scanner gave out early."),
     ("Don't use the north tap, it's cracked.", "The north tap is cracked and must not be used."),
@@ -67,7 +66,6 @@ OTHER_MOODS = [
     ("Dolaplar mutfağa gelmedi.", "Dolaplar mutfağa geldi."),
     ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
     ("No dairy this week, the donor has a recall.", "There is dairy at the food bank this week."),
-    ("also does the coach have seatbelts", "The coach has seatbelts."),
 ]
 
 
