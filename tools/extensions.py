@@ -1,27 +1,44 @@
-"""Everything that a user adds to the agent, loaded and checked: tools and prompt components."""
+"""Everything that a user adds to the agent, loaded and checked: tools and prompt components.
+
+Tools of MCP servers come through langchain-mcp-adapters (the optional extra `mcp`).
+The file that CIRCADIAN_MCP names, for a server that is started and one that is reached:
+
+    {"servers": {"files": {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${KEY}"}},
+                 "town": {"url": "https://town.example/mcp"}},
+     "categories": {"look": "safe_chain", "files_look": "async_required"}}
+
+Every call has a session of its own, so a server cannot keep anything between two calls.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from memory.errors import InputError
 from memory.prompt import Extensions, PromptComponent
 from memory.prompt import registered as checked_components
 from memory.settings import Deployment
+from memory.text import safe
+from tools.execution import innermost
 from tools.files import folder_tools
-from tools.mcp import mcp_tools
-from tools.registry import BUILT_IN, as_tools, checked_tools
+from tools.registry import BUILT_IN, ToolCategory, as_tools, checked_tools, registered
 
-_VARIABLE = "CIRCADIAN_EXTENSIONS"
+if TYPE_CHECKING:
+    from langchain_mcp_adapters.client import MultiServerMCPClient
+
+_SETTING = "CIRCADIAN_EXTENSIONS"
 
 
 async def extra(
@@ -73,26 +90,26 @@ def load_extensions(name: str) -> Extensions:
     """
     module = _imported(name)
     found = Extensions(
-        tools=_tools_of(module),
+        tools=_tools_in(module),
         components=_listed(module, "components", (PromptComponent,), "made with component(...)"),
     )
     if found == Extensions():
-        raise InputError(f"{_VARIABLE}: the module {name} holds neither tools nor components")
+        raise InputError(f"{_SETTING}: the module {name} holds neither tools nor components")
     return found
 
 
-def _tools_of(module: ModuleType) -> tuple[BaseTool, ...]:
+def _tools_in(module: ModuleType) -> tuple[BaseTool, ...]:
     kinds = (BaseTool, FunctionType)
     listed = _listed(module, "tools", kinds, "a function or a LangChain tool")
     try:
         return tuple(as_tools(listed))
     except InputError as error:
-        raise InputError(f"{_VARIABLE}: {module.__name__}.tools: {error}") from error
+        raise InputError(f"{_SETTING}: {module.__name__}.tools: {error}") from error
 
 
 def _imported(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"{_VARIABLE}: {name!r} is no module's name, such as my_agent.tools")
+        raise InputError(f"{_SETTING}: {name!r} is no module's name, such as my_agent.tools")
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:
         sys.path.append(here)
     try:
@@ -102,15 +119,15 @@ def _imported(name: str) -> ModuleType:
         needed = (
             "" if name == missing or name.startswith(f"{missing}.") else f", which {name} needs"
         )
-        raise InputError(f"{_VARIABLE}: there is no module {missing}{needed}") from error
+        raise InputError(f"{_SETTING}: there is no module {missing}{needed}") from error
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
-        raise InputError(f"{_VARIABLE}: the module {name} fails: {told}") from error
+        raise InputError(f"{_SETTING}: the module {name} fails: {told}") from error
 
 
 def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -> tuple[Any, ...]:
     """The module's list `name`, validated; empty if there is none."""
-    where = f"{_VARIABLE}: {module.__name__}.{name}"
+    where = f"{_SETTING}: {module.__name__}.{name}"
     given = getattr(module, name, ())
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"{where} must be a list, and is a {type(given).__name__}")
@@ -119,3 +136,160 @@ def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -
         if not isinstance(one, kinds):
             raise InputError(f"{where}[{at}] is a {type(one).__name__}; it must be {form}")
     return found
+
+
+# MCP servers.
+
+START_SECONDS = 25.0
+"""Time limit for a server to start and to list its tools."""
+
+_LONGEST_NAME = 64
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+class LocalServer(BaseModel):
+    """A server that is a local program; it talks over standard input and output."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    transport: Literal["stdio"] = "stdio"
+    command: str = Field(min_length=1)
+    args: list[str] = []
+    env: dict[str, str] | None = None
+    """Added to PATH and the like; `${NAME}` is replaced by our own variable NAME."""
+    cwd: str | None = None
+
+
+class RemoteServer(BaseModel):
+    """A server on the network, over HTTP."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    transport: Literal["http", "streamable_http", "sse"] = "http"
+    url: str = Field(pattern=r"^https?://")
+    headers: dict[str, str] | None = None
+    """`${NAME}` is replaced by our own variable NAME, such as a key."""
+
+
+def _form(given: Any) -> str:
+    return "remote" if isinstance(given, Mapping) and "url" in given else "local"
+
+
+Server = Annotated[
+    Annotated[LocalServer, Tag("local")] | Annotated[RemoteServer, Tag("remote")],
+    Discriminator(_form),
+]
+Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
+
+
+class McpConfig(BaseModel):
+    """The file that CIRCADIAN_MCP names."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    servers: dict[Name, Server] = Field(min_length=1)
+    categories: dict[str, ToolCategory] = {}
+    """Tool category by the tool's name as the model sees it."""
+
+
+async def mcp_tools(path: Path, *, taken: Collection[str] = ()) -> list[BaseTool]:
+    """The tools of the servers that the file at `path` names.
+
+    The file sets a tool's category. Without one, a tool is SAFE_CHAIN if its server says that it
+    only reads, and DANGEROUS otherwise. If two servers share a tool's name, or it is in `taken`,
+    the tool gets its server's name as a prefix.
+
+    Raises:
+        InputError: no such file, a wrong entry, a missing package, a server that does not start.
+    """
+    config = await asyncio.to_thread(_read, path)
+    connections = {name: _connection(path, name, one) for name, one in config.servers.items()}
+    client = (await asyncio.to_thread(_client))(dict(connections))
+    found = await asyncio.gather(
+        *(_tools_of(client, server) for server in connections), return_exceptions=True
+    )
+    lists: list[list[BaseTool]] = []
+    for tools in found:
+        if isinstance(tools, BaseException):
+            raise tools
+        lists.append(tools)
+    named = _named(dict(zip(connections, lists, strict=True)), taken)
+    if unknown := sorted(set(config.categories) - {tool.name for tool in named}):
+        known = ", ".join(sorted(tool.name for tool in named)) or "none"
+        raise InputError(
+            f"{path}: categories.{unknown[0]}: no server has this tool; there are: {known}"
+        )
+    return [registered(tool, config.categories.get(tool.name, _effect(tool))) for tool in named]
+
+
+def _read(path: Path) -> McpConfig:
+    try:
+        return McpConfig.model_validate_json(path.expanduser().read_bytes())
+    except OSError as error:
+        raise InputError(f"the MCP file {path} cannot be read: {error.strerror or error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = [str(part) for part in first["loc"] if part not in ("local", "remote", "[key]")]
+        raise InputError(f"{path}: {'.'.join(where) or 'the file'}: {first['msg']}") from None
+
+
+def _client() -> type[MultiServerMCPClient]:
+    try:
+        from langchain_mcp_adapters.client import MultiServerMCPClient
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"MCP servers need a package that is not installed ({error.name}): "
+            "pip install '.[mcp]' in the clone"
+        ) from error
+    return MultiServerMCPClient
+
+
+def _connection(path: Path, name: str, server: LocalServer | RemoteServer) -> Any:
+    given = server.model_dump(exclude_none=True)
+    for key in ("env", "headers"):
+        for field, value in given.get(key, {}).items():
+            given[key][field] = _expanded(value, f"{path}: servers.{name}.{key}.{field}")
+    return given
+
+
+def _expanded(value: str, where: str) -> str:
+    for name in _VARIABLE.findall(value):
+        if name not in os.environ:
+            raise InputError(f"{where}: the variable {name} is not set")
+    return _VARIABLE.sub(lambda match: os.environ[match[1]], value)
+
+
+async def _tools_of(client: MultiServerMCPClient, server: str) -> list[BaseTool]:
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            return await client.get_tools(server_name=server)
+    except TimeoutError as error:
+        told = f"it did not name its tools within {START_SECONDS:g} s"
+        raise InputError(f"the MCP server {server!r} did not start: {told}") from error
+    except Exception as error:
+        cause = innermost(error)
+        told = safe(f"{type(cause).__name__}: {cause}")
+        raise InputError(f"the MCP server {server!r} did not start: {told}") from error
+
+
+def _named(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[BaseTool]:
+    """The tools with prefixed names where two tools would share one."""
+    used = Counter(_allowed(tool.name) for tools in found.values() for tool in tools)
+    named = []
+    for server, tools in found.items():
+        for tool in tools:
+            name = _allowed(tool.name)
+            if used[name] > 1 or name in taken:
+                name = _allowed(f"{server}_{name}")
+            named.append(tool.model_copy(update={"name": name}))
+    return named
+
+
+def _allowed(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_NAME]
+
+
+def _effect(tool: BaseTool) -> ToolCategory:
+    """The category by the server's own hint, which most servers do not give."""
+    reads = (tool.metadata or {}).get("readOnlyHint") is True
+    return ToolCategory.SAFE_CHAIN if reads else ToolCategory.DANGEROUS

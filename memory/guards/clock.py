@@ -40,8 +40,6 @@ _ONE = re.compile(
     r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
 )
 _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
-_COMPACT = re.compile(r"(?<!\d)([01]\d|2[0-3])([0-5]\d)(?!\d)(?: ?(?:h|hrs|hours|uhr)\b)")
-
 _BARE_CLOCK = re.compile(r"(?<![\d.,:/-])([01]\d|2[0-3])([0-5]\d)(?![\d.,:/-])")
 """In a source: "the 0610 to Halifax"."""
 _AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
@@ -101,10 +99,6 @@ _NAMED = (
         r"\b(?:midnight|mitternachts?|medianoche|minuit|gece yarisi|mezzanotte)\b"
         r"|半夜|午夜|零点"), 0),
 )  # fmt: skip
-_LATE = re.compile(
-    r"\b(?:p\.?m|evening|tonight|afternoon|night|abends?|nachmittags?|tarde|noche|soir|apres-midi"
-    r"|aksam\w*|ogleden sonra|gece)\b|下午|晚上|晚|傍晚"
-)
 
 
 def times_in(digits: str) -> list[ClockTime]:
@@ -112,7 +106,7 @@ def times_in(digits: str) -> list[ClockTime]:
     found: list[ClockTime] = []
     for pattern, shift in _PHRASES:
         found += [made for match in pattern.finditer(digits) if (made := _phrase(match, shift))]
-    for pattern in (_DIGITS, _POINT, _COMPACT):
+    for pattern in (_DIGITS, _POINT):
         for match in pattern.finditer(digits):
             half = match[3] if pattern.groups >= 3 else None
             found.append(_clock(match, int(match[1]), int(match[2]), half))
@@ -151,8 +145,6 @@ def _phrase(match: re.Match[str], shift: int) -> ClockTime | None:
     named = groups.get("h") or groups.get("h2") or "99"
     hour = int(named) if named.isdigit() else 1
     minutes = int(groups.get("m") or 0) * (-1 if shift == -1 else 1)
-    if hour > 24:
-        return None
     return ClockTime(
         (hour * 60 + (0 if shift == -1 else shift) + minutes) % 1440,
         hour > 12,

@@ -15,12 +15,8 @@ from datetime import date, timedelta
 from memory.guards import clock
 from memory.guards.lexicon import (
     HAN,
-    LISTED_WEEKDAYS,
     MONTH,
     MONTH_OF,
-    ON_FEASTS,
-    SHORT,
-    SHORT_WEEKDAYS,
     WEEKDAY,
     WEEKDAY_OF,
     is_feast,
@@ -42,7 +38,7 @@ _LOOSE = word_set(
 """Weekdays that are other words, too, or short for them: they count in sources alone."""
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
-    r"|abends?|morgens?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
+    r"|abends?|morgens?|mittags?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
     r"|-feira)?(?![^\W\d_])"
 )
 _CHINESE_WEEKDAY = re.compile(r"(上|下|这|本)?个?(?:周|星期|礼拜)([一二三四五六日天1-6])")
@@ -64,7 +60,7 @@ _RELATIVE = {
             "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
             " morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
             "domani amanha jutro",
-            "ertesi gun",
+            "ertesi gun|in the morning",
         ),
         2: (
             "ubermorgen 后天 dopodomani overmorgen apres-demain pojutrze",
@@ -97,7 +93,7 @@ _PERIODS = (
     (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag dni dzien"),
     (
         7,
-        "weeks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
+        "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
         "|礼拜) settiman[ae] week weken tydzien tygodni\\w*",
     ),
     (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),
@@ -108,12 +104,6 @@ _SPANS = tuple(
     (days, re.compile(rf"(?<![\w.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"))
     for days, names in _PERIODS
 )
-_FROM_SPAN = re.compile(
-    r"(?<![\w.,:])(\d{1,3}) ?(?:-|\u2013|to|or|bis|oder|al?|o|à|ou|ila|veya|或|到|至) ?$"
-)
-"""The other end of a length of time: 9 to 10 days."""
-_FORTNIGHT = re.compile(r"fortnight|quinzaine|quincena|半个月|(?<!\d)(?:14 tag|15 jours|15 dias)")
-_EIGHT_DAYS = re.compile(r"(?<!\w)(?:8 tagen?|8 jours|8 dias|en (?:8|huit)|huit jours)(?!\w)")
 _NEAR_PERIODS = (
     (
         "week",
@@ -206,9 +196,6 @@ _RANGE = re.compile(
     r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or"
     r"|oder|ou|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
     r" ?(?:the |den |dem |le |el |zum |am |il )?$"
-)
-_AFTER_RANGE = re.compile(
-    rf" ?(?:-|\u2013|to|bis|and|und|&) ?(\d{{1,2}})(?![\d:.,]|(?:st|nd|rd|th)?{_LINK}(?:{MONTH}))"
 )
 _SPACED_MONTH = rf" (?:{MONTH})"
 _DAY_ALONE = re.compile(
@@ -305,9 +292,6 @@ def _in_range(made: Named, digits: str) -> Iterator[Named]:
         yield Named(
             before[1], before.start(1), before.end(1), made.year, made.month, int(before[1])
         )
-    after = _AFTER_RANGE.match(digits, made.end)
-    if after and 1 <= int(after[1]) <= 31:
-        yield Named(after[1], after.start(1), after.end(1), made.year, made.month, int(after[1]))
 
 
 def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
@@ -316,11 +300,6 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     for match in _WEEKDAYS_IN.finditer(digits):
         if not (strict and match[1] in _LOOSE):
             found.append(Named(match.group(), *match.span(), weekday=WEEKDAY_OF[match[1]]))
-    for match in LISTED_WEEKDAYS.finditer("" if strict else digits):
-        for short in re.finditer(SHORT, match.group()):
-            at = (match.start() + short.start(), match.start() + short.end())
-            listed = (names for names in SHORT_WEEKDAYS.values() if short[0] in names)
-            found += [Named(short[0], *at, weekday=names.index(short[0])) for names in listed]
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found
@@ -351,9 +330,7 @@ def _days_of(digits: str, today: date) -> Days:
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
-    _add_numbered_weeks(made, digits, today)
     _add_spans(made, digits, today)
-    _add_ordinals(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
 
@@ -374,9 +351,6 @@ def _add_named(made: Days, digits: str, today: date) -> None:
                 made.days |= set(_in_years(month, day, named.year, today))
         if named.year:
             made.years.add(named.year)
-    for month, day, name in ON_FEASTS:
-        if name.search(digits):
-            made.days |= set(_in_years(month, day, None, today))
 
 
 def _years(today: date) -> tuple[int, ...]:
@@ -413,11 +387,6 @@ def _add_relative(made: Days, digits: str, today: date) -> None:
         word = match.group()
         days = _RELATIVE.get(word, _RELATIVE.get(word[:-1], _RELATIVE.get(word[:-2], 0)))
         made.days.add(today + timedelta(days))
-    if _FORTNIGHT.search(digits):
-        made.days |= {today + timedelta(sign * 14) for sign in (1, -1)}
-    if _EIGHT_DAYS.search(digits):
-        made.days |= {today + timedelta(sign * 7) for sign in (1, -1)}
-        made.days |= {one + timedelta(7) for one in made.days - {today}}
 
 
 def _add_spans(made: Days, digits: str, today: date) -> None:
@@ -427,12 +396,6 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         for length, pattern in _SPANS
         for found in pattern.finditer(digits)
         if not digits.startswith(" on ", found.end())
-    ]
-    spans += [
-        (int(least[1]), length, clock.EITHER)
-        for length, pattern in _SPANS
-        for found in pattern.finditer(digits)
-        if (least := _FROM_SPAN.search(digits, max(0, found.start() - 12), found.start()))
     ]
     spans += [(int(found[1]) // 24, 1, clock.EITHER) for found in _HOURS.finditer(digits)]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
@@ -444,39 +407,6 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
 _HOURS = re.compile(
     r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
 )
-_WEEKENDS = "weekend|wochenende|fin de semana|week-end|finde|hafta sonu|fine settimana"
-_NTH = re.compile(
-    r"(?<!\w)(?P<n>first|1st|1\.?|erste\w*|primer\w*|premier\w*|ilk|2\w{0,5}\.?|second|zweite\w*|segundo"
-    r"|deuxieme|ikinci|3\w{0,5}\.?|third|dritte\w*|tercer\w*|troisieme|ucuncu|4\w{0,5}\.?|fourth|vierte\w*"
-    r"|cuarto|quatrieme|dorduncu|last|letzte\w*|ultimo|dernier|son) "
-    rf"(?P<day>{WEEKDAY}|{_WEEKENDS})(?:si|nin)?(?! ?\d)"
-    rf"|第(?P<n2>[一1234])个?(?:周|星期)(?P<day2>[一二三四五六日天1-6])"
-)
-_NTHS = (
-    "1 first erste primer premier ilk 一",
-    "2 second zwei segundo deux iki",
-    "3 third dritt terc troi uc",
-    "4 four viert cuart quatr dort",
-)
-
-
-def _add_ordinals(made: Days, digits: str, today: date) -> None:
-    """The second Monday of a month."""
-    for found in _NTH.finditer(digits):
-        word = found["n"] or found["n2"]
-        nth = next((at for at, row in enumerate(_NTHS) if word.startswith(tuple(row.split()))), -1)
-        ends = found["day"] is not None and found["day"] not in WEEKDAY_OF
-        day = WEEKDAY_OF.get(found["day"], 5) if found["day"] else _CHINESE_WEEKDAYS[found["day2"]]
-        for shift in range(-12, 13):
-            first = _shifted(today.replace(day=1), shift, 30)
-            if abs(shift) > 2 and first.month not in made.months:
-                continue
-            all_days = [
-                first.replace(day=one)
-                for one in range(1, monthrange(first.year, first.month)[1] + 1)
-                if first.replace(day=one).weekday() == day
-            ]
-            made.days |= {all_days[nth] + timedelta(one) for one in range(2 if ends else 1)}
 
 
 def _shifted(today: date, count: int, length: int) -> date:
@@ -488,19 +418,6 @@ def _shifted(today: date, count: int, length: int) -> date:
 
 
 _END = re.compile(r"(?<!\w)(?:end|ende|fin|final\w*|fine|fim|sonu\w*|eind\w*)(?!\w)|[底末]")
-
-_WEEK_NUMBER = re.compile(
-    r"(?<!\w)(?:week|wk|cw|kw|kalenderwoche|woche|semana|semaine|sem|settimana|hafta)\.? ?(\d\d?)"
-    r"(?![\d:%]|[.,]\d)|第?(\d\d?)周"
-)
-
-
-def _add_numbered_weeks(made: Days, digits: str, today: date) -> None:
-    """The days of a week of the year: "wk 46"."""
-    for found in _WEEK_NUMBER.finditer(digits):
-        if 1 <= (week := int(found[1] or found[2])) <= 52:
-            for year in _years(today):
-                made.days |= {date.fromisocalendar(year, week, one) for one in range(1, 8)}
 
 
 def _add_periods(made: Days, digits: str, today: date) -> None:
@@ -572,8 +489,6 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
         count = int(match[1]) if match[1].isdigit() else 1
         for start in (coming, past, today, week):
             made |= {start + timedelta(7 * count), start - timedelta(7 * count)}
-    if "haftaya" in digits or "over next" in digits or _EIGHT_DAYS.search(digits):
-        made |= {coming + timedelta(7), week + timedelta(7)}
     return made
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from datetime import date, timedelta
+from datetime import date
 
 from memory.guards import clock, dates, mood
-from memory.guards.lexicon import DAY_AFTER, MONTH, WEEKDAY, content, fold, is_feast
+from memory.guards.lexicon import content
 from memory.guards.mood import sentences
-from memory.guards.reading import ProposedFact, Source, in_all_digits
+from memory.guards.reading import ProposedFact, in_all_digits
 
 
 def other_day(fact: ProposedFact) -> str | None:
@@ -17,8 +17,6 @@ def other_day(fact: ProposedFact) -> str | None:
     if not fact.familiar:
         return None
     for named in fact.days:
-        if named.swapped and not dates.holds(fact.evidence.days, named):
-            continue
         holds = dates.holds(fact.evidence.days, named)
         replaced = holds and _is_replaced(fact, named)
         if _is_open(fact, named) or (holds and not replaced and not _said_of_another(fact, named)):
@@ -27,11 +25,11 @@ def other_day(fact: ProposedFact) -> str | None:
             continue
         same = len(fact.digits) == len(fact.text)
         shown = fact.text[named.start : named.end] if same else named.written
-        if not replaced and (_as_before(fact, shown) or _by_its_number(fact, named)):
-            continue
         return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
-    for time in clock.times_in(fact.digits_without_days):
-        if not clock.holds(fact.evidence.times, time) and not _as_before(fact, time.written):
+    text = fact.digits_without_days
+    for time in clock.times_in(text):
+        is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.
+        if not is_range and not clock.holds(fact.evidence.times, time):
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
 
@@ -75,21 +73,11 @@ _REPLACED = (
 def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the rules cannot tell: a feast day, or the day on which it was said."""
     days = fact.evidence.days
-    if days.vague or is_feast(fact.digits):
+    if days.vague:
         return True
-    if named.weekday is not None:
-        today = {one.weekday() for one in days.today}
-        return named.weekday in today and not days.weekdays
-    if dates.holds(dates.Days(days=days.today, today=days.today), named):
-        if named.day is None:
-            return not days.months
-        return not _said_of_another(fact, named, today=True)
-    eve = dates.Days(days={one - timedelta(1) for one in days.today})
-    return bool(_NIGHT.search(fact.digits)) and dates.holds(eve, named) and not days.spoken
-
-
-_NIGHT = re.compile(r"(?<!\w)(?:night|nacht|noche|nuit|gece\w*|notte|noite)(?!\w)|夜")
-"""A night begins on the day before."""
+    today = dates.Days(days=days.today, today=days.today)
+    is_today = named.weekday is None and dates.holds(today, named)
+    return is_today and not _said_of_another(fact, named, today=True)
 
 
 def _is_left_out(fact: ProposedFact) -> bool:
@@ -100,7 +88,7 @@ def _is_left_out(fact: ProposedFact) -> bool:
 def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether a source says that it is not this day, or no longer, and the fact names no other."""
     plain = _TAKES_PLACE.sub(" ", fact.text)
-    if _NO_LONGER.search(fact.digits) or mood.denies(plain, fact.codes):
+    if mood.denies(plain, fact.codes):
         return False
     for source, digits in fact.evidence.readings:
         for _, sentence in sentences(digits):
@@ -110,65 +98,29 @@ def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
     return False
 
 
-def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether a source names the day of the month alone: "the 12th", months ahead as well."""
-    if named.day is None:
-        return False
-    day = rf"(?:the|am|el|le|den) {named.day}(?:st|nd|rd|th)?\.?(?![\d:.,/]*\d)"
-    said = re.compile(rf"(?<!\w){day}|(?<!\d){named.day}(?:st|nd|rd|th|号|日)(?!\w)")
-    return any(said.search(fold(one.text)) for one in fact.evidence.sources)
-
-
 def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = False) -> bool:
     """Whether the clause that is nearest to the fact names other days, and its day is elsewhere.
 
     Only clauses that share no word with the fact name its day. What names none may be said of the
     day on which it was said (`today`), and so may a fact that has the other day as well.
     """
-    said = [fold(one.text) for one in fact.evidence.sources]
-    if any(_CORRECTS.search(one) or DAY_AFTER.search(one) for one in said):
-        return False
-    figures = {*re.findall(r"\d+", fact.digits_without_days)}
     others = [one for one in fact.days if one != named]
     best, silent = 0, 0
-    told = dict.fromkeys((one.sentence, one.at, one.speaker) for one in fact.evidence.clauses)
-    for sentence, at, speaker in told:
-        asked = mood.is_question(sentence)
-        if asked and not fact.evidence.answers(Source(sentence, speaker, at)):
-            continue  # It proposes a day, and names none.
+    told = dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses)
+    for sentence, at in told:
         days = dates.Days()
         for digits in in_all_digits(sentence):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
-        near = fact.nearness(content(_DAY_NAMES.sub(" ", fold(sentence))))
-        near += len(figures & {*re.findall(r"\d+", sentence)})
+        near = fact.nearness(content(sentence))
         if not days.spoken:
             silent = max(silent, near)
         elif dates.holds(days, named):
-            if near or fact.nearness(content(sentence)):
+            if near:
                 return False
         elif not (today and any(dates.holds(days, one) for one in others)):
             best = max(best, near)
     # One word that two languages share, such as "test", proves no nearness.
     return best > max(silent if today else 0, 1 if fact.translated else 0)
-
-
-def _as_before(fact: ProposedFact, written: str) -> bool:
-    """Whether a source says "same hour", and a known fact says which."""
-    told = fold(" ".join(one.text for one in fact.evidence.sources))
-    return bool(_SAME.search(told)) and fact.is_known(written)
-
-
-_DAY_NAMES = re.compile(rf"(?<![^\W\d_])(?:{MONTH}|{WEEKDAY})(?![^\W\d_])")
-_SAME = re.compile(
-    r"(?<!\w)(?:same|selben?|gleichen?|misma|meme|ayni)(?!\w)|同|原来|照旧", re.IGNORECASE
-)
-"""Points to a time that was said before."""
-
-_CORRECTS = re.compile(
-    r"(?<!\w)(?:ah+|eh|er|uh|i mean|no wait|wait|scrap that|correction|quatsch|nee|nein|ach|moment"
-    r"|quiero decir|perdon|digo|pardon|euh|enfin|non|yani|yok|sey|hayir|sorry)(?!\w)|不对|哦不|说错"
-)
-"""Who corrects a day says two; any of them may be meant."""
 
 
 def _days_said(fact: ProposedFact) -> str:
@@ -178,8 +130,3 @@ def _days_said(fact: ProposedFact) -> str:
 
 
 _TAKES_PLACE = re.compile(r"\bstatt(?=\W*$|find|ge)")
-_NO_LONGER = re.compile(
-    r"(?<!\w)(?:from|instead|was|were|had|before|previous\w*|former\w*|originally|put off|put back"
-    r"|bisher|vorher|fruher|war|waren|ursprunglich|antes|era|avant|etait|onceki|eskiden|once"
-    r"|yerine)(?!\w)|从|原|之前"
-)

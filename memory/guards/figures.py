@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from memory.guards import clock, numbers
 from memory.guards.lexicon import (
-    ABOUT,
-    FUNCTION_WORDS,
     MORE,
     alike,
     fold,
     word_set,
 )
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits, whole
-
-_AT_TIME = re.compile(
-    r"(?:\b(?:at|by|until|till|from|before|after|around|um|ab|bis|gegen|vor|nach|von|las?|a"
-    r"|vers|jusqu'a|des|saat|alle|to|and|und|y|et))\s$"
-)
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -35,8 +28,6 @@ def other_number(fact: ProposedFact) -> str | None:
     text = fact.digits_without_days
     for time in clock.times_in(text):
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
-    if (score := _other_score(fact, text)) is not None:
-        return score
     mine = whole(numbers.numbers_in(_without_names(fact, text)))
     for number in mine:
         theirs = fact.evidence.amounts if number.unit else fact.evidence.numbers
@@ -77,23 +68,14 @@ def _is_an_example(
 def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether a fraction in words is one that the sources say, or say nothing about."""
     theirs = fact.evidence.numbers
-    plain = [one for one in theirs if one.unit != numbers.PART and one.written]
-    said = any(one.unit and one.unit[0] in ("part", "share") for one in theirs)
-    if not said and len(plain) != 2:
-        return True
     rest = {*MORE.findall(fact.digits)} - {
         found for _, digits in fact.evidence.readings for found in MORE.findall(digits)
     }
     values = {value for one in theirs for value in one.readings}
     made = numbers.shares(theirs, rest=bool(rest)) | values
-    if any(_EQUALLY.search(digits) for _, digits in fact.evidence.readings):
-        made |= {1 / one for one in values if 2 <= one <= 12}
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
 
 
-_EQUALLY = re.compile(
-    r"(?<!\w)(?:equal\w*|evenly|gleich\w*|iguales?|egal\w*|esit\w*)(?!\w)|平分|平均|均分"
-)
 _CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")
 """A letter and a number: a name such as lukas88, a place such as N4."""
 _FLAT = re.compile(r"(?<![\w.,])\d{1,3}[a-f](?!\w)|#\d+(?!\w)")
@@ -115,19 +97,6 @@ def _without_names(fact: ProposedFact, text: str) -> str:
     return _CODE.sub(blank, _FLAT.sub(lambda found: blank(found, around), text))
 
 
-_SCORE = re.compile(r"(?<![\d.,:/-])(\d{1,3}) ?[-:\u2013] ?(\d{1,3})(?![\d.,:/]|[-\u2013]\d)")
-
-
-def _other_score(fact: ProposedFact, text: str) -> str | None:
-    """Why a score of the fact, such as 6-2, is none of those that the sources give."""
-    said = [one for source in fact.evidence.sources for one in _SCORE.findall(fold(source.text))]
-    known = {frozenset(one) for one in said}
-    for found in _SCORE.finditer(text):
-        if known and frozenset(found.groups()) not in known:
-            return f"What it cites says {'-'.join(said[0])}, and the fact says {found.group()}"
-    return None
-
-
 def _stands(
     number: numbers.Number, theirs: Sequence[numbers.Number], mine: Sequence[numbers.Number]
 ) -> bool:
@@ -140,17 +109,12 @@ def _stands(
                 for value in number.readings
             ):
                 return True
-    if number.unit and number.unit[0] == "time":
-        plain = {value for one in theirs if one.unit is None for value in one.readings}
-        hours = {one / 3600 for one in number.bases()}
-        if any(one % 1 for one in hours & plain):
-            return True
     for other in theirs:
         if number.unit and other.unit:
             if number.unit[0] == other.unit[0] and number.bases() & other.bases():
                 return True
             continue
-        if number.readings & other.readings or number.bases() & other.bases():
+        if number.readings & other.readings:
             return True
     return False
 
@@ -159,47 +123,10 @@ def _follows(number: numbers.Number, fact: ProposedFact, text: str) -> bool:
     """Whether the number follows from the sources by a rule, or the rules cannot tell."""
     evidence = fact.evidence
     values = number.readings | number.bases()
-    if not fact.familiar or len(number.readings) > 2:
-        return True
-    if number.unit and any(
-        one.unit and one.unit[0] != number.unit[0] and one.readings & number.readings
-        for one in evidence.numbers
-    ):
-        return numbers.is_converted(number, evidence.numbers)
     return (
-        _is_of_a_day(number, values, fact, text)
+        not fact.familiar
         or _is_computed(number, values, fact)
-        or _is_in_a_run(number, evidence)
         or _is_a_count(number, values, evidence)
-        or bool(values & (_totals(fact) | numbers.in_thousands(evidence.numbers)))
-        or (values == {1.0} and any(_SINGLE.search(fold(one.text)) for one in evidence.sources))
-    )
-
-
-_SINGLE = re.compile(r"(?<!\w)(?:an?|one|single|eine?\w?|un[aoe]?|bir|tek|jed\w+)(?!\w)|一")
-"""An article may count: "una la sera"."""
-
-
-def _is_of_a_day(
-    number: numbers.Number, values: frozenset[float], fact: ProposedFact, text: str
-) -> bool:
-    """Whether it is a year, a day of the month or an hour that the sources name."""
-    evidence, tongue = fact.evidence, fact.tongue
-    days = evidence.days
-    if values & {float(one.year) for one in (*days.days, *days.today)} or values & days.years:
-        return True
-    if values & {float(one.day) for one in days.days} and _is_ordinal(number, text):
-        return True
-    if re.fullmatch(r"\d?\d[.:][0-5]\d", number.written) and not number.unit:
-        hour, minute = map(int, re.split("[.:]", number.written))
-        if clock.holds(evidence.times, clock.ClockTime(hour * 60 + minute, hour > 12, 0, 0, "")):
-            return True
-    if number.unit or (number.noun and number.noun not in FUNCTION_WORDS.get(tongue or "", ())):
-        return False
-    hours = [one for one in number.readings if one <= 24]
-    return _AT_TIME.search(text, max(0, number.start - 10), number.start) is not None and any(
-        clock.holds(evidence.times, clock.ClockTime(int(one * 60) % 1440, False, 0, 0, ""))
-        for one in hours
     )
 
 
@@ -207,51 +134,34 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     """Whether it follows by arithmetic from numbers that the sources say.
 
     The rule: it is the sum, the difference, the product or the quotient of two cited numbers, the
-    sum of listed ones, a fraction or a percentage of one, or one counted by another period. It
-    may be rounded if the fact says "about". What looks like a slip of a cited number, and small
-    numbers without a word of sums or of rates, do not count.
+    sum of listed ones, a percentage of one, or one counted by another period. What looks like a
+    slip of a cited number, and small numbers without a word of sums or of rates, do not count.
     """
     evidence, said = fact.evidence, fact.evidence.numbers
-    told = _ages(evidence) | {base for one in said for base in (*one.bases(), *one.readings)}
     texts = [digits for _, digits in evidence.readings]
-    about = ABOUT.search(fact.digits) is not None
-    part = 0.1 if number.written[0].isdigit() else 0.2
-    if about and any(numbers.is_near(one, told, part) for one in values):
-        return True
-    if values & _ages(evidence) or (number.unit and numbers.is_converted(number, said)):
-        return True
     if number.unit and number.unit[0] == "share":
         return _is_percentage(number, fact)
-    made = _parts_of(evidence) | _beside(number, evidence)
+    made = _beside(number, evidence)
     if number.unit and number.unit[0] == "time":
         made |= _parts(evidence)
-    if values & made or _is_of_a_bound(number, evidence):
+    if values & made:
         return True
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
     sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
-    compared = any(map(_THAN_BEFORE.search, texts))
-    written = numbers.numbers_in(fact.digits)
-    shown = {value for one in written for value in one.readings}
+    shown = {value for one in numbers.numbers_in(fact.digits) for value in one.readings}
     slips = [one for one in said if numbers.is_slip(number, one) and not one.readings & shown]
-    if not compared and any(_is_of(one, number) for one in slips):
-        by_rate = _TIMES.search(fact.digits) is not None and values & products
-        return bool(by_rate or (MORE.search(fact.digits) and values & sums))
+    summed = bool(MORE.search(fact.digits) and values & sums)
+    if any(_is_of(one, number) for one in slips):
+        return summed
     mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
     if not same and mine and theirs and not mine <= theirs:
-        rates = {one * factor for one in told for factor in _PERIODS}
-        rates |= {one / factor for one in told for factor in _PERIODS}
-        rates |= {factor / one for one in told for factor in _PERIODS if one}
-        if values & {numbers.rounded(one) for one in rates}:
+        told = {base for one in said for base in (*one.bases(), *one.readings)}
+        rates = {made for one in told for by in _PERIODS for made in (one * by, one / by)}
+        if values & set(map(numbers.rounded, rates)):
             return True
-    large = max(number.readings) > _LARGE
-    if large and about:
-        return any(abs(a - b) <= 0.01 * b for a in values for b in sums | products)
-    large = large and not any(numbers.is_slip(number, one) for one in said)
-    summed = large or MORE.search(fact.digits) or any(map(_SCORES.search, texts))
-    summed = (summed or compared) and not any(map(_OF_WHICH.search, texts))
-    multiplied = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
-    multiplied = multiplied or "share" in {one.unit[0] for one in written if one.unit}
-    return bool((summed and values & sums) or (multiplied and values & products))
+    large = max(number.readings) > _LARGE and not any(numbers.is_slip(number, one) for one in said)
+    rated = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
+    return summed or bool(rated and values & products)
 
 
 def _is_percentage(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -262,32 +172,6 @@ def _is_percentage(number: numbers.Number, fact: ProposedFact) -> bool:
     return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
 
 
-def _totals(fact: ProposedFact) -> set[float]:
-    """The totals of what a sentence lists: of three numbers or more, or of kinds of people."""
-    made: set[float] = set()
-    people = _PEOPLE.search(fact.digits) is not None
-    for said in fact.evidence.listed:
-        listed = [one for one in said if one.unit is None]
-        if len(listed) >= (2 if people else 3) and all(one.noun for one in listed):
-            made.add(sum(max(one.readings) for one in listed))
-    return made
-
-
-_PEOPLE = re.compile(
-    r"(?<!\w)\d+ (?:\w+ )?(?:people|persons|guests|in all|leute|personen|gaste|personas"
-    r"|invitad\w+|personnes|convives|invit\w+|persone|invitati|osob\w*|kisi\w*)(?!\w)|\d+[个位]?[人]"
-)
-
-_SCORES = re.compile(r"(?<![\d.,:/])\d{1,2} ?[-:\u2013] ?\d{1,2}(?![\d.,:/]|[-\u2013]\d)")
-_THAN_BEFORE = re.compile(
-    r"(?<!\w)(?:than (?:last|before|the last)|als (?:letzt|vorig)\w*|que la (?:ultima|otra) vez"
-    r"|que la derniere fois|gecen sefer\w*)(?!\w)|比上次|比去年|比原来"
-)
-_OF_WHICH = re.compile(
-    r"(?<!\w)(?:of which|of whom|of them|including|davon|darunter|de ellos|de ellas|de los cuales"
-    r"|dont|bunun|bunlarin|icinden)(?!\w)|其中"
-)
-"""What is counted in has been counted: "46, twelve of them gluten-free" are no 58."""
 _PERIODS = (7, 12, 24, 30, 52, 60)
 _PERIOD = re.compile(
     r"(?:(?<!\w)(?:an?|per|each|every|pro|im|am|jed\w*|alle|cada|al|por|par|chaque|toutes les|le"
@@ -304,34 +188,8 @@ def _periods(digits: str) -> set[str]:
     return {str(numbers.unit_of(word) or word) for word in words}
 
 
-_BOUND = re.compile(
-    r"(?<!\w)(?:(under|less than|younger than|below|up to|at most|unter|hochstens|bis zu"
-    r"|jung\w* als|weniger als|menos de|menores de|hasta|moins de|jusqu'a|au plus|不到|不满|未满)"
-    r"|(?:over|more than|older than|above|from|at least|uber|ab|mindestens|alter als|mehr als"
-    r"|mas de|mayores de|a partir de|plus de|des|au moins|满|超过)) ?(?:les |the |los )?$"
-)
-
-
-def _is_of_a_bound(number: numbers.Number, evidence: Evidence) -> bool:
-    """Whether it stands for a bound of the sources: a child of ten is under twelve."""
-    for _, digits in evidence.readings if min(number.readings) % 1 == 0 else ():
-        for one in numbers.numbers_in(digits):
-            found = _BOUND.search(digits, 0, one.start)
-            if found and (not number.noun or not one.noun or alike(number.noun, one.noun)):
-                low, high = min(number.readings), min(one.readings)
-                if (low < high) if found[1] else (low > high):
-                    return True
-    return False
-
-
 _LARGE = 50
 """A sum or difference above this is no accident, even if the fact does not call it one."""
-
-
-def _is_in_a_run(number: numbers.Number, evidence: Evidence) -> bool:
-    """Whether it is part of a long run of digits, such as a telephone number."""
-    long = len(number.written) >= 5 and number.written.isdigit()
-    return long and any(number.written in run for run in _digit_runs(evidence))
 
 
 def _is_a_count(number: numbers.Number, values: frozenset[float], evidence: Evidence) -> bool:
@@ -362,55 +220,12 @@ def _beside(number: numbers.Number, evidence: Evidence) -> set[float]:
     return set[float]().union(*(numbers.differences(said, number.unit) for said in few))
 
 
-def _parts_of(evidence: Evidence) -> set[float]:
-    """Halves and doubles, if a source speaks of them."""
-    text = "\n".join(digits for _, digits in evidence.readings)
-    told = {one for number in evidence.numbers for one in (*number.bases(), *number.readings)}
-    return {
-        numbers.rounded(one * factor)
-        for factor, words in _FACTORS
-        if words.search(text)
-        for one in told
-    }
-
-
-_FACTORS = (
-    (0.5, re.compile(
-        r"(?<!\w)(?:(?:kids|children|students?|seniors?|members?|for|pay|in|at|split|cost) half"
-        r"|half (?:price|off|fare|as|that|each)|halves|fifty-fifty|50[-/]50"
-        r"|oboje|po polowie|polow\w*|halbier\w*"
-        r"|halbe[rn]? preis|halfte|mitad|a medias|moitie|demi-tarif|yari\w*|metade|(?:la )?meta)"
-        r"(?!\w)|半价|减半|折半|一半|[平对]分")),
-    (2.0, re.compile(r"doubl|twice|2 a (?:day|week|month)|2 ?times|doppelt|zweimal|2 ?mal|verdoppel"
-                     r"|doble|duplic|dos veces|2 veces"
-                     r"|(?:deux|2) fois|iki (?:kat|kez|defa)|翻倍|两倍|[两2]次")),
-)  # fmt: skip
-
-
-def _ages(evidence: Evidence) -> set[float]:
-    """The years between the years that the sources name and the day on which they were said."""
-    told = {one for number in evidence.numbers for one in number.readings if 1900 <= one <= 2100}
-    return {abs(today.year - one) for one in told for today in evidence.days.today}
-
-
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
 _TIMES = re.compile(
     r"(?<!\w)(?:per|each|apiece|na osobe|kazd\w+|oboje|obu"
     r"|je|pro|cada|par|chacune?|chaque|tanesi|tane|ciascun\w*|every"
     r"|times|mal|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d)|(?<=\d) ?[x×] ?(?=\d)|@|每|各"
 )
-
-
-def _is_ordinal(number: numbers.Number, text: str) -> bool:
-    return re.match(r"(?:st|nd|rd|th|\.|er|'|号|日)", text[number.end :]) is not None or bool(
-        re.search(r"(?:\b(?:the|am|le|el|den|zum|dem|il|dia)) $", text[: number.start])
-    )
-
-
-def _digit_runs(evidence: Evidence) -> Iterator[str]:
-    for source in evidence.sources:
-        for run in re.findall(r"\d[\d ./()-]{3,}\d", source.text):
-            yield re.sub(r"\D", "", run)
 
 
 _AND = r"(?:,? (?:and|und|y|e|et|ve|ile|oder|or|o|ou|&|\+) |, | ?/ ?|[、和跟与])"
@@ -433,8 +248,6 @@ def _counts(evidence: Evidence) -> set[float]:
 def _bound_elsewhere(number: numbers.Number, fact: ProposedFact) -> numbers.Number | None:
     """The number of the same things in a source, if the fact took one of other things."""
     theirs = fact.evidence.numbers
-    if not number.noun or number.noun in _NO_NOUNS:
-        return None
     same = [one for one in theirs if _is_of(one, number)]
     if not same or any(one.bases() & number.bases() for one in same):
         return None
@@ -498,20 +311,17 @@ def _of_another(
 
     The fact's number stands only in clauses that share nothing else with it.
     """
-    if fact.translated:
-        return None
     best: tuple[int, Clause] | None = None
     least = max(2, -(-len(fact.words) // 2)) if len(fact.words) > 1 else 2
     for clause in fact.evidence.clauses:
         said = [one for digits in in_all_digits(clause.text) for one in numbers.numbers_in(digits)]
         near = fact.nearness(clause.words)
-        if any(one.readings & number.readings or one.bases() & number.bases() for one in said):
+        if any(one.readings & number.readings for one in said):
             if near or not clause.words:
                 return None
-        elif near < least or (best is not None and near <= best[0]):
-            continue
         elif (
-            said
+            near >= least
+            and said
             and not any(a.readings & b.readings for a in said for b in mine)
             and not _adds_up(number, said, mine)
         ):

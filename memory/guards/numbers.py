@@ -7,8 +7,7 @@ reading of its number is among the readings of its sources.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ from memory.guards.lexicon import (
     CURRENCIES,
     DOZENS,
     FUNCTION_WORDS,
-    HALF_DOZEN,
     HAN,
     LOOSE_NUMBERS,
     NUMBER_WORDS,
@@ -58,7 +56,7 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
 
     `strict` leaves ordinals and words such as "both" alone.
     """
-    text = HALF_DOZEN.sub("6", _PERCENT.sub("%", _SCORE.sub("20 ", _VULGAR.sub(_vulgar, text))))
+    text = _PERCENT.sub("%", text.replace("½", ".5"))
     text = DOZENS.sub(lambda found: str(12 * int(found[1])), text)
     if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
@@ -68,10 +66,8 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "\u00b7" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
-        folded = _TENTHS.sub(lambda found: f"{found[1]}{found[2] or 0}%", folded)
-        folded = _SPLIT.sub(r"\1.\3\2", folded)
     if language == "tr":
-        return _turkish(_AT_TEN.sub("10", folded), {} if strict else LOOSE_NUMBERS["tr"])
+        return _turkish(folded, {} if strict else LOOSE_NUMBERS["tr"])
     return folded
 
 
@@ -137,26 +133,6 @@ def _read(text: str, language: str, *, strict: bool) -> str:
 _QUARTERS = frozenset(("cuarto", "cuarta", "quarto", "quarta"))
 _BEHIND_DIGIT = re.compile(r"\d $")
 
-_VULGAR = re.compile(r"(\d+)?\s?([¼½¾⅓⅔⅕⅛])|(?<![\d/.,])(\d+) ([1-7])/([2-8])(?![\d/.])")
-_SCORE = re.compile(r"(?<!\w)an? score (?=of )", re.IGNORECASE)
-_TENTHS = re.compile(r"(?<![\d.])([1-9])成([1-9])?")
-_SPLIT = re.compile(r"(?<![\d.])(\d+)(度|米|块)(\d{1,2})(?![\d.%]|分|厘米|公分|号|月|年|个|点)")
-"""37度2 is 37.2度, and 2米65 is 2.65米."""
-_AT_TEN = re.compile(
-    r"(?<=saat )on(?:a|u|da|dan)(?!\w)|(?<!\w)on[au](?= (?:ceyrek|bes|on|yirmi|\d+) (?:var"
-    r"|kala|gec))"
-)
-"""Turkish "at ten" looks like "to it"."""
-
-
-def _vulgar(found: re.Match[str]) -> str:
-    """A number with a fraction as a decimal: 5½, 5 1/2."""
-    if found[2]:
-        whole, part = found[1], unicodedata.numeric(found[2])
-    else:
-        whole, part = found[3], int(found[4]) / int(found[5])
-    return f"{int(whole or 0) + part:g}"
-
 
 def _chinese_percent(found: re.Match[str]) -> str:
     whole, part = found.group(1), found.group(2)
@@ -169,15 +145,10 @@ def _chinese_digits(run: str) -> str:
     """A Chinese number in digits; 一 alone stays. 一千二 is 1200, and 三百六 is 360."""
     if run == "一" or run in "零〇" or run in ("万", "千", "百", "亿"):
         return run
-    if len(run) > 1 and not set(run) & _CHINESE_SCALES.keys():
-        return "".join(str(_CHINESE_DIGITS[one]) for one in run)
     total = section = digit = 0
     last = 10
-    for place, one in enumerate(run):
+    for one in run:
         if one in _CHINESE_DIGITS:
-            if digit and last != 10:
-                # "两百六一节": 260, and one lesson.
-                return _chinese_digits(run[:place]) + run[place:]
             digit = _CHINESE_DIGITS[one]
             last = 10 if digit == 0 else last
             continue
@@ -221,6 +192,8 @@ def _runs(folded: str, known: Mapping[str, float]) -> Iterator[tuple[int, int, l
 def _value(word: str, known: Mapping[str, float]) -> float | None:
     if word in known:
         return known[word]
+    if word == "yuzde":  # Percent, and no hundred.
+        return None
     for length in range(len(word) - 1, 1, -1):
         root, suffix = word[:length], word[length:].lstrip("'")
         if root in known and root not in ("on", "bin") and _TURKISH_CASE.fullmatch(suffix):
@@ -252,7 +225,6 @@ def _plain(value: float) -> str:
 
 
 NUMBER = re.compile(r"\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?![\d])|\d+(?:[.,]\d+)*")
-_CODE = re.compile(r"\d+(?:\.\d+){2,}")
 
 _UNITS: dict[str, tuple[str, float]] = {
     name: (dimension, float(factor))
@@ -274,6 +246,7 @@ _UNITS: dict[str, tuple[str, float]] = {
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"
         " day|tag|dia|jour|gun|天|giorno=86400 week|woche|semana|semaine|hafta|周|星期=604800",
         "charge": "mah=.001 ah=1",
+        "euro": "cent|centime|centimo|centesimo=.01",
         "data": "kb=1 mb=1000 gb=1e6 tb=1e9",
         "share": "%|percent|pct|prozent|porciento|pourcent|yuzde=1",
         "angle": "°|degree|grad|grado|degre|derece|度=1",
@@ -341,8 +314,6 @@ _CASES = re.compile(r"'?(?:l[iu][kg]\w*|[dt][ae]n?|[iu]|y?[ae]|l[iu])$")
 
 def unit_of(word: str) -> tuple[str, float] | None:
     """The unit that `word` (folded) names, in the singular or plural."""
-    if word.startswith(("sq", "metre carre", "metres carre", "metro c", "metros c")):
-        return "area", 1.0
     forms = [word]
     if not any(word in words for words in FUNCTION_WORDS.values()):  # "30 has" is no hectare.
         forms += [word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")]
@@ -376,8 +347,6 @@ _MIXED = (
     (re.compile(r"(\d+) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
                 r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s|sec|sek|saniye"
                 r"|秒)"), ("time", 1.0), 60.0, 1.0),
-    (re.compile(r"(?<![\d.,:])(\d{1,2}):([0-5]\d)(?=:[0-5]\d(?!\d))"), ("time", 1.0), 3600.0, 60.0),
-    (re.compile(r"(?<![\d.,:])\d{1,2}:([0-5]?\d):([0-5]\d)(?!\d)"), ("time", 1.0), 60.0, 1.0),
     (re.compile(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
 )  # fmt: skip
 
@@ -525,12 +494,6 @@ def _pairs(one: Number, other: Number) -> Iterator[tuple[float, float]]:
 
 def _may_make(one: Number, other: Number, unit: tuple[str, float] | None) -> bool:
     """Whether two numbers may be multiplied to make one with a unit: lengths make an area."""
-    if (
-        unit
-        and unit[0] == "area"
-        and all(not each.unit or each.unit[0] == "length" for each in (one, other))
-    ):
-        return True
     return comparable(one, unit) or comparable(other, unit)
 
 
@@ -560,40 +523,9 @@ def shares(sources: Sequence[Number], *, rest: bool) -> set[float]:
     return made | ({1 - one for one in made} if rest else set())
 
 
-def is_near(value: float, others: Iterable[float], part: float = 0.1) -> bool:
-    """Whether `value` is within a tenth, or another part, of one of `others`."""
-    return any(abs(value - one) <= part * abs(one) for one in others)
-
-
 def is_slip(number: Number, other: Number) -> bool:
     """Whether two numbers differ in one digit or in the order of their digits alone."""
     mine, theirs = (re.sub(r"\D", "", one.written) for one in (number, other))
     if len(mine) != len(theirs) or len(mine) < 2 or not comparable(other, number.unit):
         return False
     return sorted(mine) == sorted(theirs) or sum(map(str.__ne__, mine, theirs)) == 1
-
-
-def is_converted(number: Number, said: Sequence[Number]) -> bool:
-    """Whether it is a cited number in a unit of another system: miles, feet, pounds."""
-    assert number.unit is not None
-    for one in said:
-        for theirs, ours in ((one, number), (number, one)):
-            if theirs.unit == ("pound", 1.0) and ours.unit and ours.unit[0] == "mass":
-                return any(
-                    abs(a * 0.4536 - b) <= 0.03 * b for a in theirs.readings for b in ours.bases()
-                )
-        other = one.unit and one.unit[0] == number.unit[0] and one.unit[1] != number.unit[1]
-        if other and any(abs(a - b) <= 0.02 * a for a in one.bases() for b in number.bases()):
-            return True
-    return False
-
-
-def in_thousands(said: Sequence[Number]) -> set[float]:
-    """The numbers that leave out the thousand which one before them has: 148k, then 153."""
-    thousands = {value for one in said for value in one.readings if value >= 1000}
-    return {
-        1000 * value
-        for one in said
-        for value in one.readings
-        if value < 1000 and is_near(1000 * value, thousands, 0.5)
-    }

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from functools import cached_property
 from typing import NamedTuple
 
 from memory.guards import clock, dates, mood, names, numbers
 from memory.guards.lexicon import (
-    DAY_AFTER,
     alike,
     content,
     fold,
@@ -42,8 +41,6 @@ class Clause(NamedTuple):
     words: tuple[str, ...]
     sentence: str
     at: str
-    spread: tuple[str, ...]
-    """The words of the whole sentence, if its mood is that of the whole."""
 
 
 _CLAUSES = re.compile(
@@ -145,14 +142,6 @@ class Evidence:
         made = dates.Days()
         for source, digits in self.readings:
             made.join(dates.days_of(digits, self.said(source.at)))
-        if any(DAY_AFTER.search(digits) for _, digits in self.readings):
-            near = set(made.days)
-            for source in self.before:
-                for digits in in_all_digits(source.text):
-                    near |= dates.days_of(digits, self.said(source.at)).days
-            for sign in (1, -1):
-                made.days |= {one + timedelta(sign) for one in near}
-            made.weekdays |= {one.weekday() for one in made.days}
         return made
 
     def said(self, at: str) -> set[date]:
@@ -254,7 +243,7 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
         general -= {Mood.QUESTION, Mood.CONDITION}
     quoted: tuple[str, ...] = ()
     quote = mood.quotes_from(sentence, codes)
-    told: list[tuple[str, frozenset[Mood], bool]] = []
+    told: list[tuple[str, frozenset[Mood]]] = []
     for part in parts or [sentence]:
         moods = general | _moods_of_clause(part, codes)
         if part in certain or (is_answered and is_asked) or is_agreed:
@@ -262,19 +251,17 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}
         is_own = mood.is_own(part) and not mood.is_claim(part, codes)
-        if is_own or (quoted and mood.is_concession(part)):
+        if is_own:
             general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
             quoted, quote = (), len(sentence)
         elif quoted or sentence.find(part) + len(part) > quote:
             # What follows in the sentence is quoted, too.
             quoted += content(part, codes)
             moods |= {Mood.REPORT}
-        told.append((part, moods, bool(moods & general)))
-    spread = tuple(word for part, _, is_whole in told if is_whole for word in content(part, codes))
-    for part, moods, is_whole in told:
+        told.append((part, moods))
+    for part, moods in told:
         words = content(part, codes)
-        words_of_mood = spread if is_whole else ()
-        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at, words_of_mood)
+        yield Clause(part, source.speaker, codes, moods, words, sentence, source.at)
 
 
 def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:

@@ -7,21 +7,19 @@ from memory.prompt.components import (
     CONVERSATION_HISTORY,
     ENTITY_CONTEXT,
     GUIDE,
+    HISTORY,
     PAGES,
     SEMANTIC_MEMORIES,
-    Extensions,
-    PromptComponent,
-    component,
-    registered,
-)
-from memory.prompt.health import (
-    HISTORY,
     TOOLS,
     ComponentHealth,
+    Extensions,
+    PromptComponent,
     PromptHealth,
+    component,
     context_use,
     prompt_health,
     recommended_action,
+    registered,
 )
 from memory.prompt.rendering import OWN_LINES, block, goals, in_buffer, recent
 

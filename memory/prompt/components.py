@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 from langchain_core.tools import BaseTool
+from typing_extensions import TypedDict
 
 from memory.errors import InputError
 from memory.messages import TRUST
-from memory.prompt.health import TOOLS
+from memory.records import ContextUse
 from memory.settings import Settings
-from memory.text import check_template
+from memory.text import advisory, check_template, utilisation
 
 SYSTEM_PROMPT = 0
 CHARACTER_CONTEXT = 1000
@@ -33,6 +34,9 @@ OPEN_QUESTIONS = 4500
 CONVERSATION_HISTORY = 5000
 PENDING_EVENT = 6000
 TOOL_RESULT = 7000
+
+HISTORY, TOOLS = "conversation_history", "tools"
+"""Parts of a prompt beside the blocks of its system message."""
 
 RESERVED = (TOOLS,)
 """Keys that reports use for something else."""
@@ -127,7 +131,7 @@ class PromptComponent:
     token_budget: tuple[str, ...] | int | None = None
     """Tokens at most, or the names of the settings that bound it. None: no bound."""
     contexts: tuple[str, ...] = ()
-    """Contexts that show a user's component. `tools/policy/contexts.py` lists the built-in ones."""
+    """Contexts that show a user's component. `tools/policy.py` lists the built-in ones."""
 
     @property
     def changes(self) -> bool:
@@ -347,3 +351,98 @@ class Extensions:
 
     tools: tuple[BaseTool, ...] = ()
     components: tuple[PromptComponent, ...] = ()
+
+
+# The health of a prompt: the cost of each part, and problems with it (original-system, 23).
+
+ACTIONS = {
+    "normal": "Proceed normally",
+    "warning": "Consider wrapping up",
+    "critical": "Respond immediately",
+}
+"""The recommended action at each level (architecture-self-management, section 4)."""
+
+FULL_AT = 90.0
+"""Percent of a component's budget; from here on the next line would not fit."""
+
+LARGE_AT = 40.0
+"""Percent of the context that one component should stay below. The history has its own thresholds
+for compaction."""
+
+TOOLS_AT = 20.0
+"""Percent of the context that tool schemas should stay below."""
+
+
+class ComponentHealth(TypedDict):
+    """One part of the prompt."""
+
+    key: str
+    tokens: int
+    share: float
+    """Percent of the context limit."""
+    budget: int | None
+    """Tokens; None: no bound."""
+    at_budget: bool
+    """It fills its budget and leaves something out."""
+
+
+class PromptHealth(TypedDict):
+    """The parts of a prompt, and what a person might mend."""
+
+    components: list[ComponentHealth]
+    problems: list[str]
+    """One sentence each."""
+
+
+def context_use(tokens: Mapping[str, int], limit: int) -> ContextUse:
+    """The use of the context by parts of these sizes. `limit`: tokens, at least 1."""
+    used = sum(tokens.values())
+    percentage = utilisation(used, limit)
+    return {
+        "used": used,
+        "limit": limit,
+        "percentage": percentage,
+        "level": advisory(percentage)["level"],
+    }
+
+
+def recommended_action(percentage: float) -> str:
+    """The specification's advice at this use of the context (percent)."""
+    return ACTIONS[advisory(percentage)["level"]]
+
+
+def prompt_health(
+    tokens: Mapping[str, int], budgets: Mapping[str, int | None], limit: int
+) -> PromptHealth:
+    """Cost and problems of a prompt. `tokens`: by part, in the prompt's order."""
+    parts = [_health(key, used, budgets.get(key), limit) for key, used in tokens.items()]
+    use = context_use(tokens, limit)
+    problems = [sentence for part in parts for sentence in _problems(part)]
+    if use["level"] != "normal":
+        action = recommended_action(use["percentage"])
+        problems.append(f"The prompt fills {use['percentage']} % of the context: {action.lower()}.")
+    return {"components": parts, "problems": problems}
+
+
+def _health(key: str, used: int, budget: int | None, limit: int) -> ComponentHealth:
+    return {
+        "key": key,
+        "tokens": used,
+        "share": utilisation(used, limit),
+        "budget": budget,
+        "at_budget": budget is not None and used > 0 and used * 100 >= budget * FULL_AT,
+    }
+
+
+def _problems(part: ComponentHealth) -> list[str]:
+    key, share = part["key"], part["share"]
+    found = []
+    if part["at_budget"]:
+        found.append(
+            f"{key} fills its budget of {part['budget']:,} tokens: what does not fit is left out."
+        )
+    if key == TOOLS and share > TOOLS_AT:
+        found.append(f"The tools' schemas take {share} % of the context; offer fewer tools.")
+    elif key not in (TOOLS, HISTORY) and share > LARGE_AT:
+        found.append(f"{key} takes {share} % of the context; shorten it or lower its budget.")
+    return found

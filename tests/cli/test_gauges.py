@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from graph.cli.views.status import breakers_gauge, prompt_gauge, spending_gauge, status_view
 from graph.use_cases.status import status
 from memory.models.offline.model import OfflineChatModel
-from memory.prompt.health import prompt_health
+from memory.prompt.components import prompt_health
 from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.commandline import circadian

@@ -21,8 +21,7 @@ from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.scripted import RecordedCall, call, calls, scripted
-from tools.policy.contexts import CONTEXTS
-from tools.policy.pattern import select_execution_pattern
+from tools.policy import CONTEXTS, select_execution_pattern
 from tools.registry import EXTRA_TOKENS, shown_tools, tools_for
 
 DATED = re.compile(r"\d{4}-\d\d|\d\d:\d\d|\b20\d\d\b")

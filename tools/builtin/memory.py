@@ -258,7 +258,7 @@ class FactGiven(BaseModel):
         default_factory=list,
         description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
     )
-    speaker: str | None = Field(None, description="Who said it.")
+    speaker: str | Absent = Field(None, description="Who said it.")
     entities: list[str] = Field(default_factory=list, description="Whom and what it is about.")
     other_words: list[str] = Field(default_factory=list, description="Its other names.")
 

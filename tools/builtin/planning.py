@@ -44,7 +44,7 @@ from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_
 from tools.origins import check_change, given_by, marks_of, stranger_in
 from tools.policy import material
 
-GoalId = Annotated[str, Field(description="The goal's id, such as 'goal_42_0'.")]
+GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
 
 
 class Subtasks(BaseModel):
@@ -95,7 +95,7 @@ async def update_goal(
     status: GoalStatus | Absent = None,
     progress: Annotated[
         Annotated[int, Field(strict=True)] | Absent,
-        Field(description="Percent, 0-100; only for a goal without subtasks."),
+        Field(description="Percent; not for a goal with subtasks."),
     ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
@@ -191,7 +191,7 @@ def _line(goal: Goal) -> str:
 
 REPLACE = "Replace the whole context instead."
 
-Key = Annotated[str, Field(description="The project's key, such as 'build_tavern'.")]
+Key = Annotated[str, Field(description="Such as 'build_tavern'.")]
 
 
 @tool
@@ -268,9 +268,7 @@ async def swap_project(
 @refusals_answered
 async def update_project(
     runtime: Runtime,
-    context_update: Annotated[
-        str | Absent, Field(description="What is new: joins the project's context.")
-    ] = None,
+    context_update: Annotated[str | Absent, Field(description="What is new.")] = None,
     status: Annotated[
         ProjectStatus | Absent, Field(description="paused and completed end the work on it.")
     ] = None,
@@ -309,13 +307,13 @@ def _active(runtime: Runtime) -> Project | None:
 async def add_session_memory(
     memory_type: Annotated[
         MemoryType,
-        Field(description="fact: about the world or a person; pattern: how people behave."),
+        Field(description="pattern: how people behave; fact: all else."),
     ],
     content: Annotated[str, Field(description="One sentence in the third person.")],
     runtime: Runtime,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Keep a fact or pattern about people or the world in sight for good; never about you."""
+    """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
     by = stranger_in(runtime) or " and ".join(given_by(content, runtime)) or None
     after, result = session_memory.add(runtime.state["session_memory"], memory_type, content, by=by)

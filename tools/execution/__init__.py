@@ -1,8 +1,14 @@
 """Execution: what becomes of a model answer's tool calls, running them, and their results."""
 
 from tools.execution.calls import OfferedTool, misfit, offered, routed, sound, what_becomes_of
-from tools.execution.execute import Executed, as_answered, execute, refuse
-from tools.execution.results import error_text, innermost
+from tools.execution.execute import (
+    Executed,
+    as_answered,
+    error_text,
+    execute,
+    innermost,
+    refuse,
+)
 
 __all__ = [
     "Executed",

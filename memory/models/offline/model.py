@@ -141,10 +141,6 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
 
 A night's reflection asks nothing: what rules conclude from memories takes their room in prompts.
 """
-_PROJECT_TOOLS = {"create_project", "swap_project", "update_project"}
-_HOW_TO_GET = dict.fromkeys(
-    ("read_file", "write_file"), " without a working folder (CIRCADIAN_FOLDER)"
-)
 SETTLE = "settle_dispute"
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
@@ -223,30 +219,13 @@ def _conversation(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
     wishes = read_wishes(prompt, tools)
     made = [(done.name, done.args) for done in prompt.done]
     left = [call for call in wishes.calls if (call.tool, call.args) not in made]
-    left = _one_project_call(left)
     return _called(*left) if left else OfflineAnswer(_reply(prompt, wishes))
-
-
-def _one_project_call(calls: Sequence[Call]) -> list[Call]:
-    """Calls up to a second one that changes projects: it builds on the first one's result."""
-    kept: list[Call] = []
-    for call in calls:
-        if call.tool in _PROJECT_TOOLS and any(one.tool in _PROJECT_TOOLS for one in kept):
-            break
-        kept.append(call)
-    return kept
 
 
 def _reply(prompt: Prompt, wishes: Wishes) -> str:
     """Results first, then what was unclear, then answers; small talk only when nothing else."""
     lines = [line for done in prompt.done if (line := told(done))]
-    carried_out = {done.name for done in prompt.done}
-    lines += wishes.unclear
-    lines += [
-        f"I cannot do that now: {tool} is not at hand{_HOW_TO_GET.get(tool, '')}."
-        for tool in dict.fromkeys(wishes.impossible)
-        if tool not in carried_out
-    ]
+    lines += dict.fromkeys(wishes.unclear)
     lines += [_answered(question, prompt) for question in wishes.questions]
     return without_ids("\n".join(lines), prompt) or _acknowledged(prompt, wishes)
 

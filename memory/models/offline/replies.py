@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory.messages import GoalLine
@@ -96,23 +96,12 @@ _ASKS_TO_ACT = re.compile(
     r"(?:(?:hey|hi|circadian|please)[ ,]+)*(?:can|could|would|will) you (?!remember|recall|know)",
     re.IGNORECASE,
 )
-_GOALS = r"(?:my |our |your |the |all )*(?:open |active |current )?goals"
-_CLOCK = re.compile(
-    r".*\b(?:what(?:'s| is) (?:the |today's )?(?:date|time|day)\b|what (?:day|date|time) is it"
-    r"|which (?:week)?day is (?:it|today)|what weekday|what day is today).*",
+_CLOCK = re.compile(r".*\bwhat(?:'s| is)? (?:the |today's )?(?:date|time|day)\b.*", re.IGNORECASE)
+_ABILITIES = re.compile(r"(?:what can (?:you|i|we) (?:do|ask|say)|help)\b.{0,40}", re.IGNORECASE)
+_GOALS = re.compile(
+    r"(?:list|show|show me|what are|how many)(?: of)? (?:my |our |your |the |all |open )*goals\b.*",
     re.IGNORECASE,
 )
-_ABILITIES = re.compile(
-    r"(?:what can (?:you|i|we) (?:do|ask|say)|what are you able to do|how (?:can|could) you help"
-    r"|what do you understand|help)\b.{0,40}",
-    re.IGNORECASE,
-)
-_SHOW_GOALS = re.compile(
-    rf"(?:(?:can you |could you |please )*(?:list|show|show me|tell me|what are|which are|name)"
-    rf"(?: all)?(?: of)?|what) {_GOALS}\b.{{0,30}}",
-    re.IGNORECASE,
-)
-_COUNT_GOALS = re.compile(rf"how many {_GOALS}\b.*", re.IGNORECASE)
 
 
 def about_itself(text: str, prompt: Prompt) -> str | None:
@@ -120,8 +109,8 @@ def about_itself(text: str, prompt: Prompt) -> str | None:
     bare = text.strip(" .!?")
     if _CLOCK.fullmatch(bare):
         return f"It is {prompt.now}." if prompt.now else NOT_KNOWN
-    if _COUNT_GOALS.fullmatch(bare) or _SHOW_GOALS.fullmatch(bare):
-        return _goals_told(prompt.goals, count=bool(_COUNT_GOALS.fullmatch(bare)))
+    if _GOALS.fullmatch(bare):
+        return _goals_told(prompt.goals)
     return ABILITIES if _ABILITIES.fullmatch(bare) else None
 
 
@@ -134,28 +123,24 @@ ABILITIES = (
 )
 
 
-def _goals_told(goals: Sequence[GoalLine], *, count: bool) -> str:
-    roots = [goal for goal in goals if goal.depth == 0 and goal.status == "active"]
-    if not roots:
-        return "No goal is open."
+def _goals_told(goals: Sequence[GoalLine]) -> str:
     lines = [
         f"{'  ' * goal.depth}- {shortened(goal.description, 120)} ({goal.status}, {goal.progress}%)"
-        for goal in (roots if count else goals)
+        for goal in goals
     ]
-    told = f"{len(roots)} goal{'s are' if len(roots) > 1 else ' is'} open:"
-    return "\n".join([told, *lines])
+    return "\n".join(["Goals:", *lines]) if lines else "No goal is open."
 
 
 # The results of tool calls, a sentence a call.
 
-Result = Mapping[str, Any]
-
 _TEMPLATES = {
     "create_project": "Started project {project_key}: {summary}.",
+    "swap_project": "{new_project} is active: {new_project_summary}.",
+    "update_project": "The project {project_key} is {status}; the note is saved.",
     "add_goal": "Added the goal '{description}'.",
-    "update_entity_observation": (
-        "Noted about {entity}: {observation} ({total_observations} in all)."
-    ),
+    "update_goal": "The goal {goal_id} is {status}, {progress}% done.",
+    "update_entity_observation": "Noted about {entity}: {observation}.",
+    "add_session_memory": "I will remember: {content}.",
     "settle_dispute": "Settled: {holds}",
     "noop": "",
 }
@@ -189,7 +174,16 @@ def told(done: Done) -> str:
     if done.name in _TEMPLATES:
         fields = {name: _short(value) for name, value in {**done.args, **result}.items()}
         return _TEMPLATES[done.name].format_map(defaultdict(lambda: "?", fields))
-    return _SAY.get(done.name, _any)(result, done)
+    if done.name == "list_projects":
+        rows = [f"{one['project_key']} ({one['status']})" for one in result["projects"]]
+        return f"Projects: {', '.join(rows)}." if rows else "There is no project yet."
+    if done.name == "decompose_goal":
+        lines = [f"- {row['description']}" for row in result["subtasks"]]
+        return "\n".join([f"Split the goal {result['goal_id']}:", *lines])
+    if done.name == "recall_memories":
+        return _recalled(result["memories"])
+    fields = {name: value for name, value in result.items() if name != "success"}
+    return f"{done.name}: {_short(', '.join(f'{name}: {one}' for name, one in fields.items()))}"
 
 
 def next_step(goals: list[GoalLine]) -> str:
@@ -213,67 +207,9 @@ def _short(value: object) -> str:
     return shortened(str(value), _LONGEST_FIELD)
 
 
-def _list_projects(result: Result, done: Done) -> str:
-    lines = [
-        f"- {row['project_key']} ({row['status']}): {_short(row['summary'])}"
-        for row in result["projects"]
-    ]
-    return "\n".join(["Projects:", *lines]) if lines else "There is no project yet."
-
-
-def _swap_project(result: Result, done: Done) -> str:
-    new, old = result.get("new_project"), result.get("old_project")
-    context = _short(result.get("new_project_context") or "")
-    moved = f"Switched from {old} to {new}" if old and old != new else f"{new} is active"
-    where = f" Where it stands: {context}" if context else ""
-    return f"{moved}: {_short(result.get('new_project_summary', ''))}.{where}"
-
-
-def _update_project(result: Result, done: Done) -> str:
-    status = done.args.get("status")
-    return f"The project is {status}." if status else "Saved the note on the project."
-
-
-def _decompose_goal(result: Result, done: Done) -> str:
-    lines = [f"- {row['description']}" for row in result["subtasks"]]
-    return "\n".join([f"Split the goal {result['goal_id']} into {len(lines)} subtasks:", *lines])
-
-
-def _update_goal(result: Result, done: Done) -> str:
-    status, progress = done.args.get("status"), done.args.get("progress")
-    change = {"completed": "is completed", "abandoned": "is abandoned", "active": "is open again"}
-    said = change.get(str(status)) or f"is at {progress}%"
-    others = ", ".join(str(each) for each in result.get("also_changed") or [])
-    return f"The goal {done.args.get('goal_id')} {said}." + (
-        f" With it: {others}." if others else ""
-    )
-
-
-def _add_session_memory(result: Result, done: Done) -> str:
-    added = result.get("added")
-    return f"I will remember: {added}." if added else str(result.get("message", "Known already."))
-
-
-def _recalled(result: Result, done: Done) -> str:
+def _recalled(memories: Sequence[Mapping[str, Any]]) -> str:
     found = [
         Quotable(", ".join(filter(None, ("memory", row["at"][:10], row["speaker"]))), row["text"])
-        for row in result["memories"][:_MOST_RECALLED]
+        for row in memories[:_MOST_RECALLED]
     ]
     return "\n".join(map(quote, found)) or NOT_KNOWN
-
-
-def _any(result: Result, done: Done) -> str:
-    fields = {name: value for name, value in result.items() if name != "success"}
-    message = fields.get("message") or ", ".join(f"{name}: {one}" for name, one in fields.items())
-    return f"{done.name}: {_short(message or 'done')}"
-
-
-_SAY: dict[str, Callable[[Result, Done], str]] = {
-    "list_projects": _list_projects,
-    "swap_project": _swap_project,
-    "update_project": _update_project,
-    "decompose_goal": _decompose_goal,
-    "update_goal": _update_goal,
-    "add_session_memory": _add_session_memory,
-    "recall_memories": _recalled,
-}

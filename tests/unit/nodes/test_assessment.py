@@ -14,8 +14,7 @@ from memory.records.records import Priority
 from memory.records.tick import Assessment
 from memory.settings import Settings
 from tests.support.tool_calls import NOW
-from tools.policy.contexts import CONTEXTS
-from tools.policy.pattern import limits_of, select_execution_pattern
+from tools.policy import CONTEXTS, limits_of, select_execution_pattern
 
 LARGE = (
     "Plan and hold the harvest festival: find a field, invite the neighbours, order the tables, "

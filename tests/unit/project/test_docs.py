@@ -20,8 +20,8 @@ from memory.settings import Deployment, Settings
 from tests.support.pages import Page, printed, run_shell
 from tests.support.source_files import ROOT
 from tools.delegation import PROMPTS
-from tools.mcp import McpConfig
-from tools.policy.contexts import CONTEXTS, FULL_COMPONENTS
+from tools.extensions import McpConfig
+from tools.policy import CONTEXTS, FULL_COMPONENTS
 from tools.registry import ToolCategory
 
 ACTING, EXTENDING = Page("docs/acting.md"), Page("docs/extending.md")

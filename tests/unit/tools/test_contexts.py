@@ -13,14 +13,14 @@ from memory.records.tick import PatternState
 from memory.settings import Settings
 from memory.text.templates import check_template
 from memory.text.tokens import approximate_tokens
-from tools.policy.contexts import (
+from tools.policy import (
     CONTEXTS,
     REFLECT,
     ContextConfig,
     context_type_for,
     continued,
+    select_execution_pattern,
 )
-from tools.policy.pattern import select_execution_pattern
 from tools.registry import BUILT_IN, tools_for
 
 FULL = [0, 1000, 1500, 1750, 2000, 3000, 4000, 4500, 5000, 6000, 7000]

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
 
-import tools.mcp
+import tools.extensions
 from memory.errors import InputError
 from tests.support import mcp_server
 from tests.support.executing import executed, wanted
-from tools.mcp import mcp_tools
+from tools.extensions import mcp_tools
 from tools.registry import ToolCategory, checked_tools, kind_of
 
 LOCAL = {"command": sys.executable, "args": [str(mcp_server.__file__)]}
@@ -111,7 +111,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[BaseTool]]:
     async def offered(_client: object, server: str) -> list[BaseTool]:
         return offers[server]
 
-    monkeypatch.setattr(tools.mcp, "_tools_of", offered)
+    monkeypatch.setattr(tools.extensions, "_tools_of", offered)
     return offers
 
 
@@ -162,7 +162,7 @@ def program(text: str) -> dict[str, Any]:
 async def test_a_server_that_does_not_start_is_one_clear_error(
     tmp_path: Path, server: Any, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools.mcp, "START_SECONDS", 1.0)
+    monkeypatch.setattr(tools.extensions, "START_SECONDS", 1.0)
     config = written(tmp_path, {"servers": {"bad": server}})
     began = time.monotonic()
     with pytest.raises(InputError, match=f"the MCP server 'bad' did not start: .*{says}"):
@@ -171,7 +171,7 @@ async def test_a_server_that_does_not_start_is_one_clear_error(
 
 
 def test_a_server_is_given_up_within_half_a_minute() -> None:
-    assert tools.mcp.START_SECONDS <= 30
+    assert tools.extensions.START_SECONDS <= 30
 
 
 @pytest.mark.parametrize(

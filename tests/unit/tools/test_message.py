@@ -20,8 +20,7 @@ from tests.support.scripted import calls, scripted
 from tests.support.tool_calls import EVENT, NOW, Bench, tick_state
 from tools.builtin.communication import LONGEST_NAME, LONGEST_TEXT
 from tools.execution.execute import execute
-from tools.policy.contexts import CONTEXTS
-from tools.policy.pattern import select_execution_pattern
+from tools.policy import CONTEXTS, select_execution_pattern
 from tools.registry import BUILT_IN, tools_for
 
 DINNER = {"to": "Bob", "text": "Dinner is at eight."}

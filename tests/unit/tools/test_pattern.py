@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from memory.records.tick import Assessment, PatternState
 from memory.settings import Settings
-from tools.policy.contexts import CONTEXTS, ContextConfig
-from tools.policy.pattern import (
+from tools.policy import (
+    CONTEXTS,
     MODES,
     SINGLE_ACTION,
+    ContextConfig,
     Limits,
     context_pattern,
     limits_of,

@@ -11,7 +11,7 @@ from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
 
 from tests.support.executing import executed, wanted
-from tools.execution.results import LONGEST_ANSWER
+from tools.execution.execute import LONGEST_ANSWER
 
 
 @tool

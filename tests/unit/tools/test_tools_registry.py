@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from memory.errors import InputError
 from memory.settings import Settings
 from tools.origins import OWN_TOOLS
-from tools.policy.contexts import CONTEXTS
-from tools.policy.pattern import select_execution_pattern
+from tools.policy import CONTEXTS, select_execution_pattern
 from tools.registry import (
     BUILT_IN,
     ToolCategory,

@@ -15,31 +15,19 @@ ARITHMETIC = [
     ("The hat is £18.50 per child.", "For two children the hats come to £37."),
     ("Wir brauchen 200 Stühle, 150 sind da.", "Es fehlen noch 50 Stühle."),
     ("Waffles 312.40, candles 188, raffle 95.60, float 50.", "They took 596 altogether."),
-    ("La comida cuesta 24 euros, mitad de precio para niños.", "Los niños pagan 12 euros."),
     ("Le car coûte 1 240 €, acompte d'un quart.", "L'acompte est de 310 euros."),
     ("The room costs €80 a night, 20% off for members.", "Members pay €64 a night."),
     ("36 of 48 labels are printed.", "75 % of the labels are printed."),
     ("Kira yılda 96 lira.", "Kira ayda 8 lira."),
-    ("Die Pumpe läuft alle 3 Stunden.", "Die Pumpe läuft 8-mal am Tag."),
     ("Mozaik 2x3 m.", "Mozaik 6 metrekarelik bir alan kaplıyor."),
-    ("Kids under 12 travel free.", "A child of 10 travels free."),
-    ("Club dues are up 5% to £63.", "Before the rise of 5% to £63 the dues were £60."),
-    ("80 g de croquettes, en quatre rations.", "Chaque ration fait 20 g de croquettes."),
-    ("The tandem cost 90 euros, Ben and I split half and half.", "Ana paid 45 euros."),
-    ("The van has 96k miles, the belt is due at 101.", "The belt is due at 101,000 miles."),
-    ("3 Bretter, 5 Leisten und 2 Balken sind da.", "Es sind 10 Hölzer da."),
-    ("We seat 9 adults and 4 kids.", "They seat 13 people."),
     ("Mein Rating ging von 1510 auf 1534.", "Ana hat 24 Punkte Rating gewonnen."),
 ]
 WRITINGS = [
     ("Il faut trois quarts d'heure.", "Il faut 45 minutes."),
-    ("体温三十七度二，票卖了六成。", "体温37.2度，票卖了60%。"),
     ("Toplantı üç buçuk saat sürdü.", "Toplantı 210 dakika sürdü."),
     ("La sesión dura hora y media.", "La sesión dura 90 minutos."),
     ("Ana bought 5½ m of silk.", "Ana bought 5.5 metres of silk."),
-    ("Ana bought 5 1/2 m of silk.", "Ana bought five and a half metres of silk."),
     ("The lag was 0.4 s.", "The lag was 400 milliseconds."),
-    ("The walk was ten miles long.", "The walk was 16 km long."),
     ("I want to run it in under 2:30.", "Ana wants to run it in under two and a half hours."),
     ("Der Zuschuss deckt 60 %.", "Der Zuschuss deckt drei Fünftel."),
     ("Abbiamo una ventina di sedie.", "Ana ha 20 sedie."),
@@ -49,7 +37,6 @@ WRITINGS = [
 ]
 TIMES = [
     ("The van left at quarter past one.", "The van left at 13:15."),
-    ("Saat ona çeyrek kala başlıyor.", "Saat 09.45'te başlıyor."),
     ("J'arrive à 9h moins le quart.", "Elle arrive à 8 h 45."),
     ("Kurs geht um halb eins los.", "Der Kurs beginnt um 12:30 Uhr."),
     ("Llego a la una y cuarto.", "Ana llega a las 13:15."),
@@ -58,7 +45,6 @@ TIMES = [
     ("Not before half 3 then.", "It will not be before 02:30."),
 ]
 DAYS = [
-    ("The report is due the 2nd Monday of November.", "The report is due on 9 November 2026."),
     ("闭水试验四十八小时，今天上午十点开始。", "闭水试验到2026年10月24日上午10点结束。"),
     (
         "The run is from 30 December to 1 January.",
@@ -71,16 +57,11 @@ DAYS = [
     ("It rained yest. at noon.", "It rained at 12:00 on 21 October 2026."),
     ("Le camion n'est pas venu.", "Le camion n'était pas venu au matin du 22/10/2026."),
     ("Ekim aidatını ödedim.", "Ekim aidatı ödendi."),
-    ("The oven goes in on 3 November, tiles the day before.", "The tiles come on 2 November 2026."),
     (
         "El barco de Ben sale el 4 de noviembre, yo llego a Vigo un día más tarde.",
         "Ana llega a Vigo el 5 de noviembre de 2026.",
     ),
-    ("Départ le 2 novembre, retour le lendemain.", "Le retour est le 3 novembre 2026."),
-    ("The glaze cures in 8-9 days.", "The glaze has cured by 30 October 2026."),
-    ("Liefertermin ist KW 45.", "Geliefert wird in der Woche ab dem 2. November 2026."),
     ("La fiesta es el sábado 14, en casa.", "La fiesta es el 14 de noviembre de 2026."),
-    ("Training ist Mo/Mi/Fr.", "Montags, mittwochs und freitags ist Training."),
     ("Lekarz przyjdzie w piątek o dziesiątej.", "Lekarz przyjdzie 23 października 2026."),
     ("The vet comes tommorow.", "The vet comes on 23 October 2026."),
     ("Augendruck ist gut.", "Der Druck im Auge ist gut."),
@@ -121,11 +102,3 @@ def test_what_follows_by_rule_or_stands_in_another_writing_passes(said: str, tex
 @pytest.mark.parametrize(("said", "text"), SLIPS)
 def test_a_slip_of_a_number_a_fraction_a_unit_or_a_day_is_rejected(said: str, text: str) -> None:
     assert why(text, said) is not None
-
-
-def test_the_day_after_counts_from_a_day_named_before() -> None:
-    before = [Source("Who takes Saturday night?", "Ben", "2026-10-22T08:00:00+02:00")]
-    cited = [Source("Ruud does. He goes on leave the day after.", "Ana", AT)]
-    fact = "Ruud's leave starts on 25 October 2026."
-    assert ungrounded(fact, "Ana", cited, before=before) is None
-    assert ungrounded(fact, "Ana", cited) is not None

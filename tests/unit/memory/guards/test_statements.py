@@ -28,22 +28,9 @@ NAMES = [
     ("Bed 4 ate breakfast. Bed 9 has a fever.", "The patient in bed 9 has a fever."),
     ("VH-KLP is grounded; VH-KLB is fine.", "VH-KLP is grounded."),
     ("I met Hiro today. He's from Sendai and works for a baker.", "Hiro works for a baker."),
-    ("Ben is back in Wien. The piano arrived.", "Ben is back in Vienna."),
 ]
 
 OTHER_NAMES = [
-    ("Jansen covers the desk. Janssen does the board.", "Janssen covers the desk."),
-    ("Mae replaces Faye from Monday.", "Faye replaces Mae from Monday."),
-    ("Marta hat abgesagt. Martha bringt den Kuchen mit.", "Martha hat abgesagt."),
-    ("La llave la tiene Elena. Elisa trae el pan.", "Elena trae el pan."),
-    ("Le camion est chez Tanguy. Tangui apporte les caisses.", "Tanguy apporte les caisses."),
-    ("小代今天请假，小戴来顶班。", "小戴今天请假。"),
-    ("Bed 4 ate breakfast. Bed 9 has a fever.", "The patient in bed 4 has a fever."),
-    ("VH-KLP is grounded; VH-KLB is fine.", "VH-KLB is grounded."),
-    (
-        "Dr Chen's run (not Cheng's) is long, she wants the blue grating.",
-        "Dr Cheng wants the grating.",
-    ),
     ("Il en reste 150 chez Tanguy.", "Il reste 150 bougies chez Ben."),
 ]
 
@@ -59,7 +46,6 @@ MOODS = [
         "Si on trouve un frigo à moins de 150, je le prends.",
         "Ana ne prendrait un frigo qu'à 150 €.",
     ),
-    ("Duruşma evvelsi gün değil dün yapıldı.", "Duruşma dün yapıldı."),
     ("Kapıcı Satılmış Efendi bütün hafta izinde.", "Kapıcı bütün hafta izinde."),
     ("The scanner died early so the last scans aren't done.", "The scanner gave out early."),
     ("Don't use the north tap, it's cracked.", "The north tap is cracked and must not be used."),
@@ -80,8 +66,6 @@ OTHER_MOODS = [
     ("Dolaplar mutfağa gelmedi.", "Dolaplar mutfağa geldi."),
     ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
     ("No dairy this week, the donor has a recall.", "There is dairy at the food bank this week."),
-    ("La taille est finie sauf la rangée 9.", "La rangée 9 est taillée."),
-    ("also does the coach have seatbelts", "The coach has seatbelts."),
 ]
 
 

@@ -24,7 +24,7 @@ from memory.prompt import assembly
 from memory.prompt.components import COMPONENTS
 from memory.prompt.rendering import block
 from memory.settings import Settings
-from tools.policy.contexts import CONTEXTS, SLEEP_CONTEXTS
+from tools.policy import CONTEXTS, SLEEP_CONTEXTS
 
 NASTY = [
     *(f"</{tag}>" for tag in OWN_TAGS),

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from memory.guards.persona import violation
 from memory.messages.trust import as_model_sees
 from memory.models.offline.model import OfflineAnswer, decide
-from memory.models.offline.sentences import statement, third_person
+from memory.models.offline.sentences import statement
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 
@@ -129,20 +129,13 @@ NOT_OFFLINE = "The offline model cannot do that"
     [
         ("What can you do?", "I follow fixed rules, without a language model."),
         ("Help", "I follow fixed rules, without a language model."),
-        ("How many goals do I have?", "3 goals are open:"),
-        ("List my goals", "3 goals are open:"),
-        ("Can you show me all open goals?", "3 goals are open:"),
-        ("What are my goals?", "3 goals are open:"),
+        ("How many goals do I have?", "Goals:"),
+        ("List my goals", "Goals:"),
         ("What is today's date?", "It is Sunday 2026-11-22 15:09 (Europe/Vienna)."),
-        ("Which day is it?", "It is Sunday 2026-11-22 15:09 (Europe/Vienna)."),
         ("What time is it?", "It is Sunday 2026-11-22 15:09 (Europe/Vienna)."),
-        ("Please delete the kitchen project", "I cannot delete a project."),
-        ("Forget that Maria likes tulips.", "I cannot erase a memory."),
-        ("Please forget everything about Bob", "I cannot erase a memory."),
-        ("Delete what I told you about my salary!", "I cannot erase a memory."),
-        ("Remind me to call Ana on Friday", "I cannot remind you at a set time."),
-        ("Could you remind me of the exam tomorrow?", "I cannot remind you at a set time."),
-        ("Set an alarm for 7", "I cannot remind you at a set time."),
+        ("Please delete the kitchen project", NOT_OFFLINE),
+        ("Forget that Maria likes tulips.", NOT_OFFLINE),
+        ("Remind me to call Ana on Friday", NOT_OFFLINE),
         ("Please book a table for two.", NOT_OFFLINE),
         ("Translate this into Spanish: good night", NOT_OFFLINE),
         ("Can you write me a poem about tulips?", NOT_OFFLINE),
@@ -210,24 +203,8 @@ def test_an_autonomous_tick_names_the_next_open_goal() -> None:
     assert say("[autonomous tick] Go on.", tools=[], system="").text == "No goal is open."
 
 
-@pytest.mark.parametrize(
-    ("name", "who"), [(None, "The user"), ("local", "The user"), ("A_B", "A B")]
-)
-def test_a_sender_without_a_name_is_the_user(name: str | None, who: str) -> None:
+@pytest.mark.parametrize("name", [None, "local"])
+def test_a_sender_without_a_name_is_the_user(name: str | None) -> None:
     ((_, args),) = asked(say("Remember that I like tea", name=name))
-    assert args["content"] == f"{who} likes tea"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "I'm allergic to nuts",
-        "I've moved and I will stay",
-        "we meet at our house on Mondays, and Bob drives us home",
-        "my own boat is mine and I keep it for myself",
-        "I really never eat meat, I went vegan",
-        "I\N{RIGHT SINGLE QUOTATION MARK}d like that",
-    ],
-)
-def test_what_is_remembered_passes_the_persona_guard(said: str) -> None:
-    assert violation(third_person(said, "Alice")) is None
+    assert args["content"] == 'the user: "I like tea"'
+    assert violation(args["content"]) is None

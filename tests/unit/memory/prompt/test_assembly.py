@@ -12,7 +12,7 @@ from memory.prompt.components import STATIC, component
 from memory.records.records import Event, RecallHit
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
-from tools.policy.contexts import CONTEXTS
+from tools.policy import CONTEXTS
 
 NOW = "2026-03-02T09:00:00+00:00"
 WORDS = "many words of no great use " * 4

@@ -27,7 +27,7 @@ from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.scripted import RecordedCall, Step, call, scripted
 from tests.support.source_files import GOLDEN
-from tools.policy.contexts import CONTEXTS
+from tools.policy import CONTEXTS
 
 AT = "2026-03-01T18:30:00+00:00"
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")

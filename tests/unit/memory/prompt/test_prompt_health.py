@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.prompt.health import context_use, prompt_health, recommended_action
+from memory.prompt.components import context_use, prompt_health, recommended_action
 
 LIMIT = 10_000
 

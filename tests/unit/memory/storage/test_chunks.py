@@ -34,17 +34,18 @@ async def put(
     messages: list[AnyMessage],
     thread: str = "t",
     namespace: str = "",
-    **more: Any,
+    run_id: str = "",
 ) -> Any:
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"] = {"messages": messages, "tick": len(messages)}
     config: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": namespace}}
-    metadata: CheckpointMetadata = {"source": "loop", **more}
+    metadata: CheckpointMetadata = {"source": "loop", "run_id": run_id}
     return await saver.aput(config, checkpoint, metadata, {})
 
 
 async def history(saver: BaseCheckpointSaver[str], config: Any = None) -> list[AnyMessage]:
-    found = await saver.aget_tuple(config or {"configurable": {"thread_id": "t"}})
+    newest: Any = {"configurable": {"thread_id": "t"}}
+    found = await saver.aget_tuple(config or newest)
     assert found is not None
     return list(found.checkpoint["channel_values"]["messages"])
 
