@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +247,22 @@ def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "doctor", "--data", data)
     assert done.status == 1
     assert "problem  store.db" in done.out
+
+
+@pytest.mark.parametrize("command", ["doctor", "status", "tick"])
+def test_a_damaged_record_is_one_line_that_names_it(
+    capsys: Capture, data: Path, command: str
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    with closing(sqlite3.connect(data / "store.db")) as store:
+        store.execute("UPDATE store SET value = substr(value, 2) WHERE prefix LIKE '%.journal.%'")
+        store.commit()
+    done = circadian(capsys, command, "--data", data)
+    assert done.status == 1
+    assert re.search(
+        r"store\.db: the record event_\S+ of journal/\d+ is damaged", done.out + done.err
+    )
+    assert "Traceback" not in done.err
 
 
 def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Path) -> None:

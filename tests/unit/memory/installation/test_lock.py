@@ -20,7 +20,7 @@ from memory.installation.locks import WriterLock
 from memory.installation.opening import Installation
 from memory.records import LOCAL_USER, thread_id
 from tests.support.forked import forks
-from tests.support.homes import KINDS, folder_in, held, home_of, is_database, url_of
+from tests.support.homes import KINDS, folder_in, held, home_of, url_of
 
 
 def hold(where: str, kind: str, thread: str, other: Connection) -> None:
@@ -76,11 +76,6 @@ async def test_two_handles_of_one_process_exclude_each_other(home: Installation)
             await agent(home).__aenter__()
 
 
-async def test_agents_of_one_installation_run_side_by_side(home: Installation) -> None:
-    async with agent(home, "a"), agent(home, "b"):
-        pass
-
-
 async def test_a_server_and_an_agent_exclude_each_other(home: Installation) -> None:
     async with agent(home):
         with pytest.raises(BusyError):
@@ -88,18 +83,6 @@ async def test_a_server_and_an_agent_exclude_each_other(home: Installation) -> N
     async with server(home):
         with pytest.raises(BusyError):
             await agent(home).__aenter__()
-
-
-async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(
-    home: Installation,
-) -> None:
-    async with server(home):
-        if is_database(home):
-            async with server(home):
-                pass
-        else:
-            with pytest.raises(BusyError):
-                await server(home).__aenter__()
 
 
 async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Installation) -> None:
