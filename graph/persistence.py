@@ -10,13 +10,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
 from memory.errors import InputError
-from memory.installation import DataFolder, Installation, database_address, open_installation
+from memory.installation import DataFolder, Installation, open_installation
 from memory.models import model_name
 from memory.runtime import process_now, process_resources
 from memory.settings import configured
@@ -24,21 +23,17 @@ from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, op
 from memory.text import machine_zone
 from tools.extensions import extra
 
-if TYPE_CHECKING:
-    from memory.storage.postgres import Pool
-
 log = logging.getLogger("circadian")
+
+Saver = BaseCheckpointSaver[str]
 
 
 @asynccontextmanager
-async def open_saver(
-    home: Installation, *, keep: int = 50
-) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_saver(home: Installation, *, keep: int = 50) -> AsyncIterator[Saver]:
     """The checkpoints of `home`; `keep`: checkpoints to keep of each thread's root graph.
 
     Raises:
-        FolderError: the file cannot be opened.
-        DatabaseDown: the database cannot be reached.
+        FolderError, DatabaseDown: the file cannot be opened, or the database not be reached.
     """
     if isinstance(home, DataFolder):
         # Checkpoints are too long to be read quickly.
@@ -47,9 +42,9 @@ async def open_saver(
             await file.run(saver.setup)
             yield saver
         return
-    from memory.storage.postgres import CircadianPostgresSaver
+    from memory.storage.postgres import CircadianPostgresSaver, Pool
 
-    async with _pool(home) as pool:
+    async with Pool(home.address) as pool:
         shared = CircadianPostgresSaver(pool, keep=keep)
         await shared.setup()
         yield shared
@@ -67,15 +62,15 @@ async def open_store(home: Installation, *, served: bool = False) -> AsyncIterat
             await file.run(store.setup)
             yield store
         return
-    from memory.storage.postgres import CircadianPostgresStore
+    from memory.storage.postgres import CircadianPostgresStore, Pool
 
-    async with _pool(home) as pool, aclosing(CircadianPostgresStore(pool)) as shared:
+    async with Pool(home.address) as pool, aclosing(CircadianPostgresStore(pool)) as shared:
         await shared.setup()
         yield shared
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def checkpointer() -> AsyncIterator[Saver]:
     """A server's checkpoints. While they are open, no agent runs outside of servers.
 
     A data folder has one server at a time; a database is shared by several.
@@ -128,12 +123,3 @@ async def store() -> AsyncIterator[BaseStore]:
             process.users_may_set = serving().users_may_set
             process.folders = deployment.folder
         yield opened
-
-
-@asynccontextmanager
-async def _pool(home: Installation) -> AsyncIterator[Pool]:
-    """A connection pool for the database `home`."""
-    from memory.storage.postgres import Pool
-
-    async with Pool(database_address(home)) as pool:
-        yield pool

@@ -26,7 +26,7 @@ from graph.blocking import BackgroundLoop, shared_loop
 from graph.builder import builder
 from graph.persistence import open_saver, open_store
 from graph.use_cases import AgentContext
-from memory.installation import CheckedLock, Installation, open_installation
+from memory.installation import Installation, checked_lock, open_installation
 from memory.models import breakers_of, checked_model, choose_model, model_name
 from memory.prompt import PromptComponent
 from memory.recall import repair
@@ -69,7 +69,7 @@ class Agents:
         resources = replace(self.resources, user=user)
         lock = self.home.agent_lock(scope.thread, name=name, timeout=self.lock_timeout)
         queue = self._queues.setdefault(scope.thread, asyncio.Lock())
-        checked = CheckedLock(lock, self.home.check, queue)
+        checked = checked_lock(lock, self.home.check, queue)
         return AsyncAgent(
             AgentContext(self.graph, self.store, resources, settings, scope, checked, name),
             self.streams,

@@ -2,9 +2,8 @@
 
 from memory.installation.folder import FOLDER_SCHEMA, DataFolder
 from memory.installation.opening import (
-    CheckedLock,
     Installation,
-    database_address,
+    checked_lock,
     database_url,
     examine,
     is_made,
@@ -13,10 +12,9 @@ from memory.installation.opening import (
 
 __all__ = [
     "FOLDER_SCHEMA",
-    "CheckedLock",
     "DataFolder",
     "Installation",
-    "database_address",
+    "checked_lock",
     "database_url",
     "examine",
     "is_made",

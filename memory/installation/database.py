@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,11 @@ from memory.errors import NOT_ACCEPTED, FolderError, NewerError
 from memory.facts import SemanticMemory, postgres
 from memory.facts.postgres import PostgresHistory, PostgresTable
 from memory.installation.database_locks import (
-    DatabaseAgentLock,
-    DatabaseServerLock,
     LockConnections,
+    hold_agent,
+    hold_server,
 )
+from memory.installation.locks import WriterLock
 from memory.installation.metadata import Metadata, WantedEmbedder
 from memory.storage.postgres import (
     SESSION,
@@ -95,7 +96,7 @@ class Database:
         self._load = load
         self._opened: BlockingPool | None = None
         self._table: PostgresTable | None = None
-        self._lock_connections = LockConnections(address)
+        self.lock_connections = LockConnections()
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -122,20 +123,15 @@ class Database:
         return tempfile.TemporaryDirectory(prefix="circadian-mem0-", ignore_cleanup_errors=True)
 
     def agent_lock(
-        self,
-        thread: str,
-        *,
-        name: str | None = None,
-        role: str = "circadian",
-        timeout: float = 30.0,
-    ) -> DatabaseAgentLock:
+        self, thread: str, *, name: str | None = None, timeout: float = 30.0
+    ) -> WriterLock:
         """The right to run the agent of one thread; an event loop's locks share a connection."""
-        connections = self._lock_connections
-        return DatabaseAgentLock(connections, thread, name=name, role=role, timeout=timeout)
+        place = self.lock_connections, self.address
+        return WriterLock(partial(hold_agent, *place, thread, name=name, patience=timeout))
 
-    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> DatabaseServerLock:
+    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent, shared with other servers or `alone`."""
-        return DatabaseServerLock(self.address, timeout=timeout, alone=alone)
+        return WriterLock(partial(hold_server, self.address, patience=timeout, alone=alone))
 
     def check(self) -> None:
         """Check that no newer version has upgraded the database since it was opened."""

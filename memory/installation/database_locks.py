@@ -14,12 +14,11 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -27,7 +26,13 @@ from psycopg.rows import DictRow, dict_row
 from tenacity import retry, retry_if_exception_type, wait_fixed
 
 from memory.errors import DatabaseDown
-from memory.installation.locks import SERVER_PATIENCE, Contention, called, retry_while_contended
+from memory.installation.locks import (
+    PRODUCT,
+    SERVER_PATIENCE,
+    Contention,
+    called,
+    retry_while_contended,
+)
 from memory.storage.postgres import Address, AsyncConnection, clear_errors, lock_key
 
 T = TypeVar("T")
@@ -38,8 +43,6 @@ AGENTS, SERVERS = lock_key("agents"), lock_key("servers")
 
 RETRY = 1.0
 """Seconds between two attempts of a server to retake a lost lock."""
-
-_SIGN = "circadian"
 
 _OTHERS = """
 FROM pg_locks AS lock LEFT JOIN pg_stat_activity AS activity ON activity.pid = lock.pid
@@ -57,16 +60,35 @@ SELECT CASE WHEN EXISTS (SELECT {_OTHERS}) THEN 'served'
     WHEN pg_try_advisory_lock(%s) THEN 'taken' ELSE 'held' END AS outcome
 """
 
+_FREE = "SELECT pg_advisory_unlock_all()"
+
 
 @dataclass(eq=False)
 class LockClaim:
     """An agent's lock, from the first attempt to take it until it is given back."""
 
     key: int
-    on_loss: Callable[[], None]
-    """Called when the connection is lost, and with it the lock."""
     held: bool = False
     lost: bool = False
+    stop: asyncio.Timeout | None = None
+    """Expires when the lock is lost: a timeout cancels its task and undoes that correctly."""
+
+    def lose(self) -> None:
+        """The connection is lost, and with it the lock."""
+        self.held, self.lost = False, True
+        if self.stop is not None:
+            self.stop.reschedule(asyncio.get_running_loop().time())
+
+
+class _Question(NamedTuple):
+    """What the connection's task is to do."""
+
+    work: Callable[[AsyncConnection], Awaitable[Any]]
+    answer: asyncio.Future[Any]
+
+
+Questions = asyncio.Queue[_Question | None]
+"""None: nobody needs the connection any longer."""
 
 
 class _ConnectionLost(psycopg.OperationalError):
@@ -76,353 +98,257 @@ class _ConnectionLost(psycopg.OperationalError):
 class LockConnection:
     """The connection that holds the agents' locks of one event loop.
 
-    It opens for the first agent and closes after the last. A statement always runs to its end, even
-    if its caller is cancelled: otherwise nobody would know whether it took the lock.
+    It opens for the first agent and closes after the last. One task makes all statements in turn,
+    so that each runs to its end even if its caller is cancelled: otherwise nobody would know
+    whether it took the lock.
     """
 
-    def __init__(self, address: Address, role: str) -> None:
-        self.address, self._role = address, role
-        self._opening: asyncio.Task[AsyncConnection] | None = None
-        self._turn = asyncio.Lock()
-        self._claims: dict[int, LockClaim] = {}
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._asked: Questions | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self.claims: dict[int, LockClaim] = {}
         """Held or being asked for. A lost claim stays until its run has ended and gives it back."""
         self._users = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def take(self, claim: LockClaim, what: str, timeout: float) -> None:  # noqa: ASYNC109
-        """Take the lock of `claim` for the agent called `what`."""
+    async def take(self, claim: LockClaim, what: str, patience: float) -> None:
+        """Take the lock of `claim` for the agent called `what`. It is to be given back anyway."""
         self._users += 1
-        try:
-            await retry_while_contended(lambda: self._attempt(claim, timeout), what)
-        except BaseException:
-            await self.give(claim)
-            raise
+        await retry_while_contended(lambda: self._attempt(claim, patience), what)
 
     async def give(self, claim: LockClaim) -> None:
         """Give the lock back if it is held. Closes the connection after its last user."""
-        await self._finish(self._give(claim))
+        self._users -= 1
+        asked, serving = self._asked, self._serving
+        own = self.claims.get(claim.key) is claim
+        try:
+            if asked is not None and serving is not None and not self._users:
+                self._asked = None  # whoever comes now opens another
+                asked.put_nowait(None)
+                await asyncio.wait({serving})
+            elif asked is not None and own and not claim.lost:
+                with suppress(psycopg.Error):  # a lost connection holds nothing
+                    await self._ask(partial(_rows, "SELECT pg_advisory_unlock(%s)", claim.key))
+        finally:
+            if own:
+                del self.claims[claim.key]
 
-    async def _attempt(self, claim: LockClaim, timeout: float) -> Contention | None:  # noqa: ASYNC109
-        refusal = Contention(timeout, partial(self._holder, claim.key))
-        if self._claims.setdefault(claim.key, claim) is not claim:
+    async def _attempt(self, claim: LockClaim, patience: float) -> Contention | None:
+        refusal = Contention(patience, partial(self._holder, claim.key))
+        if self.claims.setdefault(claim.key, claim) is not claim:
             return refusal
         try:
-            outcome = await self._finish(self._try(claim))
+            outcome = await self._ask(partial(_try, claim))
+        except _ConnectionLost:
+            refusal = refusal._replace(patience=max(patience, SERVER_PATIENCE))
+            outcome = "lost"
         except psycopg.Error:  # unlike a cancelled attempt, a failed one holds nothing
-            del self._claims[claim.key]
+            del self.claims[claim.key]
             raise
         if outcome == "taken":
             return None
-        del self._claims[claim.key]
-        if outcome == "lost":
-            return refusal._replace(patience=max(timeout, SERVER_PATIENCE))
+        del self.claims[claim.key]
         if outcome == "served":
-            return Contention(min(timeout, SERVER_PATIENCE), partial(self._holder, SERVERS))
+            return Contention(min(patience, SERVER_PATIENCE), partial(self._holder, SERVERS))
         return refusal
 
-    async def _try(self, claim: LockClaim) -> str:
-        """The outcome: `taken`, `held` by a process, `served` by a server; or `lost`: try again."""
-        try:
-            [row] = await self._ask(_TRY, SERVERS, claim.key)
-        except _ConnectionLost:
-            return "lost"
-        claim.held = row["outcome"] == "taken"
-        return str(row["outcome"])
-
-    async def _give(self, claim: LockClaim) -> None:
-        self._users -= 1
-        opening = self._opening
-        try:
-            if opening is not None and not self._users:
-                self._opening = None  # whoever comes now opens another
-                await self._close(opening)
-            elif opening is not None and not claim.lost and self._claims.get(claim.key) is claim:
-                with suppress(psycopg.Error):  # a lost connection holds nothing
-                    await self._ask("SELECT pg_advisory_unlock(%s)", claim.key)
-        finally:
-            if self._claims.get(claim.key) is claim:
-                del self._claims[claim.key]
-
     async def _holder(self, key: int) -> str:
-        if key in self._claims:
-            return f"process {os.getpid()} ({self._role})"
-        return named(await self._finish(self._ask(_HOLDERS, key)))
+        if key in self.claims:
+            return f"process {os.getpid()} ({PRODUCT})"
+        return await self._ask(partial(_holder, key))
 
-    async def _ask(self, query: str, *params: int) -> list[DictRow]:
-        """The rows of a statement. A statement that fails or is broken off ends the connection."""
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._open())
-        # All callers share one attempt: a dead database must not cost each of them its timeout.
-        conn = await asyncio.shield(self._opening)
-        async with self._turn:
-            try:
-                found = await conn.execute(query, params)
-                rows = await found.fetchall()
-            except BaseException as error:
-                self._lose(conn)
-                if isinstance(error, psycopg.OperationalError):
-                    raise _ConnectionLost(*error.args) from error
-                raise
-            self._watch(conn)
-            return rows
+    async def _ask(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Have the connection's task do `work`. All callers share one attempt to connect.
 
-    async def _open(self) -> AsyncConnection:
-        try:
-            conn = await connect(self.address, self._role)
-            try:
-                await conn.execute("SELECT pg_advisory_lock_shared(%s)", (AGENTS,))
-            except BaseException:
-                await conn.close()
-                raise
-        except BaseException:
-            self._opening = None
-            raise
-        self._watch(conn)
-        return conn
-
-    async def _close(self, opening: asyncio.Task[AsyncConnection]) -> None:
-        with suppress(psycopg.Error):
-            conn = await opening
-            async with self._turn, conn:
-                # Closing alone would free the locks only when the server notices.
-                await conn.execute("SELECT pg_advisory_unlock_all()")
-
-    def _watch(self, conn: AsyncConnection) -> None:
-        """Notice at once when the server closes the idle connection."""
-        asyncio.get_running_loop().add_reader(conn.fileno(), self._look, conn)
-
-    def _look(self, conn: AsyncConnection) -> None:
-        # First: libpq may close the socket, whose number must not stay registered.
-        asyncio.get_running_loop().remove_reader(conn.fileno())
-        try:
-            conn.pgconn.consume_input()
-        except psycopg.OperationalError:
-            self._lose(conn)
-        else:
-            self._watch(conn)
-
-    def _lose(self, conn: AsyncConnection) -> None:
-        """Close the connection and tell everybody whose lock is lost with it."""
-        if not conn.closed:
-            asyncio.get_running_loop().remove_reader(conn.fileno())
-        conn.pgconn.finish()
-        opening = self._opening
-        if opening is None or not opening.done() or opening.result() is not conn:
-            return
-        self._opening = None
-        for claim in [claim for claim in self._claims.values() if claim.held]:
-            claim.held, claim.lost = False, True
-            claim.on_loss()
-
-    async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, which runs to its end even if the caller is cancelled."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
-
-
-class LockConnections:
-    """The lock connections of an open database: one for each event loop and role."""
-
-    def __init__(self, address: Address) -> None:
-        self.address = address
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, LockConnection]]
-        self._by_loop = WeakKeyDictionary()
-
-    def current(self, role: str) -> LockConnection:
-        """The running event loop's connection for `role`."""
-        by_role = self._by_loop.setdefault(asyncio.get_running_loop(), {})
-        return by_role.setdefault(role, LockConnection(self.address, role))
-
-
-class DatabaseAgentLock:
-    """The right to run the agent of one thread, and to keep servers off meanwhile.
-
-    If its connection is lost, the task that took the lock is cancelled: another process may hold
-    the lock by now. Not re-entrant: tasks that share a handle exclude each other, too.
-    """
-
-    def __init__(
-        self,
-        connections: LockConnections,
-        thread: str,
-        *,
-        name: str | None = None,
-        role: str = "circadian",
-        timeout: float = 30.0,
-    ) -> None:
-        self._connections, self._role, self._timeout = connections, role, timeout
-        self._what = called(thread, name)
-        self._key = lock_key("agent", thread)
-        self._holding: tuple[LockConnection, LockClaim] | None = None
-        self._stop: asyncio.Timeout | None = None
-        """Expires when the lock is lost: a timeout cancels its task and undoes that correctly."""
-
-    async def acquire(self) -> None:
-        """Take the lock.
-
-        Raises:
-            BusyError: another holder kept it for `timeout` seconds; the message names the process.
-            DatabaseDown: there is no connection.
+        A dead database must not cost each of them its timeout.
         """
-        connection, claim = self._connections.current(self._role), LockClaim(self._key, self._lost)
-        with clear_errors(self._connections.address.name):
-            await connection.take(claim, self._what, self._timeout)
-        self._holding = connection, claim
-        self._stop = await asyncio.timeout(None).__aenter__()
-        if claim.lost:  # before this task went on
-            self._lost()
+        if self._asked is None:
+            self._asked = asyncio.Queue()
+            self._serving = asyncio.create_task(self._serve(self._asked))
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._asked.put_nowait(_Question(work, answer))
+        return await answer
 
-    async def release(self) -> None:
-        """Give the lock back. Does nothing if it is not held."""
-        holding, self._holding, self._stop = self._holding, None, None
-        if holding is not None:
-            connection, claim = holding
-            await connection.give(claim)
-
-    async def __aenter__(self) -> Self:
-        await self.acquire()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give the lock back.
-
-        Raises:
-            DatabaseDown: the lock was lost and the task cancelled for it.
-        """
-        stop, self._stop = self._stop, None
+    async def _serve(self, asked: Questions) -> None:
+        """Connect and do what is asked, until nobody needs the connection or it is lost."""
+        error: psycopg.Error = _ConnectionLost("the database closed the connection")
+        opened, unanswered = False, list[asyncio.Future[Any]]()
         try:
-            if stop is not None:
-                await stop.__aexit__(kind, error, trace)
-        except TimeoutError:
-            raise DatabaseDown(
-                f"the database {self._connections.address.name} closed the connection that held "
-                "the lock, and the run was stopped; what had been accepted is kept: run again, and "
-                "it goes on"
-            ) from error
+            async with _connected(self._address, PRODUCT) as conn:
+                await _rows("SELECT pg_advisory_lock_shared(%s)", AGENTS, conn)
+                opened = True
+                while (question := await _next(asked, conn)) is not None:
+                    unanswered.append(question.answer)
+                    result = await question.work(conn)
+                    unanswered.clear()
+                    if not question.answer.cancelled():
+                        question.answer.set_result(result)
+        except psycopg.Error as broken:
+            down = opened and isinstance(broken, psycopg.OperationalError)
+            error = _ConnectionLost(*broken.args) if down else broken
         finally:
-            await self.release()
+            self._end(asked, unanswered, error)
 
-    def _lost(self) -> None:
-        if self._stop is not None:
-            self._stop.reschedule(asyncio.get_running_loop().time())
+    def _end(
+        self, asked: Questions, unanswered: list[asyncio.Future[Any]], error: psycopg.Error
+    ) -> None:
+        """The connection is gone: tell everybody who waits, or whose lock is lost with it."""
+        if self._asked is asked:
+            self._asked = None
+            for claim in self.claims.values():
+                if claim.held:
+                    claim.lose()
+        while not asked.empty():
+            if (left := asked.get_nowait()) is not None:
+                unanswered.append(left.answer)
+        for answer in unanswered:
+            if not answer.cancelled():
+                answer.set_exception(error)
 
 
-class DatabaseServerLock:
-    """A server's right to run every agent of the database, shared with other servers.
+LockConnections = WeakKeyDictionary[asyncio.AbstractEventLoop, LockConnection]
+"""Those of an open database, by event loop."""
+
+
+@asynccontextmanager
+async def hold_agent(
+    connections: LockConnections,
+    address: Address,
+    thread: str,
+    *,
+    name: str | None = None,
+    patience: float = 30.0,
+) -> AsyncIterator[None]:
+    """Hold the right to run the agent of one thread, and keep servers off meanwhile.
+
+    If its connection is lost, the task is cancelled: another process may hold the lock by now.
+
+    Raises:
+        BusyError: another holder kept it for `patience` seconds; the message names the process.
+        DatabaseDown: there is no connection, or it was lost and the task cancelled for it.
+    """
+    loop, claim = asyncio.get_running_loop(), LockClaim(lock_key("agent", thread))
+    connection = connections.setdefault(loop, LockConnection(address))
+    try:
+        with clear_errors(address.name):
+            await connection.take(claim, called(thread, name), patience)
+        async with asyncio.timeout(None) as claim.stop:
+            if claim.lost:  # before this task went on
+                claim.lose()
+            yield
+    except TimeoutError as error:
+        if not claim.lost:
+            raise
+        raise DatabaseDown(
+            f"the database {address.name} closed the connection that held the lock, "
+            "and the run was stopped; what had been accepted is kept: run again, and it goes on"
+        ) from error
+    finally:
+        claim.stop = None
+        await connection.give(claim)
+
+
+@asynccontextmanager
+async def hold_server(
+    address: Address, *, patience: float = 30.0, alone: bool = False
+) -> AsyncIterator[None]:
+    """Hold a server's right to run every agent of the database, shared with other servers.
 
     With `alone` it is shared with nobody, as while all vectors change. A lock whose connection is
-    lost is retaken as soon as possible.
+    lost is retaken as soon as possible. Raises as `hold_agent` until it is taken.
     """
-
-    def __init__(self, address: Address, *, timeout: float = 30.0, alone: bool = False) -> None:
-        self._address, self._timeout = address, timeout
-        self._what = f"the database {address.name}"
-        self._mode = "" if alone else "_shared"
-        self._conn: AsyncConnection | None = None
-        self._keeper: asyncio.Task[None] | None = None
-
-    async def acquire(self) -> None:
-        """Take the lock. Raises as `DatabaseAgentLock.acquire`."""
-        with clear_errors(self._address.name):
-            conn = await connect(self._address, "server")
-            try:
-                await retry_while_contended(partial(self._attempt, conn), self._what)
-            except BaseException:
-                await conn.close()
-                raise
-        self._conn = conn
-        self._keeper = asyncio.create_task(self._keep(), name=f"lock of {self._what}")
-
-    async def release(self) -> None:
-        """Give the lock back. Does nothing if it is not held."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is None or self._conn is None:
-            return
-        keeper.cancel()
-        await asyncio.wait({keeper})
+    what, mode = f"the database {address.name}", "" if alone else "_shared"
+    async with AsyncExitStack() as stack:
+        with clear_errors(address.name):
+            conn = await stack.enter_async_context(_connected(address, "server"))
+            await retry_while_contended(partial(_try_to_serve, conn, mode, patience), what)
+        keeper = asyncio.create_task(_keep(stack, conn, address, mode))
         try:
-            with suppress(psycopg.Error):  # a lost connection holds nothing
-                await _free(self._conn)
+            yield
         finally:
-            await self._conn.close()
+            keeper.cancel()
+            await asyncio.wait({keeper})
 
-    async def __aenter__(self) -> Self:
-        await self.acquire()
-        return self
 
-    async def __aexit__(self, *error: object) -> None:
-        await self.release()
+async def _keep(stack: AsyncExitStack, conn: AsyncConnection, address: Address, mode: str) -> None:
+    """Retake the server's lock whenever it is lost. `stack`: closes the connection in the end."""
+    while True:
+        await _until_lost(conn)
+        log.warning(
+            "the database %s closed the connection that held the server's lock", address.name
+        )
+        conn = await _retaken(stack, address, mode)
+        log.warning("the database %s: the server's lock is taken again", address.name)
 
-    async def _keep(self) -> None:
-        while self._conn is not None:
-            await _until_lost(self._conn)
-            await self._conn.close()
-            log.warning("%s closed the connection that held the server's lock", self._what)
-            self._conn = await self._retaken()
-            log.warning("%s: the server's lock is taken again", self._what)
 
-    async def _attempt(self, conn: AsyncConnection) -> Contention | None:
-        if not await self._take(conn, "pg_try_advisory_lock"):
-            return Contention(self._timeout, partial(_holder, conn, SERVERS))
-        if not await _holders(conn, AGENTS):
-            return None
-        await _free(conn)
-        return Contention(self._timeout, partial(_holder, conn, AGENTS))
+@retry(retry=retry_if_exception_type(psycopg.Error), wait=wait_fixed(RETRY))
+async def _retaken(stack: AsyncExitStack, address: Address, mode: str) -> AsyncConnection:
+    """An agent that started meanwhile ends its run; no other starts one."""
+    await stack.aclose()
+    conn = await stack.enter_async_context(_connected(address, "server"))
+    await _rows(f"SELECT pg_advisory_lock{mode}(%s)", SERVERS, conn)
+    return conn
 
-    @retry(retry=retry_if_exception_type(psycopg.Error), wait=wait_fixed(RETRY))
-    async def _retaken(self) -> AsyncConnection:
-        conn = await connect(self._address, "server")
-        try:
-            # An agent that started meanwhile ends its run; no other starts one.
-            await self._take(conn, "pg_advisory_lock")
-        except BaseException:
-            await conn.close()
-            raise
-        return conn
 
-    async def _take(self, conn: AsyncConnection, function: str) -> bool:
-        """Whether the lock was taken; a `function` that waits always takes it."""
-        tried = await conn.execute(f"SELECT {function}{self._mode}(%s) AS taken", (SERVERS,))
-        return await tried.fetchone() != {"taken": False}
+async def _try_to_serve(conn: AsyncConnection, mode: str, patience: float) -> Contention | None:
+    [row] = await _rows(f"SELECT pg_try_advisory_lock{mode}(%s) AS taken", SERVERS, conn)
+    if row["taken"] and not await _rows(_HOLDERS, AGENTS, conn):
+        return None
+    await conn.execute(_FREE)
+    return Contention(patience, partial(_holder, AGENTS if row["taken"] else SERVERS, conn))
+
+
+async def _try(claim: LockClaim, conn: AsyncConnection) -> str:
+    """The outcome: `taken`, `held` by a process, or `served` by a server."""
+    found = await conn.execute(_TRY, (SERVERS, claim.key))
+    [row] = await found.fetchall()
+    claim.held = row["outcome"] == "taken"
+    return str(row["outcome"])
+
+
+async def _rows(query: str, key: int, conn: AsyncConnection) -> list[DictRow]:
+    found = await conn.execute(query, (key,))
+    return await found.fetchall()
+
+
+async def _holder(key: int, conn: AsyncConnection) -> str:
+    return named(await _rows(_HOLDERS, key, conn))
 
 
 async def connect(address: Address, role: str) -> AsyncConnection:
     """A connection for locks, named after its process so that others can say who holds them."""
-    name = f"{_SIGN}:{os.getpid()}:{role[:20]}:{_host()}"
+    name = f"{PRODUCT}:{os.getpid()}:{role[:20]}:{_host()}"
     return await psycopg.AsyncConnection[DictRow].connect(
         address.conninfo, application_name=name, autocommit=True, row_factory=dict_row
     )
 
 
-def named(holders: list[DictRow]) -> str:
-    """How to call the first of the connections that hold a lock."""
-    if not holders:
-        return "another process"
-    sign, *parts = str(holders[0]["name"]).split(":", 3)
-    if sign != _SIGN or len(parts) < 3:
-        return f"connection {holders[0]['pid']} ({holders[0]['name'] or 'unnamed'})"
-    pid, role, host = parts
-    return f"process {pid} ({role})" + ("" if host == _host() else f" on {host}")
+@asynccontextmanager
+async def _connected(address: Address, role: str) -> AsyncIterator[AsyncConnection]:
+    conn = await connect(address, role)
+    try:
+        yield conn
+    finally:
+        with suppress(psycopg.Error):  # a lost connection holds nothing
+            # Closing alone would free the locks only when the server notices.
+            await conn.execute(_FREE)
+        await conn.close()
 
 
-async def _holder(conn: AsyncConnection, key: int) -> str:
-    return named(await _holders(conn, key))
-
-
-async def _holders(conn: AsyncConnection, key: int) -> list[DictRow]:
-    found = await conn.execute(_HOLDERS, (key,))
-    return await found.fetchall()
-
-
-async def _free(conn: AsyncConnection) -> None:
-    await conn.execute("SELECT pg_advisory_unlock_all()")
+async def _next(asked: asyncio.Queue[T], conn: AsyncConnection) -> T:
+    """What is asked next. Raises OperationalError as soon as the idle connection is lost."""
+    if not asked.empty():
+        return asked.get_nowait()
+    question, end = asyncio.ensure_future(asked.get()), asyncio.ensure_future(_until_lost(conn))
+    try:
+        await asyncio.wait({question, end}, return_when=asyncio.FIRST_COMPLETED)
+        if question.done():
+            return question.result()
+        raise psycopg.OperationalError("the database closed the connection")
+    finally:
+        question.cancel()
+        end.cancel()
+        await asyncio.wait({end})  # it reads from the connection
 
 
 async def _until_lost(conn: AsyncConnection) -> None:
@@ -430,6 +356,17 @@ async def _until_lost(conn: AsyncConnection) -> None:
     with suppress(psycopg.Error):
         async for _ in conn.notifies():  # none come; the loop ends with the connection
             pass
+
+
+def named(holders: list[DictRow]) -> str:
+    """How to call the first of the connections that hold a lock."""
+    if not holders:
+        return "another process"
+    sign, *parts = str(holders[0]["name"]).split(":", 3)
+    if sign != PRODUCT or len(parts) < 3:
+        return f"connection {holders[0]['pid']} ({holders[0]['name'] or 'unnamed'})"
+    pid, role, host = parts
+    return f"process {pid} ({role})" + ("" if host == _host() else f" on {host}")
 
 
 def _host() -> str:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
@@ -17,7 +17,14 @@ from pydantic import ValidationError
 from memory.errors import FolderError, NewerError
 from memory.facts import SemanticMemory
 from memory.facts.sqlite import SqliteTable
-from memory.installation.locks import FolderAgentLock, FolderServerLock
+from memory.installation.locks import (
+    FOLDER_FILE,
+    PRODUCT,
+    WriterLock,
+    called,
+    files_of_agent,
+    hold_files,
+)
 from memory.installation.metadata import Metadata, WantedEmbedder
 
 FOLDER_SCHEMA = 1
@@ -95,19 +102,16 @@ class DataFolder:
         return SqliteTable(self.facts_db, model=self.embedder, dimension=self.dimension)
 
     def agent_lock(
-        self,
-        thread: str,
-        *,
-        name: str | None = None,
-        role: str = "circadian",
-        timeout: float = 30.0,
-    ) -> FolderAgentLock:
+        self, thread: str, *, name: str | None = None, timeout: float = 30.0
+    ) -> WriterLock:
         """The right to run the agent of one thread."""
-        return FolderAgentLock(self.locks_dir, thread, name=name, role=role, timeout=timeout)
+        wanted = files_of_agent(self.locks_dir, thread)
+        return WriterLock(partial(hold_files, wanted, called(thread, name), PRODUCT, timeout))
 
-    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> FolderServerLock:
+    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent. Always `alone`: servers do not share a folder."""
-        return FolderServerLock(self.locks_dir, timeout=timeout)
+        wanted, what = {self.locks_dir / FOLDER_FILE: True}, f"the data folder {self.path}"
+        return WriterLock(partial(hold_files, wanted, what, "server", timeout))
 
     def check(self) -> None:
         """Raise NewerError if a newer version has upgraded the folder since it was opened."""

@@ -11,10 +11,11 @@ import asyncio
 import fcntl
 import hashlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 
 from memory.errors import BusyError
 
@@ -25,6 +26,29 @@ SERVER_PATIENCE = 3.0
 """Seconds to wait for a server that restarts."""
 
 FOLDER_FILE = "folder.lock"
+
+PRODUCT = "circadian"
+"""How the holder of an agent signs."""
+
+
+class WriterLock(AbstractAsyncContextManager[None]):
+    """The right to write, to be taken again and again. Not re-entrant.
+
+    Taking it raises BusyError, which names the process that keeps it too long. Tasks that share a
+    handle exclude each other, too.
+    """
+
+    def __init__(self, hold: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+        """`hold`: a context that takes the lock and gives it back, made for each time."""
+        self._hold = hold
+
+    async def __aenter__(self) -> None:
+        taken = self._hold()
+        await taken.__aenter__()
+        self._taken = taken
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._taken.__aexit__(*error)
 
 
 class Contention(NamedTuple):
@@ -54,86 +78,47 @@ def called(thread: str, name: str | None) -> str:
     return f"the agent with thread {thread!r}" if name is None else f"the agent {name!r:.80}"
 
 
-class FileLocks:
-    """Several lock files, taken together or not at all.
+def files_of_agent(locks_dir: Path, thread: str) -> dict[Path, bool]:
+    """The lock files of an agent, each with whether it is exclusive. The shared one stops servers.
 
-    Not re-entrant: tasks that share a handle exclude each other, too.
+    A thread id may hold any character, a file name may not.
     """
-
-    def __init__(self, wanted: dict[Path, bool], what: str, role: str, timeout: float) -> None:
-        """`wanted`: whether each file is locked exclusively, or shared."""
-        self._wanted = wanted
-        self._what = what
-        self._role = role
-        self._timeout = timeout
-        self._files: list[int] = []
-
-    async def acquire(self) -> None:
-        """Take the lock."""
-        await retry_while_contended(self._attempt, self._what)
-
-    def release(self) -> None:
-        """Give the lock back. Does nothing if it is not held."""
-        files, self._files = self._files, []
-        _close(files)
-
-    async def __aenter__(self) -> Self:
-        await self.acquire()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self.release()
-
-    def _patience(self, refused: Path) -> float:
-        """Seconds to wait for this file."""
-        return self._timeout
-
-    async def _attempt(self) -> Contention | None:
-        attempt = asyncio.ensure_future(asyncio.to_thread(_take, self._wanted, self._role))
-        try:
-            taken = await asyncio.shield(attempt)
-        except asyncio.CancelledError:
-            attempt.add_done_callback(_drop)  # the thread goes on and may yet take the lock
-            raise
-        if isinstance(taken, Path):
-            return Contention(self._patience(taken), partial(asyncio.to_thread, _holder, taken))
-        self._files = taken
-        return None
+    file = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
+    return {locks_dir / FOLDER_FILE: False, locks_dir / file: True}
 
 
-class FolderAgentLock(FileLocks):
-    """The right to run the agent of one thread, and to keep a server off the folder meanwhile."""
-
-    def __init__(
-        self,
-        locks_dir: Path,
-        thread: str,
-        *,
-        name: str | None = None,
-        role: str = "circadian",
-        timeout: float = 30.0,
-    ) -> None:
-        # A thread id may hold any character, a file name may not.
-        file = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
-        wanted = {locks_dir / FOLDER_FILE: False, locks_dir / file: True}
-        super().__init__(wanted, called(thread, name), role, timeout)
-
-    def _patience(self, refused: Path) -> float:
-        """A server keeps the folder as long as it lives: wait only for one that restarts."""
-        if refused.name == FOLDER_FILE:
-            return min(self._timeout, SERVER_PATIENCE)
-        return self._timeout
+@asynccontextmanager
+async def hold_files(
+    wanted: Mapping[Path, bool], what: str, role: str, patience: float
+) -> AsyncIterator[None]:
+    """Hold lock files, taken together or not at all. `wanted`: see `files_of_agent`."""
+    files: list[int] = []
+    await retry_while_contended(lambda: _attempt(wanted, role, patience, files), what)
+    try:
+        yield
+    finally:
+        close(files)
 
 
-class FolderServerLock(FileLocks):
-    """The right to run every agent of the folder: a server's, as long as it lives."""
+async def _attempt(
+    wanted: Mapping[Path, bool], role: str, patience: float, files: list[int]
+) -> Contention | None:
+    """Take the lock files and add them, open, to `files`."""
+    taking = asyncio.ensure_future(asyncio.to_thread(take, wanted, role))
+    try:
+        taken = await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        taking.add_done_callback(_drop)  # the thread goes on and may yet take the lock
+        raise
+    if isinstance(taken, Path):
+        # A server keeps the shared file as long as it lives: wait only for one that restarts.
+        patience = patience if wanted[taken] else min(patience, SERVER_PATIENCE)
+        return Contention(patience, partial(asyncio.to_thread, _holder, taken))
+    files += taken
+    return None
 
-    def __init__(self, locks_dir: Path, *, role: str = "server", timeout: float = 30.0) -> None:
-        wanted = {locks_dir / FOLDER_FILE: True}
-        super().__init__(wanted, f"the data folder {locks_dir.parent}", role, timeout)
 
-
-def _take(wanted: dict[Path, bool], role: str) -> list[int] | Path:
+def take(wanted: Mapping[Path, bool], role: str) -> list[int] | Path:
     """Take all files and return them open, or take none and return the file that is refused."""
     files: list[int] = []
     try:
@@ -141,15 +126,21 @@ def _take(wanted: dict[Path, bool], role: str) -> list[int] | Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             files.append(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             if not _flock(files[-1], exclusive=exclusive):
-                _close(files)
+                close(files)
                 return path
             if exclusive:
                 os.ftruncate(files[-1], 0)
                 os.pwrite(files[-1], f"process {os.getpid()} ({role})".encode(), 0)
     except OSError:
-        _close(files)
+        close(files)
         raise
     return files
+
+
+def close(files: list[int]) -> None:
+    """Give files back that were taken."""
+    for file in files:
+        os.close(file)
 
 
 def _flock(file: int, *, exclusive: bool) -> bool:
@@ -161,15 +152,10 @@ def _flock(file: int, *, exclusive: bool) -> bool:
     return True
 
 
-def _close(files: list[int]) -> None:
-    for file in files:
-        os.close(file)
-
-
 def _drop(attempt: asyncio.Future[list[int] | Path]) -> None:
     if not attempt.cancelled() and attempt.exception() is None:
         taken = attempt.result()
-        _close(taken if isinstance(taken, list) else [])
+        close(taken if isinstance(taken, list) else [])
 
 
 def _holder(path: Path) -> str:

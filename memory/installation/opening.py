@@ -1,4 +1,4 @@
-"""An installation: what each offers, and opening one in a data folder or a PostgreSQL database.
+"""Opening an installation in a data folder or a PostgreSQL database.
 
 A data folder that the caller names comes first, then the database of CIRCADIAN_DATABASE_URL, then
 the data folder of CIRCADIAN_DATA. `memory.installation.database` is imported only when a database
@@ -8,107 +8,42 @@ is used: it needs the extra `postgres`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.embeddings import Embeddings
 from pydantic import SecretStr
 
 from memory.errors import InputError
-from memory.facts import SemanticMemory
-from memory.installation.folder import HEAD, open_folder
+from memory.installation.folder import HEAD, DataFolder, open_folder
+from memory.installation.locks import WriterLock
 from memory.settings import Deployment
 
 if TYPE_CHECKING:
-    from memory.installation.database import Examined
-    from memory.storage.postgres import Address
+    from memory.installation.database import Database, Examined
 
 
-class WriterLock(AbstractAsyncContextManager[Any], Protocol):
-    """The right to write, as a context manager. Not re-entrant."""
-
-    async def acquire(self) -> None:
-        """Take the lock. Raises BusyError, which names the process that keeps it too long."""
-
-
-class CheckedLock:
+def checked_lock(lock: WriterLock, check: Callable[[], None], queue: asyncio.Lock) -> WriterLock:
     """A lock that is refused once a newer version has upgraded the installation.
 
     A run that waited for the lock would write an older form over the newer one. Callers of one
     process wait in the order in which they came, without a limit; the lock's own limit counts for
-    other processes.
+    other processes. `check`: the installation's `check`, which blocks. `queue`: of this process.
     """
 
-    def __init__(self, lock: WriterLock, check: Callable[[], None], queue: asyncio.Lock) -> None:
-        """`check`: the installation's `check`, which blocks. `queue`: of this process."""
-        self._lock, self._check, self._queue = lock, check, queue
+    @asynccontextmanager
+    async def hold() -> AsyncIterator[None]:
+        async with queue, lock:
+            await asyncio.to_thread(check)
+            yield
 
-    async def __aenter__(self) -> Self:
-        """Take the lock. Raises as the lock and `Installation.check` do; it is then not held."""
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._queue)
-            await stack.enter_async_context(self._lock)
-            await asyncio.to_thread(self._check)
-            self._held = stack.pop_all()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._held.__aexit__(*error)
+    return WriterLock(hold)
 
 
-class Installation(Protocol):
-    """An open installation: all agents that share an embedder and a memory."""
-
-    @property
-    def name(self) -> str:
-        """How to call it in a message; contains no password."""
-
-    @property
-    def embedder(self) -> str:
-        """The name of its embedder, which only `reindex` changes."""
-
-    @property
-    def dimension(self) -> int:
-        """Numbers in a vector."""
-
-    @property
-    def embeddings(self) -> Embeddings:
-        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
-
-    def semantic(self) -> SemanticMemory:
-        """The semantic memory: the same object at every call."""
-
-    def agent_lock(
-        self,
-        thread: str,
-        *,
-        name: str | None = None,
-        role: str = "circadian",
-        timeout: float = 30.0,
-    ) -> WriterLock:
-        """The right to run the agent of one thread, and to keep servers off meanwhile.
-
-        `name`: what people call it, for the error that it is in use.
-        """
-
-    def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
-        """A server's right to run every agent, as long as it lives.
-
-        Servers may share it, except with `alone`.
-        """
-
-    def check(self) -> None:
-        """Check that no newer version has upgraded it since it was opened. Blocking.
-
-        Raises:
-            NewerError: one has; this process must not write any more.
-            FolderError, DatabaseDown, MemoryStoreError: it cannot be read now.
-        """
-
-    def close(self) -> None:
-        """Close its files and connections. A later call opens them again. Blocking."""
+Installation: TypeAlias = "DataFolder | Database"
+"""An open installation: all agents that share an embedder and a memory."""
 
 
 def open_installation(
@@ -153,14 +88,6 @@ def is_made(deployment: Deployment, data: Path | None = None) -> bool:
 def database_url(deployment: Deployment, data: Path | None = None) -> SecretStr | None:
     """The URL of the database that `open_installation` opens; None for a data folder."""
     return deployment.database_url if data is None else None
-
-
-def database_address(installation: Installation) -> Address:
-    """The address of an installation that is kept in a database."""
-    from memory.installation.database import Database
-
-    assert isinstance(installation, Database)
-    return installation.address
 
 
 def examine(url: SecretStr) -> Examined:

@@ -20,7 +20,7 @@ from memory.forgetting import unfinished
 from memory.records import Scope
 from memory.state import at_rest
 from memory.storage import count_items, list_items, namespaces, shelves
-from memory.transfer.format import FORMAT, NOT_MOVED, VERSION
+from memory.transfer.format import ASKED_AGAIN, FORMAT, NOT_MOVED, VERSION
 
 
 class AgentMemory(NamedTuple):
@@ -59,7 +59,7 @@ async def header(
     counts: dict[str, int] = {"facts": await source.semantic.count(source.scope)}
     for namespace in await namespaces(source.store, source.scope):
         kind = namespace[2] if len(namespace) > 2 else ""
-        if kind and kind not in NOT_MOVED:
+        if kind and kind not in (*NOT_MOVED, ASKED_AGAIN):
             prefix = source.scope.namespace(kind)
             counts[kind] = await count_items(source.store, prefix)
     return {
@@ -98,7 +98,7 @@ async def _records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str,
     tick = int(values.get("tick", 0))
     async for shelf in shelves(source.store, source.scope):
         kind = shelf.labels[0] if shelf.labels else ""
-        if kind in NOT_MOVED or kind in (inbox.INBOX, inbox.SET_ASIDE):
+        if kind in (*NOT_MOVED, ASKED_AGAIN, inbox.INBOX, inbox.SET_ASIDE):
             continue
         for item in shelf.items:
             # A tick that the state does not contain has handled nothing.

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from memory.audit import AuditEntry
 from memory.errors import InputError
-from memory.events import Deed
+from memory.events import Deed, approvals
 from memory.journal import End
 from memory.records import (
     Decision,
@@ -41,6 +41,9 @@ NOT_MOVED = frozenset(
     )
 )
 """Kinds of records that an import makes again, or that concern one installation."""
+
+ASKED_AGAIN = approvals.ANSWERS
+"""Not exported, and an import leaves it out: nobody approves a dangerous call by a file."""
 
 
 class Header(BaseModel):
@@ -102,6 +105,13 @@ class _Id(TypedDict):
     id: str
 
 
+class _Stop(TypedDict):
+    """A request for the emergency stop that no run has taken yet."""
+
+    at: str
+    by: str
+
+
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 
 _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
@@ -118,6 +128,7 @@ _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
     ("audit", 2): TypeAdapter(AuditEntry),
     ("answers", 1): TypeAdapter(Decision),
     ("deeds", 1): TypeAdapter(Deed),
+    ("controls", 1): TypeAdapter(_Stop),
     ("entities", 1): TypeAdapter(EntityProfile),
     ("entity_names", 1): TypeAdapter(_Id),
     ("pages", 1): TypeAdapter(Page),
@@ -206,7 +217,7 @@ def _check_place(record: ItemLine) -> None:
 def _loaded(line: str) -> Any:
     """Parse a line as JSON. Raises ValueError if it is none or cannot be encoded."""
     try:
-        loaded = json.loads(line, parse_constant=_no_number)
+        loaded = json.loads(line, parse_constant=_no_number, parse_int=_storable)
         json.dumps(loaded, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
@@ -215,6 +226,13 @@ def _loaded(line: str) -> Any:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
+
+
+def _storable(digits: str) -> int:
+    """An integer that the store and the checkpoints can hold."""
+    if not -(2**63) <= (number := int(digits)) < 2**63:
+        raise ValueError(f"{digits:.30} has more than 64 bits")
+    return number
 
 
 def _first(error: ValidationError) -> str:

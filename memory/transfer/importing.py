@@ -21,6 +21,7 @@ from memory.records import Fact, Scope
 from memory.storage import namespaces, write_batch
 from memory.transfer.exporting import AgentMemory
 from memory.transfer.format import (
+    ASKED_AGAIN,
     EndLine,
     FactLine,
     Header,
@@ -175,6 +176,8 @@ def _note_once(
 
 
 def _puts(scope: Scope, line: ItemLine) -> list[PutOp]:
+    if line.namespace[0] == ASKED_AGAIN:
+        return []
     puts = [PutOp(scope.namespace(*line.namespace), line.key, line.value, index=False)]
     if line.namespace[0] == "journal":
         puts.append(journal.unindexed(scope, cast(Any, line.value)))

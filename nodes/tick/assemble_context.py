@@ -220,6 +220,8 @@ class _Memory:
             limit=IN_PROMPT,
             max_tokens=settings.recall_tokens,
             visible=[
+                # In the journal already where a crash broke the tick off.
+                *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
                 *_overheard(state, settings),
                 *(id_ for page in held for line in page.lines for id_ in line.ids),

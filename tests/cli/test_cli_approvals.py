@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memory.installation.locks import FolderAgentLock
-from memory.records.records import LOCAL_USER, thread_id
 from tests.support import launching
 from tests.support.commandline import circadian
+from tests.support.homes import held
 from tests.support.launching import LAUNCH, Launches, asking, serving
 from tests.support.openai_server import text
 
@@ -208,11 +206,9 @@ def test_while_the_agent_is_busy_the_answer_is_kept_and_holds(
     with serving(monkeypatch, LAUNCH, FLIES):
         question = asked(capsys, data)
         monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
-        lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
-        asyncio.run(lock.acquire())
-        busy = circadian(capsys, "approve", question, "--data", data)
-        again = circadian(capsys, "refuse", question, "--data", data)
-        lock.release()
+        with held(data):
+            busy = circadian(capsys, "approve", question, "--data", data)
+            again = circadian(capsys, "refuse", question, "--data", data)
         assert launches.done == []
         later = circadian(capsys, "tick", "--data", data)
     assert busy.status == 1

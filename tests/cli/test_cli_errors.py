@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from graph.cli import access
-from memory.installation.locks import FolderAgentLock
 from memory.models.offline.model import OfflineChatModel
-from memory.records.records import LOCAL_USER, thread_id
 from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.commandline import circadian
+from tests.support.homes import held
 from tests.support.openai_server import OpenAIServer, error, text
 
 Capture = pytest.CaptureFixture[str]
@@ -130,11 +129,9 @@ def test_an_agent_that_is_busy_keeps_the_message(
 ) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
-    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
-    asyncio.run(lock.acquire())
-    done = circadian(capsys, "send", "Hello again", "--data", data)
-    seen = circadian(capsys, "status", "--data", data, "--json")
-    lock.release()
+    with held(data):
+        done = circadian(capsys, "send", "Hello again", "--data", data)
+        seen = circadian(capsys, "status", "--data", data, "--json")
     assert (done.status, done.out) == (1, "")
     assert "the message is kept in the inbox" in done.err
     assert seen.document["inbox"]["waiting"] == 1
@@ -170,10 +167,8 @@ def test_what_was_set_aside_is_retried_while_another_process_holds_the_agent(
     unknown = circadian(capsys, "retry", "nonsense", "--data", data)
     assert (unknown.status, unknown.out) == (2, "")
     assert unknown.error == "circadian: no event nonsense is set aside"
-    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"))
-    asyncio.run(lock.acquire())
-    done = circadian(capsys, "retry", aside[0]["id"], "--data", data, "--json")
-    lock.release()
+    with held(data):
+        done = circadian(capsys, "retry", aside[0]["id"], "--data", data, "--json")
     assert (done.status, done.document) == (0, {"retried": [aside[0]["id"]]})
     now = circadian(capsys, "status", "--data", data, "--json").document
     assert now["inbox"] == {"waiting": 1, "set_aside": []}
@@ -224,10 +219,8 @@ def test_a_waiting_command_names_the_process_it_waits_for(
     args = (command, str(file) if command == "replay" else "Hi", "--data", data)
     monkeypatch.setattr(access, "PATIENCE", 0.05)
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
-    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
-    asyncio.run(lock.acquire())
-    done, silent = circadian(capsys, *args), circadian(capsys, *args, "--json")
-    lock.release()
+    with held(data, role="test"):
+        done, silent = circadian(capsys, *args), circadian(capsys, *args, "--json")
     line = f"the message is in the inbox; waiting for process {os.getpid()} (test), up to 0.3 s"
     assert (done.status, done.err.splitlines().count(line)) == (1, 1)
     assert "waiting for" not in silent.err

@@ -14,13 +14,12 @@ from langchain_core.embeddings import Embeddings
 from graph.agent import open_agent
 from graph.use_cases.reindexing import reindex
 from memory.errors import ModelError
-from memory.installation.locks import FolderAgentLock, FolderServerLock
 from memory.models.embed import HashingEmbeddings
 from memory.models.offline.model import OfflineChatModel
-from memory.records.records import LOCAL_USER, thread_id
 from tests.support.clock import Clock
 from tests.support.commandline import Done, circadian
 from tests.support.facts import WordEmbeddings, draft
+from tests.support.homes import held
 from tests.support.openai_server import DIMENSION, OpenAIServer
 
 Capture = pytest.CaptureFixture[str]
@@ -212,16 +211,11 @@ def test_while_an_agent_runs_elsewhere_nothing_is_changed(
     make("offline")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
     before = head(data)
-    locks: list[FolderAgentLock | FolderServerLock] = [
-        FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "other"), role="test", timeout=0),
-        FolderServerLock(data / "locks", role="test", timeout=0),
-    ]
     with OpenAIServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        for lock in locks:
-            asyncio.run(lock.acquire())
-            done = reindexed(capsys, data, "--embedder", "openai:none")
-            lock.release()
+        for agent in ("other", None):
+            with held(data, agent):
+                done = reindexed(capsys, data, "--embedder", "openai:none")
             assert (done.status, done.out) == (1, "")
             assert "is in use by process" in done.error
         assert server.embedded == []

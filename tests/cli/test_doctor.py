@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,13 @@ from graph.cli.commands import doctor
 from memory.facts.sqlite.table import SqliteTable
 from memory.facts.table import scope_filters
 from memory.forgetting import carrying_out as open_forget
-from memory.installation.locks import FolderAgentLock
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import LOCAL_USER, Scope, thread_id
 from tests.support import mcp_server
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.commandline import Done, circadian
+from tests.support.homes import held
 from tests.support.openai_server import OpenAIServer, Reply, error, page, text
 
 Capture = pytest.CaptureFixture[str]
@@ -242,12 +244,26 @@ def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
     assert "problem  store.db" in done.out
 
 
+@pytest.mark.parametrize("command", ["doctor", "status", "tick"])
+def test_a_damaged_record_is_one_line_that_names_it(
+    capsys: Capture, data: Path, command: str
+) -> None:
+    circadian(capsys, "send", "Hello", "--data", data)
+    with closing(sqlite3.connect(data / "store.db")) as store:
+        store.execute("UPDATE store SET value = substr(value, 2) WHERE prefix LIKE '%.journal.%'")
+        store.commit()
+    done = circadian(capsys, command, "--data", data)
+    assert done.status == 1
+    assert re.search(
+        r"store\.db: the record event_\S+ of journal/\d+ is damaged", done.out + done.err
+    )
+    assert "Traceback" not in done.err
+
+
 def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
-    lock = FolderAgentLock(data / "locks", thread_id(LOCAL_USER, "default"), role="test")
-    asyncio.run(lock.acquire())
-    done = circadian(capsys, "doctor", "--data", data)
-    lock.release()
+    with held(data, role="test"):
+        done = circadian(capsys, "doctor", "--data", data)
     assert done.status == 0
     assert f"process {os.getpid()} (test)" in done.out
 

@@ -150,6 +150,9 @@ async def contains(agent: AsyncAgent, events: list[str]) -> None:
     assert (state["tick"], state["metrics"]["total_tool_calls"]) == (len(events), 5)
     assert await inbox.waiting(agent.store, agent.scope, state["handled"]) == []
     assert await inbox.set_aside(agent.store, agent.scope) == []
+    prompt = await inbox.prompt_of(agent.store, agent.scope, 1)
+    assert prompt is not None
+    assert "<semantic_memories>" not in prompt["front"], "a tick recalled what it had written"
 
 
 def spoken(messages: list[BaseMessage]) -> list[tuple[str, str]]:

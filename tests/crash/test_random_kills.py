@@ -28,6 +28,7 @@ from graph.use_cases.forgetting import forget_agent
 from graph.use_cases.status import half_done
 from graph.use_cases.transfer import FileLines
 from memory.errors import InputError
+from memory.events import inbox
 from memory.state import at_rest
 from memory.storage import shelves
 from memory.transfer import line_of
@@ -49,7 +50,7 @@ NAMED_AT_RANDOM = re.compile(
 
 RECALLED = ("probes", "tick_reports")
 """What a tick recalled and spent. One that begins anew recalls anew, its first entry included."""
-STATE = ("mode", "phase", "tick", "handled", "projects", "session_memory", "parked")
+STATE = ("mode", "phase", "tick", "projects", "session_memory", "parked")
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,10 @@ async def everything(agent: AsyncAgent, command: str) -> Counter[str]:
     what it says.
     """
     lines: list[str] = []
+    settled = set[str]()
     async for shelf in shelves(agent.store, agent.scope):
+        if shelf.labels[0] == inbox.HANDLED:
+            settled.update(one.key for one in shelf.items)
         for one in shelf.items:
             # An audit line's key ends with a hash of what it says, the ids of facts included.
             key = one.key.rpartition("_")[0] if shelf.labels[0] == "audit" else one.key
@@ -210,6 +214,10 @@ async def everything(agent: AsyncAgent, command: str) -> Counter[str]:
         lines += [json.dumps(dict(one), sort_keys=True) for one in facts]
         state = at_rest((await agent.aget_state()).values)
         lines += [f"{key}: {state.get(key)!r}" for key in STATE]
+        # A mark that was settled at a run's end stands until the next run, if there is one.
+        lines += [
+            f"handled: {one!r}" for one in state.get("handled", []) if one["id"] not in settled
+        ]
         lines += [f"{one.type}: {one.text}" for one in state.get("messages", [])]
         lines += [f"{one['id']}: {one['description']}" for one in state.get("goals", {}).values()]
     return Counter(NAMED_AT_RANDOM.sub("#", line) for line in lines)
@@ -240,32 +248,29 @@ def lived(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Home
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
-def test_sixty_random_kills(lived: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_sixty_random_kills(
+    command: str, lived: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, file = lived
     monkeypatch.setenv("KILLED_FILE", str(file))
-    chance, empty = random.Random(18), home_without_life(home)
-    whole: dict[str, tuple[float, Counter[str]]] = {}
+    chance, start = random.Random(18), home_without_life(home) if command == "import" else home
+    undisturbed = start.copy("whole")
+    seconds = kill(undisturbed, command, file, None)
+    expected = asyncio.run(finished(undisturbed, command))[0]
+    undisturbed.remove()
     told, wrong = Counter[str](), list[str]()
     for number in range(KILLS):
-        command = list(COMMANDS)[number % len(COMMANDS)]
-        start = empty if command == "import" else home
-        if command not in whole:
-            undisturbed = start.copy(f"whole-{number}")
-            seconds = kill(undisturbed, command, file, None)
-            whole[command] = seconds, asyncio.run(finished(undisturbed, command))[0]
-            undisturbed.remove()
-        seconds, expected = whole[command]
         own, after = start.copy(str(number)), chance.uniform(0.0, seconds)
         kill(own, command, file, after)
         left, names = asyncio.run(finished(own, command))
         told.update(names)
         lacks, has = sorted(expected - left)[:3], sorted(left - expected)[:3]
         if left != expected:
-            wrong.append(f"{command}, killed after {after:.3f} of {seconds:.3f} s: {lacks}, {has}")
+            wrong.append(f"killed after {after:.3f} of {seconds:.3f} s: {lacks}, {has}")
         own.remove()
     assert wrong == [], "\n".join([f"{len(wrong)} of {KILLS}", *wrong])
-    print(f"{KILLS} kills, broken off: {dict(told)}")  # noqa: T201  # its figures
-    assert told, "nothing was broken off: every kill came too late"
+    print(f"{command}: {KILLS} kills, broken off: {dict(told)}")  # noqa: T201  # its figures
 
 
 def home_without_life(home: Home) -> Home:

@@ -11,7 +11,6 @@ import pytest
 from langgraph.types import Command, interrupt
 
 from graph.api.async_agent import AsyncAgent
-from memory.installation.locks import FolderAgentLock
 from tests.crash.test_crash_confirm import (
     AND_NOW,
     LATER,
@@ -25,6 +24,7 @@ from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.crash_worker import Job, Point, Points, running
 from tests.support.dangerous import Launches
+from tests.support.homes import held
 from tests.support.kills import counts, kill_at_each, points
 from tests.support.scripted import call, scripted
 from tools.registry import registered
@@ -74,7 +74,7 @@ async def test_an_answer_that_waited_for_another_process_answers_no_later_questi
     async with one as first, two as second:
         await first.ainvoke(said("Launch it"))
         await first.ainvoke(said("And another"))
-        async with FolderAgentLock(tmp_path / "locks", first.scope.thread, timeout=5):
+        with held(tmp_path):
             late = asyncio.create_task(second.ainvoke(Command(resume="yes")))
             await asyncio.sleep(0.2)
             options: Any = {"context": first.settings, "durability": "sync"}

@@ -18,7 +18,6 @@ from graph.use_cases.memories import correct, find_fact
 from graph.use_cases.status import half_done
 from memory import audit
 from memory.errors import BusyError, InputError, MemoryStoreError
-from memory.installation.locks import FolderAgentLock
 from memory.journal import entries as journal
 from memory.operations.apply import LINKS, apply_operations
 from memory.records.operations import change_fact, link_facts
@@ -27,6 +26,7 @@ from memory.storage.access import list_items
 from tests.support.agents import entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
+from tests.support.homes import held
 from tests.support.scripted import ScriptedChatModel, scripted
 
 NOW = "2026-05-01T00:00:00+00:00"
@@ -236,11 +236,9 @@ async def test_a_correction_needs_the_agents_lock(
     agent: AsyncAgent, paris: Fact, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    running = FolderAgentLock(tmp_path / "locks", agent.scope.thread, role="other", timeout=0)
     async with opened(tmp_path, scripted(), clock) as late:
-        async with running:
-            with pytest.raises(BusyError, match="in use by process"):
-                await correct(late.context, paris["id"], OSLO)
+        with held(tmp_path), pytest.raises(BusyError, match="in use by process"):
+            await correct(late.context, paris["id"], OSLO)
         assert await stored(agent) == [paris]
         assert (await correct(late.context, paris["id"], OSLO))["text"] == OSLO
 

@@ -15,17 +15,17 @@ from rich.console import Console, RenderableType
 from graph.cli.views.night import night_view
 from graph.cli.views.status import goals_view, status_view
 from graph.use_cases.status import prompt_of, prompt_tokens, status
-from memory.installation.locks import FolderAgentLock
 from memory.messages.convert import valid_event
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import component
-from memory.records.records import LOCAL_USER, Goal, InboxItem, thread_id
+from memory.records.records import Goal, InboxItem
 from memory.records.reports import NightReport
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.commandline import circadian
+from tests.support.homes import held
 from tests.support.scripted import call, scripted
 
 
@@ -275,8 +275,6 @@ def test_status_of_a_running_agent_does_not_wait(
 ) -> None:
     """The lock is another process's; the last checkpoint is shown."""
     circadian(capsys, "send", "Hello", "--data", tmp_path)
-    lock = FolderAgentLock(tmp_path / "locks", thread_id(LOCAL_USER, "default"))
-    asyncio.run(lock.acquire())
-    done = circadian(capsys, "status", "--data", tmp_path, "--json")
-    lock.release()
+    with held(tmp_path):
+        done = circadian(capsys, "status", "--data", tmp_path, "--json")
     assert done.document["tick"] == 1

@@ -8,6 +8,7 @@ import os
 import random
 import time
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -17,11 +18,8 @@ from pydantic import SecretStr
 from memory.errors import BusyError, DatabaseDown
 from memory.installation import database_locks as locks
 from memory.installation.database import Database
-from memory.installation.database_locks import (
-    DatabaseAgentLock,
-    DatabaseServerLock,
-    LockConnections,
-)
+from memory.installation.database_locks import LockConnections, hold_agent, hold_server
+from memory.installation.locks import WriterLock
 from memory.storage.postgres.connections import Address, address_of, lock_key
 from tests.support.lock_connections import connections, cut_off, gone
 from tests.support.postgres import Postgres
@@ -32,42 +30,52 @@ def address(postgres_url: str) -> Address:
     return address_of(SecretStr(postgres_url))
 
 
-def agent_lock(address: Address, thread: str, **options: Any) -> DatabaseAgentLock:
+def agent_lock(address: Address, thread: str, *, timeout: float = 30.0) -> WriterLock:
     """A lock that has the connection to itself."""
-    return DatabaseAgentLock(LockConnections(address), thread, **options)
+    return WriterLock(partial(hold_agent, LockConnections(), address, thread, patience=timeout))
+
+
+def server_lock(address: Address, *, timeout: float = 30.0) -> WriterLock:
+    return WriterLock(partial(hold_server, address, patience=timeout))
+
+
+async def run_under(lock: WriterLock) -> asyncio.Task[None]:
+    """A run that has the lock and goes on."""
+    began = asyncio.Event()
+
+    async def run() -> None:
+        async with lock:
+            began.set()
+            await asyncio.sleep(30)
+
+    running = asyncio.create_task(run())
+    await began.wait()
+    return running
 
 
 async def test_a_run_that_loses_its_lock_stops_with_database_down(
     address: Address, admin: psycopg.Connection[Any]
 ) -> None:
-    began, went_on = asyncio.Event(), asyncio.Event()
-
-    async def run() -> None:
-        async with agent_lock(address, "t"):
-            began.set()
-            await asyncio.sleep(30)
-            went_on.set()
-
-    running = asyncio.create_task(run())
-    await began.wait()
+    running = await run_under(agent_lock(address, "t"))
     assert cut_off(admin) == 1
     await asyncio.wait({running}, timeout=3.0)
     assert running.done()
     with pytest.raises(DatabaseDown, match=r"closed the connection .* run again, and it goes"):
         await running
-    assert not went_on.is_set()
     assert not running.cancelled()
     async with agent_lock(address, "t", timeout=0):
         pass
 
 
 async def test_a_run_that_ends_as_the_lock_is_lost_keeps_its_result(
-    address: Address, admin: psycopg.Connection[Any]
+    address: Address,
 ) -> None:
+    connections = LockConnections()
+
     async def run(error: Exception | None) -> str:
-        lock = agent_lock(address, "t")
-        async with lock:
-            lock._lost()  # as its connection's end would
+        async with hold_agent(connections, address, "t"):
+            [claim] = connections[asyncio.get_running_loop()].claims.values()
+            claim.lose()  # as its connection's end would
             if error is not None:
                 raise error
         await asyncio.sleep(0)
@@ -79,12 +87,7 @@ async def test_a_run_that_ends_as_the_lock_is_lost_keeps_its_result(
 
 
 async def test_a_cancelled_run_raises_cancelled_error(address: Address) -> None:
-    async def run() -> None:
-        async with agent_lock(address, "t"):
-            await asyncio.sleep(30)
-
-    running = asyncio.create_task(run())
-    await asyncio.sleep(0.1)
+    running = await run_under(agent_lock(address, "t"))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -96,24 +99,15 @@ async def test_a_server_retakes_a_lost_lock(
     address: Address,
     admin: psycopg.Connection[Any],
     caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    retaken, retake = asyncio.Event(), DatabaseServerLock._retaken
-
-    async def told(self: DatabaseServerLock) -> Any:
-        try:
-            return await retake(self)
-        finally:
-            retaken.set()
-
     with caplog.at_level(logging.WARNING):
-        async with DatabaseServerLock(address):
-            monkeypatch.setattr(DatabaseServerLock, "_retaken", told)
+        async with server_lock(address):
             assert cut_off(admin) == 1
-            async with asyncio.timeout(5.0):
-                await retaken.wait()
+            for _ in range(250):
+                if "is taken again" not in caplog.text:
+                    await asyncio.sleep(0.02)
             with pytest.raises(BusyError, match=r"\(server\)"):
-                await agent_lock(address, "t", timeout=0).acquire()
+                await agent_lock(address, "t", timeout=0).__aenter__()
             assert cut_off(admin) >= 1
     assert "closed the connection that held the server's lock" in caplog.text
     async with agent_lock(address, "t", timeout=2.0):
@@ -124,11 +118,11 @@ async def test_the_error_names_the_host_of_a_remote_holder(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "_host", lambda: "pelican")
-    held = agent_lock(address, "t", role="chat")
+    held = agent_lock(address, "t")
     async with held:
         monkeypatch.setattr(locks, "_host", lambda: "heron")
-        with pytest.raises(BusyError, match=r"process \d+ \(chat\) on pelican: wait"):
-            await agent_lock(address, "t", timeout=0).acquire()
+        with pytest.raises(BusyError, match=r"process \d+ \(circadian\) on pelican: wait"):
+            await agent_lock(address, "t", timeout=0).__aenter__()
 
 
 async def test_the_error_names_the_connection_of_a_foreign_holder(
@@ -137,7 +131,7 @@ async def test_the_error_names_the_connection_of_a_foreign_holder(
     admin.execute("SET application_name = 'psql'")
     admin.execute("SELECT pg_advisory_lock(%s)", (lock_key("agent", "t"),))
     with pytest.raises(BusyError, match=rf"in use by connection {admin.info.backend_pid} \(psql\)"):
-        await agent_lock(address, "t", timeout=0).acquire()
+        await agent_lock(address, "t", timeout=0).__aenter__()
 
 
 async def test_locks_of_two_databases_are_independent(postgres: Postgres, address: Address) -> None:
@@ -145,7 +139,7 @@ async def test_locks_of_two_databases_are_independent(postgres: Postgres, addres
     async with (
         agent_lock(address, "t", timeout=0),
         agent_lock(address_of(SecretStr(other)), "t", timeout=0),
-        DatabaseServerLock(address_of(SecretStr(postgres.url())), timeout=0),
+        server_lock(address_of(SecretStr(postgres.url())), timeout=0),
     ):
         pass
     postgres.drop(other)
@@ -155,10 +149,10 @@ async def test_an_agent_waits_only_briefly_for_a_server(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "SERVER_PATIENCE", 0.2)
-    async with DatabaseServerLock(address):
+    async with server_lock(address):
         began = time.monotonic()
         with pytest.raises(BusyError):
-            await agent_lock(address, "t", timeout=20.0).acquire()
+            await agent_lock(address, "t", timeout=20.0).__aenter__()
         assert 0.2 <= time.monotonic() - began < 5
 
 
@@ -167,10 +161,10 @@ async def test_a_database_that_is_down_is_reported_within_three_seconds(
 ) -> None:
     address = address_of(SecretStr(own_postgres.database()))
     own_postgres.stop()
-    for lock in (agent_lock(address, "t"), DatabaseServerLock(address)):
+    for lock in (agent_lock(address, "t"), server_lock(address)):
         began = time.monotonic()
         with pytest.raises(DatabaseDown, match="cannot be reached"):
-            await lock.acquire()
+            await lock.__aenter__()
         assert time.monotonic() - began < 3
 
 
@@ -183,11 +177,11 @@ async def test_more_agents_than_max_connections_share_one_connection(
         await asyncio.gather(*(stack.enter_async_context(lock) for lock in locks))
         assert connections(admin) == 1
         with pytest.raises(BusyError, match=rf"by process {os.getpid()} \(circadian\): wait"):
-            await elsewhere.agent_lock("t7", timeout=0).acquire()
+            await elsewhere.agent_lock("t7", timeout=0).__aenter__()
         with pytest.raises(BusyError, match=rf"by process {os.getpid()} \(circadian\): wait"):
-            await home.agent_lock("t7", timeout=0).acquire()
+            await home.agent_lock("t7", timeout=0).__aenter__()
         with pytest.raises(BusyError):
-            await elsewhere.server_lock(timeout=0).acquire()
+            await elsewhere.server_lock(timeout=0).__aenter__()
     assert await gone(admin)
     async with elsewhere.server_lock(timeout=1.0):
         pass
@@ -201,11 +195,11 @@ async def test_a_released_lock_is_free_while_others_stay_held(
             pass
         async with elsewhere.agent_lock("goes", timeout=0), home.agent_lock("third", timeout=0):
             with pytest.raises(BusyError):
-                await home.agent_lock("goes", timeout=0).acquire()
+                await home.agent_lock("goes", timeout=0).__aenter__()
         with pytest.raises(BusyError):
-            await elsewhere.agent_lock("stays", timeout=0).acquire()
+            await elsewhere.agent_lock("stays", timeout=0).__aenter__()
         with pytest.raises(BusyError):
-            await elsewhere.server_lock(timeout=0).acquire()
+            await elsewhere.server_lock(timeout=0).__aenter__()
 
 
 async def test_a_lost_connection_stops_every_holder_and_nobody_else(
@@ -245,15 +239,7 @@ async def test_a_lost_connection_stops_every_holder_and_nobody_else(
 async def test_an_attempt_on_a_lost_connection_opens_another(
     home: Database, admin: psycopg.Connection[Any]
 ) -> None:
-    holding = asyncio.Event()
-
-    async def run() -> None:
-        async with home.agent_lock("a"):
-            holding.set()
-            await asyncio.sleep(30)
-
-    task = asyncio.create_task(run())
-    await holding.wait()
+    task = await run_under(home.agent_lock("a"))
     cut_off(admin)  # and nothing else runs before the next line asks
     async with home.agent_lock("b", timeout=0):
         with pytest.raises(DatabaseDown):
@@ -282,7 +268,7 @@ async def test_a_lost_lock_is_taken_here_only_after_its_run_has_ended(
             told.append("second began")
             await asyncio.sleep(0.1)
             with pytest.raises(BusyError):
-                await home.agent_lock("t", timeout=0).acquire()
+                await home.agent_lock("t", timeout=0).__aenter__()
 
     runs = asyncio.create_task(first())
     await holding.wait()
@@ -301,7 +287,7 @@ async def test_cancelling_at_random_points_never_breaks_exclusion(
 ) -> None:
     chance, inside = random.Random(7), set[str]()
 
-    async def use(lock: DatabaseAgentLock, thread: str) -> None:
+    async def use(lock: WriterLock, thread: str) -> None:
         async with lock:
             assert thread not in inside
             inside.add(thread)
@@ -324,7 +310,7 @@ async def test_cancelling_at_random_points_never_breaks_exclusion(
     async with home.agent_lock("stays"):
         await asyncio.gather(*(live(number) for number in range(20)))
         with pytest.raises(BusyError):
-            await elsewhere.agent_lock("stays", timeout=0).acquire()
+            await elsewhere.agent_lock("stays", timeout=0).__aenter__()
         for number in range(5):
             async with elsewhere.agent_lock(f"t{number}", timeout=1.0):
                 pass
@@ -336,14 +322,14 @@ async def test_cancelling_the_question_for_the_holder_keeps_other_locks(
 ) -> None:
     monkeypatch.setattr(locks, "_HOLDERS", "SELECT pg_sleep(0.3)::text AS name, %s::bigint AS pid")
     async with elsewhere.agent_lock("theirs"), home.agent_lock("stays"):
-        waits = asyncio.create_task(home.agent_lock("theirs", timeout=0).acquire())
+        waits = asyncio.create_task(home.agent_lock("theirs", timeout=0).__aenter__())
         await asyncio.sleep(0.1)
         assert not waits.done()
         waits.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waits
         with pytest.raises(BusyError):
-            await elsewhere.agent_lock("stays", timeout=0).acquire()
+            await elsewhere.agent_lock("stays", timeout=0).__aenter__()
         async with home.agent_lock("another", timeout=0):
             await asyncio.sleep(0.2)  # in which a loss would arrive
 
@@ -352,19 +338,11 @@ async def test_cancelling_the_question_for_the_holder_keeps_other_locks(
 async def test_a_lost_connection_is_noticed_after_an_interrupted_statement(
     home: Database, admin: psycopg.Connection[Any], steps: int
 ) -> None:
-    holding = asyncio.Event()
-
-    async def run() -> None:
-        async with home.agent_lock("a"):
-            holding.set()
-            await asyncio.sleep(30)
-
-    runs = asyncio.create_task(run())
-    await holding.wait()
+    runs = await run_under(home.agent_lock("a"))
     lock = home.agent_lock("b")
-    await lock.acquire()
+    await lock.__aenter__()
     others = asyncio.all_tasks()
-    gives = asyncio.create_task(lock.release())
+    gives = asyncio.create_task(lock.__aexit__(None, None, None))
     for _ in range(steps):
         await asyncio.sleep(0)
     for task in asyncio.all_tasks() - others:  # as who ends all tasks of the loop does
@@ -384,7 +362,7 @@ def test_each_event_loop_has_its_own_connection(home: Database) -> None:
 
     async def refused() -> None:
         with pytest.raises(BusyError):
-            await home.agent_lock("t", timeout=0).acquire()
+            await home.agent_lock("t", timeout=0).__aenter__()
         async with home.agent_lock("other", timeout=0):
             pass
 
@@ -406,9 +384,9 @@ async def test_agents_share_one_failed_attempt_to_connect(
         raise psycopg.OperationalError("no answer")
 
     monkeypatch.setattr(locks, "connect", hang)
-    waits = [asyncio.create_task(home.agent_lock(f"t{n}").acquire()) for n in range(8)]
+    waits = [asyncio.create_task(home.agent_lock(f"t{n}").__aenter__()) for n in range(8)]
     await late.wait()
-    comes_later = asyncio.create_task(home.agent_lock("late").acquire())
+    comes_later = asyncio.create_task(home.agent_lock("late").__aenter__())
     async with asyncio.timeout(3.0):
         ended = await asyncio.gather(*waits, return_exceptions=True)
     assert [(type(one), "no answer" in str(one)) for one in ended] == [(DatabaseDown, True)] * 8
@@ -448,7 +426,7 @@ async def test_a_run_that_loses_its_lock_does_not_wait_for_a_hanging_database(
     monkeypatch.setattr(locks, "connect", hang)
     cut_off(admin)
     other = home.agent_lock("other", timeout=5.0)
-    waits = asyncio.create_task(other.acquire())
+    waits = asyncio.create_task(other.__aenter__())
     async with asyncio.timeout(3.0):
         with pytest.raises(DatabaseDown, match="closed the connection"):
             await runs
@@ -457,7 +435,7 @@ async def test_a_run_that_loses_its_lock_does_not_wait_for_a_hanging_database(
     await waits
     async with home.agent_lock("t", timeout=0):
         pass
-    await other.release()
+    await other.__aexit__(None, None, None)
     assert await gone(admin)
 
 
@@ -465,7 +443,7 @@ async def test_cancelling_while_connecting_leaves_no_lock(
     home: Database, elsewhere: Database, admin: psycopg.Connection[Any]
 ) -> None:
     for _ in range(3):
-        waits = asyncio.create_task(home.agent_lock("t").acquire())
+        waits = asyncio.create_task(home.agent_lock("t").__aenter__())
         await asyncio.sleep(0.001)
         waits.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -69,7 +69,7 @@ async def test_a_connection_lost_during_commit_is_reported_as_uncertain(
 async def test_callers_wait_for_each_other_without_a_timeout(
     home: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "TIMEOUT", 1.5)
+    monkeypatch.setitem(pools._POOLED, "timeout", 1.0)
     async with Pool(address_of(SecretStr(home.address.conninfo))) as pool:
 
         async def one() -> None:

@@ -9,6 +9,8 @@ A test file that wants them has a fixture of three lines:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ from pydantic import SecretStr
 
 from memory.installation.database import Database, open_database
 from memory.installation.folder import DataFolder, open_folder
+from memory.installation.locks import FOLDER_FILE, close, files_of_agent, take
 from memory.installation.opening import Installation
+from memory.records import LOCAL_USER, thread_id
 from memory.storage.postgres.connections import Pool, transaction
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
@@ -38,6 +42,19 @@ def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
 def folder_in(tmp_path: Path) -> DataFolder:
     """A data folder with the hashing embedder: the same at every call."""
     return open_folder(tmp_path / "data", embedder="offline")
+
+
+@contextmanager
+def held(data: Path, agent: str | None = "default", role: str = "circadian") -> Iterator[None]:
+    """A data folder whose agent another process holds, as it seems; None: a server, all of it."""
+    locks = data / "locks"
+    one = files_of_agent(locks, thread_id(LOCAL_USER, agent)) if agent else None
+    files = take(one or {locks / FOLDER_FILE: True}, role)
+    assert isinstance(files, list)
+    try:
+        yield
+    finally:
+        close(files)
 
 
 Opened = BaseCheckpointSaver[str] | BaseStore

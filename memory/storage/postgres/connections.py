@@ -95,8 +95,14 @@ ANSWER = 1.0
 SIZE = 8
 """Connections of one pool, at most. They are opened when they are needed."""
 
-IDLE = 60.0
-"""Seconds after which a connection that nobody used is closed."""
+_POOLED: dict[str, Any] = {
+    "min_size": 0,
+    "max_size": SIZE,
+    "max_idle": 60.0,
+    "timeout": TIMEOUT,
+    "reconnect_timeout": TIMEOUT,
+}
+"""Of both kinds of pools, seconds."""
 
 SESSION = (
     # How long a statement waits for another process's transaction.
@@ -130,11 +136,7 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
             address.conninfo,
             name=address.name,
             kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
-            min_size=0,
-            max_size=SIZE,
-            max_idle=IDLE,
-            timeout=TIMEOUT,
-            reconnect_timeout=TIMEOUT,
+            **_POOLED,
             configure=_configure,
             check=self._check_answer,
             open=False,
@@ -171,11 +173,7 @@ class BlockingPool(ConnectionPool[Connection]):
         super().__init__(
             address.conninfo,
             name=address.name,
-            min_size=0,
-            max_size=SIZE,
-            max_idle=IDLE,
-            timeout=TIMEOUT,
-            reconnect_timeout=TIMEOUT,
+            **_POOLED,
             configure=_configure_blocking,
             check=self._check_answer,
             open=True,
@@ -231,22 +229,23 @@ async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
 
 @contextmanager
 def clear_errors(name: str, means: Callable[[], str] = consequence) -> Iterator[None]:
-    """Turn errors of psycopg into one clear line about the database called `name`."""
+    """Turn errors of psycopg into one clear line about the database called `name`.
+
+    Raises:
+        DatabaseDown: it cannot be reached.
+        MemoryStoreError: it refused.
+    """
     try:
         yield
     except psycopg.Error as error:
-        raise clear_error(name, error, means()) from error
-
-
-def clear_error(name: str, error: psycopg.Error, means: str) -> MemoryStoreError:
-    """DatabaseDown where the database cannot be reached, else MemoryStoreError."""
-    told = (str(error).splitlines() or [type(error).__name__])[0][:200]
-    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(_DOWN):
-        return DatabaseDown(
-            f"the database {name} cannot be reached ({told}): {means}. Start it, or mend "
-            "CIRCADIAN_DATABASE_URL, and try again"
-        )
-    return MemoryStoreError(f"the database {name} refused ({told}): {means}")
+        told = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        down = isinstance(error, psycopg.OperationalError)
+        if down and (error.sqlstate or "08").startswith(_DOWN):
+            raise DatabaseDown(
+                f"the database {name} cannot be reached ({told}): {means()}. Start it, or mend "
+                "CIRCADIAN_DATABASE_URL, and try again"
+            ) from error
+        raise MemoryStoreError(f"the database {name} refused ({told}): {means()}") from error
 
 
 async def _configure(conn: AsyncConnection) -> None:

@@ -12,6 +12,7 @@ import orjson
 from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
+from memory.errors import MemoryStoreError
 from memory.storage.sqlite.files import atomic
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -186,11 +187,18 @@ def _items(gets: Sequence[GetOp], conn: sqlite3.Connection) -> list[Item | None]
 
 
 def _item(namespace: tuple[str, ...], row: Sequence[Any]) -> Item:
-    key, value, created_at, updated_at = row
+    key, text, created_at, updated_at = row
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise MemoryStoreError(
+            f"store.db: the record {key} of {'/'.join(namespace[2:])} is damaged ({error}); "
+            "restore the data folder from a backup"
+        ) from error
     return Item(
         namespace=namespace,
         key=key,
-        value=orjson.loads(value),
+        value=value,
         created_at=created_at,
         updated_at=updated_at,
     )

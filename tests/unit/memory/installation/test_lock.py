@@ -16,10 +16,11 @@ from pydantic import SecretStr
 from memory.errors import BusyError
 from memory.installation.database import open_database
 from memory.installation.folder import DataFolder, open_folder
-from memory.installation.locks import FolderAgentLock, FolderServerLock
-from memory.installation.opening import Installation, WriterLock
+from memory.installation.locks import WriterLock
+from memory.installation.opening import Installation
+from memory.records import LOCAL_USER, thread_id
 from tests.support.forked import forks
-from tests.support.homes import KINDS, home_of, is_database, url_of
+from tests.support.homes import KINDS, folder_in, held, home_of, url_of
 
 
 def hold(where: str, kind: str, thread: str, other: Connection) -> None:
@@ -28,7 +29,7 @@ def hold(where: str, kind: str, thread: str, other: Connection) -> None:
     async def keep() -> None:
         url = SecretStr(where) if where.startswith("postgresql:") else None
         home = open_folder(Path(where)) if url is None else open_database(url)
-        lock = home.agent_lock(thread, role="chat") if kind == "agent" else home.server_lock()
+        lock = home.agent_lock(thread) if kind == "agent" else home.server_lock()
         async with lock:
             other.send("held")
             await asyncio.to_thread(other.recv)
@@ -72,43 +73,26 @@ def server(home: Installation, timeout: float = 0.0) -> WriterLock:
 async def test_two_handles_of_one_process_exclude_each_other(home: Installation) -> None:
     async with agent(home):
         with pytest.raises(BusyError):
-            await agent(home).acquire()
-
-
-async def test_agents_of_one_installation_run_side_by_side(home: Installation) -> None:
-    async with agent(home, "a"), agent(home, "b"):
-        pass
+            await agent(home).__aenter__()
 
 
 async def test_a_server_and_an_agent_exclude_each_other(home: Installation) -> None:
     async with agent(home):
         with pytest.raises(BusyError):
-            await server(home).acquire()
+            await server(home).__aenter__()
     async with server(home):
         with pytest.raises(BusyError):
-            await agent(home).acquire()
-
-
-async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(
-    home: Installation,
-) -> None:
-    async with server(home):
-        if is_database(home):
-            async with server(home):
-                pass
-        else:
-            with pytest.raises(BusyError):
-                await server(home).acquire()
+            await agent(home).__aenter__()
 
 
 async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Installation) -> None:
     async with server(home):
         with pytest.raises(BusyError):
-            await home.server_lock(timeout=0.0, alone=True).acquire()
+            await home.server_lock(timeout=0.0, alone=True).__aenter__()
     async with home.server_lock(timeout=0.0, alone=True):
         for refused in (agent(home), server(home), home.server_lock(timeout=0.0, alone=True)):
             with pytest.raises(BusyError):
-                await refused.acquire()
+                await refused.__aenter__()
     async with server(home):
         pass
 
@@ -117,12 +101,12 @@ async def test_a_refused_lock_holds_nothing(home: Installation) -> None:
     async with agent(home):
         for refused in (agent(home), server(home)):
             with pytest.raises(BusyError):
-                await refused.acquire()
+                await refused.__aenter__()
         async with agent(home, "other"):
             pass
     async with server(home):
         with pytest.raises(BusyError):
-            await agent(home).acquire()
+            await agent(home).__aenter__()
     async with server(home):
         pass
 
@@ -138,7 +122,7 @@ async def test_the_lock_is_free_after_an_exception_in_its_block(home: Installati
 async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(home: Installation) -> None:
     first, second = agent(home), agent(home, timeout=5.0)
     async with first:
-        waiting = asyncio.create_task(second.acquire())
+        waiting = asyncio.create_task(second.__aenter__())
         await asyncio.sleep(0.1)
         assert not waiting.done()
     async with asyncio.timeout(3.0):
@@ -151,7 +135,7 @@ async def test_a_waiter_gets_the_lock_as_soon_as_it_is_released(home: Installati
 async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(home: Installation) -> None:
     for turn in range(20):
         lock = agent(home)
-        attempt = asyncio.create_task(lock.acquire())
+        attempt = asyncio.create_task(lock.__aenter__())
         await asyncio.sleep(0.0005 * turn)
         attempt.cancel()
         [done] = await asyncio.gather(attempt, return_exceptions=True)
@@ -171,7 +155,7 @@ async def test_tasks_that_share_a_handle_take_turns(home: Installation) -> None:
             assert inside == 1
             await asyncio.sleep(0.01)
             with pytest.raises(BusyError):
-                await agent(home).acquire()
+                await agent(home).__aenter__()
             inside -= 1
 
     await asyncio.gather(*(work() for _ in range(4)))
@@ -183,14 +167,14 @@ async def test_a_waiter_that_gives_up_on_a_shared_handle_leaves_the_lock_held(
     shared = agent(home, timeout=0.1)
     async with shared:
         with pytest.raises(BusyError):
-            await shared.acquire()
-        waiting = asyncio.create_task(shared.acquire())
+            await shared.__aenter__()
+        waiting = asyncio.create_task(shared.__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait([waiting])
         await asyncio.sleep(0.02)
         with pytest.raises(BusyError):
-            await agent(home).acquire()
+            await agent(home).__aenter__()
 
 
 async def test_a_thread_id_may_hold_anything(home: Installation, tmp_path: Path) -> None:
@@ -198,7 +182,7 @@ async def test_a_thread_id_may_hold_anything(home: Installation, tmp_path: Path)
     before = os.listdir(tmp_path)
     async with agent(home, odd):
         with pytest.raises(BusyError) as refused:
-            await agent(home, odd).acquire()
+            await agent(home, odd).__aenter__()
     assert "\n" not in str(refused.value)
     assert os.listdir(tmp_path) == before
 
@@ -206,9 +190,9 @@ async def test_a_thread_id_may_hold_anything(home: Installation, tmp_path: Path)
 async def test_the_error_names_the_process_that_runs_the_agent(home: Installation) -> None:
     with holder("agent", home) as (process, _):
         with pytest.raises(BusyError) as refused:
-            await agent(home, timeout=0.1).acquire()
+            await agent(home, timeout=0.1).__aenter__()
         assert str(refused.value) == (
-            f"the agent with thread 't' is in use by process {process.pid} (chat): "
+            f"the agent with thread 't' is in use by process {process.pid} (circadian): "
             "wait until it has ended, or stop it"
         )
 
@@ -218,7 +202,7 @@ async def test_the_error_names_the_server(home: Installation) -> None:
         holder("server", home) as (process, _),
         pytest.raises(BusyError, match=rf"agent .* process {process.pid} \(server\)"),
     ):
-        await agent(home).acquire()
+        await agent(home).__aenter__()
 
 
 async def test_the_error_for_a_server_names_the_running_agent(home: Installation) -> None:
@@ -228,9 +212,9 @@ async def test_the_error_for_a_server_names_the_running_agent(home: Installation
         pass
     with (
         holder("agent", home) as (process, _),
-        pytest.raises(BusyError, match=rf"{home.name} .* process {process.pid} \(chat\)"),
+        pytest.raises(BusyError, match=rf"{home.name} .* process {process.pid} \(circadian\)"),
     ):
-        await server(home).acquire()
+        await server(home).__aenter__()
 
 
 @pytest.mark.parametrize("kind", ["agent", "server"])
@@ -249,7 +233,7 @@ async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
 ) -> None:
     with holder("agent", home) as (_, told):
         lock = agent(home, timeout=10.0)
-        waiting = asyncio.create_task(lock.acquire())
+        waiting = asyncio.create_task(lock.__aenter__())
         await asyncio.sleep(0.05)
         assert not waiting.done()
         told.send("end")
@@ -257,35 +241,24 @@ async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
         await lock.__aexit__(None, None, None)
 
 
-async def test_releasing_twice_is_harmless(tmp_path: Path) -> None:
-    lock = FolderAgentLock(tmp_path, "t")
-    await lock.acquire()
-    lock.release()
-    lock.release()
-    async with FolderAgentLock(tmp_path, "t", timeout=0):
-        pass
-
-
 async def test_the_error_shows_nothing_of_an_earlier_holder(tmp_path: Path) -> None:
-    async with FolderAgentLock(tmp_path, "t", role="a role with a longer name"):
+    home = folder_in(tmp_path)
+    with held(home.path, role="a role with a longer name"):
         pass
-    async with FolderAgentLock(tmp_path, "t", role="tick"):
-        with pytest.raises(BusyError, match=rf"by process {os.getpid()} \(tick\): wait"):
-            await FolderAgentLock(tmp_path, "t", timeout=0).acquire()
-
-
-def agent_file(locks: Path) -> Path:
-    return next(locks.glob("agent-*.lock"))
+    with held(home.path, role="tick"), pytest.raises(BusyError) as refused:
+        await agent(home, thread_id(LOCAL_USER, "default")).__aenter__()
+    assert f"by process {os.getpid()} (tick): wait" in str(refused.value)
 
 
 async def test_a_lock_file_that_cannot_be_opened_leaves_nothing_held(tmp_path: Path) -> None:
-    async with FolderAgentLock(tmp_path, "t"):
+    home = folder_in(tmp_path)
+    async with agent(home):
         pass
-    file = agent_file(tmp_path)
+    [file] = home.locks_dir.glob("agent-*.lock")
     file.unlink()
     file.mkdir()
     with pytest.raises(IsADirectoryError):
-        await FolderAgentLock(tmp_path, "t").acquire()
+        await agent(home).__aenter__()
     file.rmdir()
-    async with FolderServerLock(tmp_path, timeout=0):
+    async with server(home):
         pass

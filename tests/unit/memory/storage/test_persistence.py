@@ -89,7 +89,7 @@ async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say(
 async def test_no_agent_runs_outside_while_a_server_runs(home: Installation) -> None:
     async with persistence.checkpointer():
         with pytest.raises(BusyError, match=r"agent with thread 't' .* \(server\)"):
-            await home.agent_lock("t", timeout=0).acquire()
+            await home.agent_lock("t", timeout=0).__aenter__()
     async with home.agent_lock("t", timeout=0):
         pass
 
@@ -103,7 +103,7 @@ async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(
                 pass
             # The other one, still there, is enough.
             with pytest.raises(BusyError):
-                await home.agent_lock("t", timeout=0).acquire()
+                await home.agent_lock("t", timeout=0).__aenter__()
         else:
             with pytest.raises(BusyError, match=r"data folder .* \(server\)"):
                 async with persistence.checkpointer():
@@ -111,8 +111,8 @@ async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(
 
 
 async def test_a_server_does_not_start_while_an_agent_runs(home: Installation) -> None:
-    async with home.agent_lock("t", role="chat"):
-        with pytest.raises(BusyError, match=rf"{home.name} is in use by process \d+ \(chat\)"):
+    async with home.agent_lock("t"):
+        with pytest.raises(BusyError, match=rf"{home.name} is in use by process \d+ \(circadian\)"):
             async with persistence.checkpointer():
                 raise AssertionError("opened")
     async with persistence.checkpointer():
@@ -140,7 +140,7 @@ async def test_nothing_blocks_the_event_loop(home: Installation) -> None:
             await store.aput(("a",), "k", {})
             await list_items(store, ("a",))
             with pytest.raises(BusyError):
-                await home.agent_lock("t", timeout=0).acquire()
+                await home.agent_lock("t", timeout=0).__aenter__()
 
 
 async def test_a_failing_run_keeps_the_connections_usable(home: Installation) -> None:
