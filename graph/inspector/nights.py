@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_args
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -13,10 +14,13 @@ from graph.inspector.changes import Reading, differences
 from graph.inspector.jobs import Tell, Work
 from graph.inspector.visits import Visit
 from graph.use_cases import find_night, labels_for, nights
-from memory.night import status_of
+from memory.night import plans_of, report_of, status_of
 from memory.records import NightReport, NightStatus, compaction_line, extraction_line
 
 ON_A_PAGE = 25
+
+MOST_CHANGES = 50
+"""Changes of a kind that a night's page shows at first."""
 
 
 class Action(NamedTuple):
@@ -58,7 +62,8 @@ ACTIONS = {
     ),
 }
 
-OPEN_TO: dict[NightStatus, tuple[str, ...]] = {
+OPEN_TO: Mapping[NightStatus, tuple[str, ...]] = {
+    **dict.fromkeys(get_args(NightStatus), ()),
     "preview": ("apply", "discard"),
     "held": ("apply", "discard"),
     "approved": ("apply",),
@@ -94,25 +99,30 @@ async def night_action_form(visit: Visit) -> Response:
 async def _night(visit: Visit, template: str, **values: Any) -> Response:
     context = visit.context
     record = await find_night(context, visit.named("id"))
-    report = await nights.night_report(context, record["id"])
+    plans = await plans_of(context.store, context.scope, record["id"])
+    report = report_of(record, plans)
     operations = report["operations"]
     names = await labels_for(context, operations)
     facts = await context.semantic.by_op(context.scope, list(names.facts))
     ids = {op: fact["id"] for op, fact in facts.items()}
     ended = {op for op, fact in facts.items() if fact["invalid_at"] is not None}
-    applied = status_of(record) == "complete"
+    state = status_of(record)
+    obstacles = {key: await nights.why_not(context, record, plans, key) for key in OPEN_TO[state]}
     return visit.show(
         template,
         record=record,
-        state=status_of(record),
+        state=state,
         report=report,
-        groups=differences(Reading(operations, names, ids, ended, applied)),
+        groups=differences(Reading(operations, names, ids, ended, state == "complete")),
+        whole=visit.asked("whole") == "1",
+        most=MOST_CHANGES,
         endings=_endings(report),
         steps=STEP_NAMES,
         calls=sum(step["llm_calls"] for step in report["steps"]),
         tokens=sum(step["tokens"] for step in report["steps"]),
         seconds=sum(step["seconds"] for step in report["steps"]),
-        actions={key: ACTIONS[key] for key in OPEN_TO.get(status_of(record), ())},
+        actions={key: ACTIONS[key] for key, why in obstacles.items() if why is None},
+        obstacles=obstacles,
         all_actions=ACTIONS,
         **values,
     )
