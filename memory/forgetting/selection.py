@@ -31,7 +31,7 @@ from memory.forgetting.erasure import (
     start_of,
 )
 from memory.forgetting.scrubbing import Forgettable
-from memory.forgetting.store_changes import StoreChanges
+from memory.forgetting.store_changes import WITH_OTHERS, StoreChanges
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
 from memory.operations import UNDREAMED, apply
@@ -59,14 +59,6 @@ _OF_THE_STORE = {
     "summaries": (SUMMARIES,),
     "undreamed": (UNDREAMED,),
 }
-
-_WITH_OTHERS = frozenset(
-    (
-        *("journal", "pending", "archives", "unindexed", "entity_names", "speakers", "handled"),
-        *("tick_reports", "agent", "night", "runs"),
-    )
-)
-"""Kinds that are counted together with others."""
 
 
 class Selection(NamedTuple):
@@ -194,7 +186,7 @@ def counts(
         name: sum(store.removed[kind] + store.rewritten[kind] for kind in kinds)
         for name, kinds in _OF_THE_STORE.items()
     }
-    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | _WITH_OTHERS
+    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | WITH_OTHERS | {"night"}
     rest = Counter(store.removed) + Counter(store.rewritten)
     return {
         "events": len(erasure.events),

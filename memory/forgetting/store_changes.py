@@ -30,7 +30,7 @@ from memory.records import (
     PlanRecord,
     Scope,
 )
-from memory.storage import Shelf, Sieve, shelves
+from memory.storage import Shelf, Sieve, Wanted, shelves
 
 
 def plans_after(
@@ -158,6 +158,14 @@ def _values(value: Any) -> list[str]:
     )
 
 
+WITH_OTHERS = frozenset(
+    (
+        *("journal", "pending", "archives", "unindexed", "entity_names", "speakers", "handled"),
+        *("tick_reports", "agent", "runs"),
+    )
+)
+"""Kinds that are counted together with others: a preview reads none of them."""
+
 Value: TypeAlias = dict[str, Any]
 
 
@@ -186,19 +194,28 @@ class ForgetContext:
     nights: set[str] = field(default_factory=set)
     """Ids of nights of which a plan changed; filled on the way."""
     traces: Traces | None = None
-    """By what the records that may change are known; None if all of them are to be read."""
+    """By what the records that may change are known; None if any may."""
+    preview: bool = False
+    """Changes are counted, and not carried out."""
 
     def sieve(self) -> Sieve | None:
-        """Which records may change."""
-        if self.traces is None:
+        """Which records have to be read; None: all of them."""
+        if not self.preview:
             return None
-        pieces = self.traces.pieces.union(self.erasure.scrubber.trace.pieces)
-        ids = self.traces.ids.union(self.questions, self.messages)
-        wanted, names = Traces(pieces, ids).wanted(), self.erasure.names
-        whole = _WHOLE.union((audit.AUDIT, inbox.TICKS) if self.informed else ())
-        return lambda namespace: (
-            None if namespace[2] in whole or any(map(names.within, namespace[2:])) else wanted
-        )
+        wanted, names = None, self.erasure.names
+        if self.traces is not None:
+            pieces = self.traces.pieces.union(self.erasure.scrubber.trace.pieces)
+            ids = self.traces.ids.union(self.questions, self.messages)
+            wanted = Traces(pieces, ids).wanted()
+        whole = _WHOLE.union((audit.AUDIT,) if self.informed else ())
+
+        def of(namespace: tuple[str, ...]) -> Wanted | None:
+            kind = "".join(namespace[2:3])
+            if kind in WITH_OTHERS:
+                return lambda keys, text: False
+            return None if kind in whole or any(map(names.within, namespace[2:])) else wanted
+
+        return of
 
 
 async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> StoreChanges:

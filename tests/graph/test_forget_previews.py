@@ -33,7 +33,9 @@ async def same_as_whole(agent: AsyncAgent) -> int:
     context = agent.context
     facts = [ForgetTarget("fact", one["id"]) for one in await context.semantic.all(context.scope)]
     known = await journal.since(context.store, context.scope, None)
-    for wanted in [*facts, *(ForgetTarget("entry", one["id"]) for one in known)]:
+    people = {str(one["source_entity"]) for one in known if one["source_entity"]}
+    statements = [*facts, *(ForgetTarget("entry", one["id"]) for one in known)]
+    for wanted in [*statements, *(ForgetTarget("entity", one) for one in people)]:
         whole = await forgetting._plan(context, wanted, None)
         preview = await forgetting._forget(context, wanted, True, None)
         assert preview == forgetting._told(wanted, whole, dry_run=True)
