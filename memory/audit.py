@@ -74,6 +74,7 @@ What = Literal[
     "night_approved",
     "night_discarded",
     "undo",
+    "forgotten",
     "compaction",
 ]
 
@@ -292,6 +293,12 @@ def of_decision(
 def of_undo(record: NightRecord, *, at: datetime, who: str) -> AuditEntry:
     """A night was undone."""
     return entry_of(at, "undo", record["id"], who=who, origin=record["id"])
+
+
+def of_forget(kind: str, counted: Mapping[str, int], *, at: datetime, who: str) -> AuditEntry:
+    """Something was forgotten. Its kind and how much is told, and nothing of what it was."""
+    detail = {name: number for name, number in counted.items() if number}
+    return entry_of(at, "forgotten", kind, who=who, detail=detail)
 
 
 async def write(

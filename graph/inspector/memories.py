@@ -5,7 +5,7 @@ Correcting and forgetting stand here, too: each first shows what it would do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple, cast
 
@@ -31,7 +31,7 @@ from memory import journal
 from memory.errors import InputError, NotFoundError
 from memory.messages import prompt_lines
 from memory.records import Fact, JournalEntry, RecallHit, TickReport
-from memory.text import name_key
+from memory.text import name_key, terms
 
 ON_A_PAGE = 30
 
@@ -123,6 +123,10 @@ class Shown(NamedTuple):
     score: float | None = None
     parts: tuple[tuple[str, float], ...] = ()
     """The parts of the score in words, the weightiest first."""
+    said: tuple[Any, ...] = ()
+    """The entries in which a fact was said in the same words: they stand under it."""
+    in_answer: bool = False
+    """Whether a tick's answer has its words."""
 
 
 async def memory_list(visit: Visit) -> Response:
@@ -140,7 +144,7 @@ async def memory_list(visit: Visit) -> Response:
     return visit.show(
         "memory.html",
         wanted=wanted,
-        lines=lines,
+        lines=await folded(visit, lines),
         total=total,
         pages=pages,
         kinds=KINDS,
@@ -168,6 +172,23 @@ async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
             one for one in lines if names & {name_key(one.speaker or ""), *about.get(one.id, ())}
         ]
     return lines
+
+
+async def folded(visit: Visit, lines: Iterable[Shown]) -> list[Shown]:
+    """The lines; an entry whose words a fact among them repeats stands under that fact alone."""
+    found = {line.id: line for line in lines}
+    facts = await visit.context.semantic.by_id(visit.context.scope, list(found))
+    under: dict[str, str] = {}
+    for id_, fact in facts.items():
+        said = {*terms(fact["text"])}
+        for entry in (one for one in fact["source_entries"] if one in found):
+            if {*terms(found[entry].text)} <= said:
+                under.setdefault(entry, id_)
+    return [
+        line._replace(said=tuple(found[one] for one, by in under.items() if by == line.id))
+        for line in found.values()
+        if line.id not in under
+    ]
 
 
 def of_line(line: MemoryLine) -> Shown:

@@ -16,7 +16,7 @@ from graph.documents import (
     person_detail,
 )
 from graph.inspector.jobs import Tell
-from graph.inspector.memories import of_line
+from graph.inspector.memories import folded, of_line
 from graph.inspector.rendering import counted, day_of
 from graph.inspector.visits import Visit
 from graph.use_cases import forget
@@ -57,13 +57,17 @@ async def one_person(visit: Visit) -> Response:
     found = await person_detail(visit.context, visit.named("id"))
     semantic, scope = visit.context.semantic, visit.context.scope
     cited = {id_ for one in found.profile["attributes"].values() for id_ in one["evidence"]}
+    facts = await semantic.by_op(scope, sorted(cited))
+    ended = {op: fact for op, fact in facts.items() if fact["invalid_at"] is not None}
     return visit.show(
         "person.html",
         found=found,
         profile=found.profile,
-        memories=[of_line(line) for line in found.memories.items],
+        memories=await folded(visit, map(of_line, found.memories.items)),
         observations={one["id"]: one for one in found.profile["observations"]},
-        facts=await semantic.by_op(scope, sorted(cited)),
+        facts=facts,
+        ended_facts=ended,
+        instead=await semantic.by_id(scope, [str(one["superseded_by"]) for one in ended.values()]),
         favour=await _favour(visit, found),
     )
 

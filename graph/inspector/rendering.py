@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from graph.use_cases import COUNTED
 from memory.text import local, shortened
 
 HERE = Path(__file__).parent
@@ -40,9 +41,11 @@ def environment() -> Environment:
         "short_id": short_id,
         "short": shortened,
         "plain": plain,
+        "capital": lambda text: text[:1].upper() + text[1:],
         "tojson_plain": as_json,
         "percent": percent,
     }
+    made.globals["counted_kinds"] = COUNTED
     return made
 
 

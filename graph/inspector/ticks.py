@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import datetime
 from typing import get_args
 
 from starlette.responses import Response
 
 from graph.documents import LogFilter, Paging, log_page, tick_detail, tick_page
-from graph.inspector.memories import day_bounds, find_lines, heard_by
+from graph.inspector.memories import day_bounds, find_lines, folded, heard_by
 from graph.inspector.visits import Visit
 from memory.audit import Outcome, What
 from memory.errors import NotFoundError
+from memory.text import terms
 
 ON_A_PAGE, LOG_LINES = 25, 50
+
+MOST_WORDS = 0.6
+"""Share of a memory's words that an answer has if it rests on it."""
 
 
 async def tick_list(visit: Visit) -> Response:
@@ -36,22 +41,33 @@ async def one_tick(visit: Visit) -> Response:
         raise NotFoundError(f"a tick has a number, not {given!r:.40}")
     found = await tick_detail(visit.context, int(given))
     report = found.report
+    shown = await find_lines(visit, report.get("shown", []))
+    answer = {*terms(report["reply"] or "")}
     return visit.show(
         "tick.html",
         tick=report,
         log=found.log,
         prompt=found.prompt,
         heard=(await heard_by(visit, [report])).get(report["tick"]),
-        written=await find_lines(visit, report["written"]),
-        shown=await find_lines(visit, report.get("shown", [])),
+        written=await folded(visit, await find_lines(visit, report["written"])),
+        shown=await folded(
+            visit, (one._replace(in_answer=_is_in(answer, one.text)) for one in shown)
+        ),
+        gone=len(report.get("shown", [])) - len(shown),
         largest=max(report["components"].values(), default=1),
     )
+
+
+def _is_in(answer: Set[str], text: str) -> bool:
+    """Whether an answer has most words of a memory."""
+    words = {*terms(text)}
+    return len(words & answer) >= max(2, MOST_WORDS * len(words))
 
 
 async def show_log(visit: Visit) -> Response:
     """What was done, by whom and why, the newest first."""
     page, day = visit.page_number(), visit.asked("day")
-    asked = {name: visit.asked(name) for name in ("what", "who", "outcome")}
+    asked = {name: visit.asked(name) for name in ("what", "who", "outcome", "origin")}
     bounds = [datetime.fromisoformat(at) for at in day_bounds(day, visit)] if day else [None] * 2
     wanted = LogFilter(
         since=bounds[0],
@@ -59,6 +75,7 @@ async def show_log(visit: Visit) -> Response:
         what=asked["what"] or None,
         who=asked["who"] or None,
         outcome=asked["outcome"] or None,
+        origin=asked["origin"] or None,
     )
     listed = await log_page(visit.context, wanted, Paging(LOG_LINES, (page - 1) * LOG_LINES))
     return visit.show(

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from graph.inspector.jobs import Tell
 from graph.inspector.visits import Visit
-from graph.use_cases import briefing, decide, overview
+from graph.use_cases import briefing, complete_state, decide, overview
 from memory import pages
 from memory.errors import BusyError
 from memory.events import inbox
@@ -30,9 +30,13 @@ async def today(visit: Visit) -> Response:
     now = await overview(context)
     goals = {goal["id"]: goal for goal in now["goals"]}
     disputes = await pages.open_disputes(context.store, context.semantic, context.scope)
+    state = complete_state((await context.snapshot()).values)
+    about = {parked["question"]["id"]: parked["event"] for parked in state["parked"]}
     return visit.show(
         "today.html",
         now=now,
+        about=about,
+        prompt=state["assistant_prompt"],
         goals=tree(goals),
         briefing=await briefing(context),
         disputes=disputes,

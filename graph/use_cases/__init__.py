@@ -4,6 +4,7 @@ from graph.use_cases import nights, reindexing, transfer
 from graph.use_cases.approvals import approve, decide, refuse
 from graph.use_cases.context import AgentContext, complete_state
 from graph.use_cases.forgetting import (
+    COUNTED,
     Forgotten,
     forget,
     forget_agent,
@@ -43,6 +44,7 @@ from graph.use_cases.status import (
 from graph.use_cases.transfer import export_memory, import_memory
 
 __all__ = [
+    "COUNTED",
     "AgentContext",
     "AgentHoldings",
     "Forgotten",

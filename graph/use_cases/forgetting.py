@@ -8,6 +8,7 @@ free pages and logs are cleaned, down to the bytes. A second forget of the same 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -16,7 +17,7 @@ from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
 from graph.use_cases.memories import find_entry, find_fact
-from memory import entities, forgetting, journal
+from memory import audit, entities, forgetting, journal
 from memory.errors import InputError, NotFoundError
 from memory.events import inbox
 from memory.facts import scope_filters
@@ -39,6 +40,37 @@ from memory.forgetting import (
 from memory.recall import index_entries
 from memory.storage import count_items, shelves, write_batch
 from memory.text import name_key
+
+COUNTED = {
+    "events": ("event", "events", ""),
+    "journal": ("journal entry", "journal entries", ""),
+    "journal_rewritten": ("journal entry", "journal entries", "written anew"),
+    "facts": ("fact", "facts", ""),
+    "messages": ("message", "messages", "of the conversation"),
+    "messages_rewritten": ("message", "messages", "written anew"),
+    "goals": ("goal", "goals", "without text then"),
+    "projects": ("project", "projects", "without text then"),
+    "session_memory": ("line", "lines", "of session memory"),
+    "conversations": ("open conversation", "open conversations", ""),
+    "overheard": ("event", "events", "heard and not addressed"),
+    "questions": ("question", "questions", "waiting for an answer"),
+    "prompt_versions": ("version", "versions", "of the assistant's prompt"),
+    "profiles": ("profile", "profiles", "removed or changed"),
+    "links": ("end", "ends", "of links"),
+    "inbox": ("event", "events", "waiting or set aside"),
+    "nights": ("night", "nights", "that can no longer be undone"),
+    "audit": ("line", "lines", "of the audit log, without text then"),
+    "answers": ("answer or approved call", "answers and approved calls", ""),
+    "prompts": ("prompt", "prompts", "that ticks were shown"),
+    "pages": ("page", "pages", "of what holds now"),
+    "recalls": ("recent recall", "recent recalls", ""),
+    "summaries": ("summary", "summaries", "of the conversation, to be made anew"),
+    "undreamed": ("fact", "facts", "that nights still had to compare"),
+    "other": ("other record", "other records", ""),
+}
+"""The counts of a forget in words: singular, plural, qualification."""
+
+KIND = {"entity": "a person or thing", "fact": "a fact", "entry": "a journal entry"}
 
 Step = Callable[[str], object]
 """Called with the name of the step that comes next."""
@@ -133,7 +165,7 @@ async def _forget(
     tell = on_step or (lambda step: None)
     if dry_run:
         wanted = await _found(context, wanted)
-        return _told(wanted, await _plan(context, wanted, None), dry_run=True)
+        return _told(wanted, await _plan(context, wanted, None, preview=True), dry_run=True)
     async with context.held():  # an interrupted undo needs what is about to be forgotten
         finished = await _finish_earlier(context, wanted, tell)
         tell("looking for what goes")
@@ -223,9 +255,17 @@ async def _settle(context: AgentContext) -> None:
 
 
 async def _plan(
-    context: AgentContext, wanted: ForgetTarget, earlier: Begun | None, *, required: bool = True
+    context: AgentContext,
+    wanted: ForgetTarget,
+    earlier: Begun | None,
+    *,
+    required: bool = True,
+    preview: bool = False,
 ) -> Plan:
-    """Decide everything. Raises InputError if nothing is known although it is `required`."""
+    """Decide everything. Raises InputError if nothing is known although it is `required`.
+
+    `preview`: it is not carried out, and reads no more than what it tells of.
+    """
     store, scope, semantic = context.store, context.scope, context.semantic
     values = dict((await context.snapshot()).values)
     found = await find(
@@ -236,9 +276,11 @@ async def _plan(
         values=values,
         owner=context.owner,
         earlier=earlier,
+        sifting=preview,
     )
-    erasure = found.erasure
-    rows = await semantic.run(forgetting.rows_that_hold, semantic, scope, erasure)
+    erasure, rows = found.erasure, forgetting.Found([], set())
+    if not preview:
+        rows = await semantic.run(forgetting.rows_that_hold, semantic, scope, erasure)
     after = state_after(values, erasure, found.handled)
     left = {message.id for message in after.get("messages", [])}
     messages = values.get("messages", [])
@@ -247,6 +289,7 @@ async def _plan(
     informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
     rules = ForgetContext(erasure, questions, at, messages=cut, informed=frozenset(informed))
+    rules.traces, rules.preview = found.traces, preview
     plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), rows)
     if required and not any(plan.counts.values()):
         raise NotFoundError(
@@ -283,8 +326,10 @@ async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, te
     tell("working memory")
     await _rewrite_state(context, plan.after)
     tell(f"journal and records: {len(plan.store.puts)}")
+    at, who = datetime.fromisoformat(plan.rules.at), erasure.scrubber.label(scope.user)
+    line = audit.of_forget(KIND[wanted.kind], plan.counts, at=at, who=who)
     closing = forgetting.changed_puts(scope, plan.rules.at)
-    await write_batch(store, [*plan.store.puts, *closing])
+    await audit.write(store, scope, [line], also=[*plan.store.puts, *closing])
     tell("cleaning the files")
     await _clean(context)
 

@@ -187,6 +187,8 @@ async def find_entry(context: AgentContext, given: str) -> str:
     Kind and day, with which an id begins, may be left out.
     """
     wanted = given.strip()
+    if await journal.read(context.store, context.scope, wanted):
+        return wanted
     ids = {one["id"]: one["id"] for one in await journal.since(context.store, context.scope, None)}
     named = {id_.split("_", 2)[-1]: id_ for id_ in ids}
     if found := match_id(wanted, ids, "entries") or match_id(wanted, named, "entries"):

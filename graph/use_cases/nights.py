@@ -16,7 +16,7 @@ from memory import audit, entities, journal, night
 from memory.audit import of_decision
 from memory.errors import CircadianError, ConflictError, InputError, NotFoundError
 from memory.journal import links
-from memory.night import applied, built_on, inverse, status_of, take_back
+from memory.night import Plans, applied, built_on, inverse, status_of, take_back
 from memory.operations import changed_since, find_conflicts
 from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
 from memory.text import shortened
@@ -396,6 +396,20 @@ async def undo_night(context: AgentContext, name: str) -> NightReport:
             at, who = context.now(), scope.user
             await take_back(store, semantic, scope, record["id"], at=at, who=who)
     return await night_report(context, found["id"])
+
+
+async def why_not(
+    context: AgentContext, record: NightRecord, plans: Plans, action: str
+) -> str | None:
+    """Why a night cannot be applied or undone now; None if it can, and for any other action."""
+    try:
+        if action == "undo":
+            await _check_undoable(context, record, applied(record, plans))
+        elif action == "apply" and status_of(record) != "approved":
+            await _check_applicable(context, record)
+    except (ConflictError, InputError) as error:
+        return str(error)
+    return None
 
 
 async def _check_undoable(

@@ -40,6 +40,7 @@ from pydantic import TypeAdapter
 
 from memory.errors import InputError, MemoryStoreError
 from memory.records import Fact, FactDraft, Scope
+from memory.storage import Wanted
 from memory.text import fact_terms
 
 Vector = npt.NDArray[np.float32]
@@ -185,8 +186,10 @@ class MemoryTable(Protocol):
         """Remove the matching rows, keeping only their numbers; return how many there were."""
         ...
 
-    def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
-        """The matching rows, oldest first."""
+    def select(
+        self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
+    ) -> list[Row]:
+        """The matching rows, oldest first; those that are not `wanted` may be left out."""
         ...
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:

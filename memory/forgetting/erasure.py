@@ -8,15 +8,25 @@ the person are cut (`memory.forgetting.scrubbing`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 from memory.audit import AuditEntry
-from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, compared
+from memory.forgetting.scrubbing import (
+    FORGOTTEN,
+    Forgettable,
+    Names,
+    Scrubber,
+    Trace,
+    compared,
+    skeleton,
+)
 from memory.records import EntityProfile, Event, Fact, JournalEntry
-from memory.text import sentences, terms
+from memory.storage import Wanted
+from memory.text import beginnings, sentences, terms
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
 """How the content of an archive begins (`memory.journal.entries.archive_entry`)."""
@@ -64,6 +74,11 @@ class Erasure:
     links: Mapping[str, Sequence[str]]
     since: str
     """When the oldest erased memory was made (ISO 8601); a night from before saw none of them."""
+
+    @cached_property
+    def all_gone(self) -> frozenset[str]:
+        """Ids of everything that is erased: `gone`, and the profiles."""
+        return self.gone | self.profiles
 
     @cached_property
     def memories(self) -> frozenset[str]:
@@ -212,6 +227,9 @@ def descendants(known: KnownMemory, names: Forgettable, start: frozenset[str]) -
 def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
     """The entry without lines that name the person; None where nothing is left."""
     head = ARCHIVE if entry["content"].startswith(ARCHIVE) else ""
+    words = (entry["content"], *entry["tags"], *entry["related_projects"])
+    if not scrubber.trace.within("\n".join((*words, *entry.get("origins", ())))):
+        return entry
     content = scrubber.text(entry["content"].removeprefix(ARCHIVE))
     if content is None:
         return None
@@ -249,13 +267,11 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
 
 
 def _entry_goes(entry: JournalEntry, gone: Collection[str], names: Forgettable) -> bool:
-    made_from = (entry["id"], *entry["sources"], *entry.get("evidence", []))
-    return names.means(entry["source_entity"]) or any(one in gone for one in made_from)
+    return names.means(entry["source_entity"]) or any(one in gone for one in _made_from(entry))
 
 
 def _fact_goes(fact: Fact, gone: Collection[str], names: Forgettable) -> bool:
-    made_from = (fact["id"], *fact["source_entries"], *fact["source_events"])
-    if any(one in gone for one in made_from):
+    if any(one in gone for one in _made_from_fact(fact)):
         return True
     said = (fact["speaker"], *fact["entities"])
     return any(names.means(one) or names.within(one) for one in said if one) or names.within(
@@ -307,10 +323,12 @@ class Statement:
     def __init__(self, said: Iterable[str]) -> None:
         self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
         self._wanted = {one for one in self._wanted if len(one) > 1}
+        longest = (max(one, key=lambda term: (len(term), term)) for one in self._wanted)
+        self.trace = Trace(piece for term in longest for piece in map(skeleton, beginnings(term)))
 
     def within(self, text: str) -> bool:
         """Whether a sentence of `text` says it."""
-        return any(map(self._says, sentences(text)))
+        return self.trace.within(text) and any(map(self._says, sentences(text)))
 
     def cut(self, text: str) -> str:
         """`text` without the sentences that say it."""
@@ -332,6 +350,45 @@ class Statement:
         return any(
             wanted <= said if len(wanted) >= ENOUGH else wanted == said for wanted in self._wanted
         )
+
+
+class Traces(NamedTuple):
+    """By what a record shows that it may have to do with a statement: words and ids."""
+
+    pieces: frozenset[str]
+    ids: frozenset[str]
+
+    @classmethod
+    def of(cls, wanted: ForgetTarget) -> Traces:
+        """What is known before anything is read."""
+        return cls(frozenset(), frozenset((wanted.name,)))
+
+    def wanted(self) -> Wanted:
+        """Whether records have any of them."""
+        quoted = (skeleton(json.dumps(id_, ensure_ascii=False)) for id_ in self.ids)
+        trace = Trace([*self.pieces, *quoted])
+        return lambda keys, text: (
+            not self.ids.isdisjoint(keys) or trace.within("\n".join((*keys, text)))
+        )
+
+    def widened(self, known: KnownMemory, said: Forgettable, gone: Collection[str]) -> Traces:
+        """With what goes, what that was made from, and what else was made from the same."""
+        made: dict[tuple[str, ...], tuple[str, ...]] = {
+            (one["id"], one["op"]): _made_from_fact(one) for one in known.facts
+        }
+        made |= {(one["id"],): _made_from(one) for one in known.entries}
+        ids = self.ids.union(gone)
+        ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
+        ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
+        return Traces(self.pieces.union(said.trace.pieces), ids)
+
+
+def _made_from(entry: JournalEntry) -> tuple[str, ...]:
+    return (entry["id"], *entry["sources"], *entry.get("evidence", []))
+
+
+def _made_from_fact(fact: Fact) -> tuple[str, ...]:
+    return (fact["id"], *fact["source_entries"], *fact["source_events"])
 
 
 class Start(NamedTuple):

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from memory.text import STOP_WORDS, name_key
@@ -60,8 +61,42 @@ _INVISIBLE = re.compile(
 """Characters that no text shows (Unicode: default ignorable)."""
 
 
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_RUN = re.compile(r"[^\W_]+")
+
+
+class Trace:
+    """A quick look at a text. Most texts have nothing of what is forgotten, and show it at once."""
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        """`pieces`: skeletons, of which a text has one if it is to be read."""
+        self.pieces = tuple(dict.fromkeys(pieces))
+
+    def within(self, text: str) -> bool:
+        """Whether `text`, which may be a record as JSON, has to be read."""
+        plain = skeleton(text)
+        return any(piece in plain for piece in self.pieces)
+
+
+def skeleton(text: str) -> str:
+    """`text` without all by which its spellings differ."""
+    if not text.isascii():
+        shown = _INVISIBLE.sub("", text).translate(_SPELLED)
+        folded = unicodedata.normalize("NFKC", shown).casefold()
+        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
+    return text.lower().replace("'", "")
+
+
+def longest_run(text: str) -> str:
+    """The longest word in the skeleton of `text`; its signs if it has no word."""
+    plain = skeleton(text)
+    return max(_RUN.findall(plain), key=len, default="".join(plain.split()[:1]))
+
+
 class Forgettable(Protocol):
     """What is forgotten, as texts show it: a person by names, a statement by its words."""
+
+    trace: Trace
 
     @property
     def shown(self) -> Sequence[str]:
@@ -99,6 +134,7 @@ class Names:
         self.shown = list({name_key(one): one for one in reversed(given)}.values())[::-1]
         """Each name once, in its first spelling."""
         self.keys = frozenset(filter(None, map(compared, self.shown)))
+        self.trace = Trace(map(longest_run, [*self.shown, *self.keys]))
         plain = {one for one in self.shown if name_key(one) in STOP_WORDS}
         mine = set(self.keys)
         said = _pattern(mine)
@@ -110,6 +146,8 @@ class Names:
 
     def within(self, text: str) -> bool:
         """Whether `text` names the person."""
+        if not self.trace.within(text):
+            return False
         found = (_on_one_line(one.group()) for one in self._folded.finditer(_folded(text)))
         if any(one not in self._longer for one in found):
             return True
@@ -137,6 +175,7 @@ def _is_longer(name: str, said: re.Pattern[str]) -> bool:
     return bool(found) and "'" not in found
 
 
+@lru_cache(4_096)
 def compared(name: str) -> str:
     """A name as a forget compares it: `memory.text.names.name_key`, for any apostrophe and hyphen.
 
@@ -204,6 +243,7 @@ class Scrubber:
         # A single word ("high") says nothing about its author.
         texts = {_plain(text) for text in written if _is_text(text)}
         self._written = frozenset(texts)
+        self.trace = Trace([*names.trace.pieces, *map(longest_run, texts)])
         self._beginnings = tuple(
             text.removesuffix(_CUT)
             for text in texts
@@ -225,6 +265,8 @@ class Scrubber:
         The structure stays: a list keeps its length and an object its keys, except for keys that
         name the person.
         """
+        if not self.trace.within(json.dumps(value, ensure_ascii=False, default=str)):
+            return value
         return self._walk(value, blank=False)
 
     def blank(self, value: Any) -> Any:

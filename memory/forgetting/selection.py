@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple, cast
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
-from memory import audit, entities
+from memory import audit, entities, pages
 from memory.audit import AuditEntry
+from memory.compaction import SUMMARIES
 from memory.events import inbox
 from memory.facts import SemanticMemory
 from memory.forgetting.carrying_out import Begun
@@ -22,6 +23,7 @@ from memory.forgetting.erasure import (
     KnownMemory,
     Start,
     Statement,
+    Traces,
     acts_of,
     decide,
     events_of,
@@ -29,12 +31,13 @@ from memory.forgetting.erasure import (
     start_of,
 )
 from memory.forgetting.scrubbing import Forgettable
-from memory.forgetting.store_changes import StoreChanges
+from memory.forgetting.store_changes import WITH_OTHERS, StoreChanges
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
-from memory.operations import apply
+from memory.operations import UNDREAMED, apply
+from memory.recall import probes
 from memory.records import Fact, InboxItem, JournalEntry, Scope
-from memory.storage import list_items, shelves
+from memory.storage import Sieve, Wanted, list_items, shelves
 from memory.text import shortened
 
 EXAMPLES = 5
@@ -50,15 +53,12 @@ _OF_THE_STORE = {
     "nights": ("nights",),
     "audit": ("audit",),
     "answers": ("answers", "deeds", "passed_over"),
+    "prompts": (inbox.PROMPTS,),
+    "pages": (pages.PAGES,),
+    "recalls": (probes.PROBES,),
+    "summaries": (SUMMARIES,),
+    "undreamed": (UNDREAMED,),
 }
-
-_WITH_OTHERS = frozenset(
-    (
-        *("journal", "pending", "archives", "unindexed", "entity_names", "handled"),
-        *("tick_reports", "agent", "night", "runs"),
-    )
-)
-"""Kinds that are counted together with others."""
 
 
 class Selection(NamedTuple):
@@ -73,6 +73,8 @@ class Selection(NamedTuple):
     """Event id -> the tick that handled it."""
     unjournaled: list[str]
     """Ids of erased events that are not in the journal."""
+    traces: Traces | None
+    """By what the records that may change are known; None if all of them are to be read."""
 
 
 class ErasedMemory(TypedDict):
@@ -94,38 +96,62 @@ async def find(
     values: Mapping[str, Any],
     owner: str,
     earlier: Begun | None = None,
+    sifting: bool = False,
 ) -> Selection:
-    """Decide what goes with `wanted`; changes nothing."""
-    entries = [cast(JournalEntry, one) for one in await _all(store, scope, "journal")]
-    waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
-    waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]
-    links = await list_items(store, scope.namespace(apply.LINKS))
-    known = KnownMemory(
-        entries,
-        await semantic.all(scope),
-        await entities.everyone(store, scope),
-        [*(one["event"] for one in waiting), *events_in_state(values, owner)],
-        list((values.get("projects") or {}).get("slots", {})),
-        {item.key: item.value["linked_to"] for item in links},
-    )
-    # In threads: every text of the memory is searched.
-    begun = await asyncio.to_thread(_begun, wanted, known, earlier)
-    acts = await _acts(store, scope, begun.events)
-    erasure = await asyncio.to_thread(
-        decide,
-        known,
-        begun.subject,
-        begun.profiles,
-        begun.events,
-        acts,
-        begun.memories,
-        sources_stay=wanted.kind != "entity",
-    )
+    """Decide what goes with `wanted`; changes nothing.
+
+    `sifting`: of a statement, read only what may have to do with it, until that leads to no more.
+    The same goes then; of the facts that stay, most are left out.
+    """
+    traces = Traces.of(wanted) if sifting and wanted.kind != "entity" else None
+    while True:
+        known = await _known(store, semantic, scope, values, owner, traces)
+        if not sifting:  # only carrying out needs to know what stands beside the facts that stay
+            links = await list_items(store, scope.namespace(apply.LINKS))
+            known = known._replace(links={item.key: item.value["linked_to"] for item in links})
+        # In threads: every text of the memory is searched.
+        begun = await asyncio.to_thread(_begun, wanted, known, earlier)
+        acts = await _acts(store, scope, begun.events, traces)
+        erasure = await asyncio.to_thread(
+            decide,
+            known,
+            begun.subject,
+            begun.profiles,
+            begun.events,
+            acts,
+            begun.memories,
+            sources_stay=wanted.kind != "entity",
+        )
+        more = traces and traces.widened(known, begun.subject, erasure.gone)
+        if more == traces:
+            break
+        traces = more
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
-    journaled = {one["sources"][0] for one in entries if one["sources"]}
+    journaled = {one["sources"][0] for one in known.entries if one["sources"]}
     unjournaled = sorted(begun.events - journaled)
-    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled)
+    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled, traces)
+
+
+async def _known(
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+    values: Mapping[str, Any],
+    owner: str,
+    traces: Traces | None,
+) -> KnownMemory:
+    """The memory, or what of it has one of the traces of a statement."""
+    wanted = traces.wanted() if traces else None
+    entries = [cast(JournalEntry, one) for one in await _all(store, scope, "journal", wanted)]
+    facts = await semantic.all(scope, wanted)
+    projects = list((values.get("projects") or {}).get("slots", {}))
+    if traces is not None:
+        return KnownMemory(entries, facts, [], [], projects)
+    waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
+    waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]
+    events = [*(one["event"] for one in waiting), *events_in_state(values, owner)]
+    return KnownMemory(entries, facts, await entities.everyone(store, scope), events, projects)
 
 
 class _Beginning(NamedTuple):
@@ -160,7 +186,7 @@ def counts(
         name: sum(store.removed[kind] + store.rewritten[kind] for kind in kinds)
         for name, kinds in _OF_THE_STORE.items()
     }
-    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | _WITH_OTHERS
+    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | WITH_OTHERS | {"night"}
     rest = Counter(store.removed) + Counter(store.rewritten)
     return {
         "events": len(erasure.events),
@@ -195,15 +221,22 @@ def memories(erasure: Erasure) -> list[ErasedMemory]:
     return found
 
 
-async def _all(store: BaseStore, scope: Scope, kind: str) -> list[dict[str, Any]]:
-    return [item.value async for shelf in shelves(store, scope, kind) for item in shelf.items]
+async def _all(
+    store: BaseStore, scope: Scope, kind: str, wanted: Wanted | None = None
+) -> list[dict[str, Any]]:
+    found = shelves(store, scope, kind, wanted and (lambda namespace: wanted))
+    return [item.value async for shelf in found for item in shelf.items]
 
 
-async def _acts(store: BaseStore, scope: Scope, events: frozenset[str]) -> Acts:
+async def _acts(
+    store: BaseStore, scope: Scope, events: frozenset[str], traces: Traces | None
+) -> Acts:
     """Read day by day: the log is long."""
+    wanted = traces.wanted() if traces else None
+    sieve: Sieve | None = wanted and (lambda namespace: wanted)
     found = [
         acts_of([cast(AuditEntry, item.value) for item in shelf.items], events)
-        async for shelf in shelves(store, scope, audit.AUDIT)
+        async for shelf in shelves(store, scope, audit.AUDIT, sieve)
         if len(shelf.labels) == 2
     ]
     goals = (one for acts in found for one in acts.goals)

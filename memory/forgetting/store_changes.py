@@ -17,7 +17,7 @@ from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
 from memory.forgetting.carrying_out import FORGETTING
-from memory.forgetting.erasure import Erasure
+from memory.forgetting.erasure import Erasure, Traces
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable
 from memory.operations import apply
 from memory.recall import probes
@@ -30,7 +30,7 @@ from memory.records import (
     PlanRecord,
     Scope,
 )
-from memory.storage import Shelf, shelves
+from memory.storage import Shelf, Sieve, Wanted, shelves
 
 
 def plans_after(
@@ -85,14 +85,14 @@ def operation_after(operation: Operation, erasure: Erasure) -> Operation:
     """One operation; without its texts if it names the person or concerns an erased memory."""
     ends = [operation["target"], *_values(operation["before"]), *_values(operation["after"])]
     named = erasure.scrubber.value(dict(operation)) != dict(operation)
-    if not named and (erasure.gone | erasure.profiles).isdisjoint([*ends, *operation["sources"]]):
+    if not named and erasure.all_gone.isdisjoint([*ends, *operation["sources"]]):
         return operation
     return _stripped(operation, erasure)
 
 
 def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: str) -> NightRecord:
     """The night's head. `touched`: one of its plans changed, so that it cannot be undone."""
-    gone, before = erasure.gone | erasure.profiles, cast(dict[str, Any], dict(record))
+    gone, before = erasure.all_gone, cast(dict[str, Any], dict(record))
     texts: dict[str, Any] = {
         key: erasure.scrubber.value(before[key])
         for key in ("stopped", "gate", "errors")
@@ -131,8 +131,7 @@ def _is_note(operation: Operation) -> bool:
 def _stripped(operation: Operation, erasure: Erasure) -> Operation:
     target = operation["target"]
     # The id of an entry holds that of its event, which whoever sent it chose.
-    gone = target in erasure.gone or target in erasure.profiles
-    hidden = gone and erasure.names.in_id(target)
+    hidden = target in erasure.all_gone and erasure.names.in_id(target)
     return {
         **operation,
         "target": FORGOTTEN if hidden else erasure.scrubber.label(target),
@@ -158,6 +157,14 @@ def _values(value: Any) -> list[str]:
         [one for one in value.values() if isinstance(one, str)] if isinstance(value, dict) else []
     )
 
+
+WITH_OTHERS = frozenset(
+    (
+        *("journal", "pending", "archives", "unindexed", "entity_names", "speakers", "handled"),
+        *("tick_reports", "agent", "runs"),
+    )
+)
+"""Kinds that are counted together with others: a preview reads none of them."""
 
 Value: TypeAlias = dict[str, Any]
 
@@ -186,13 +193,36 @@ class ForgetContext:
     """Ticks whose tools returned an erased memory."""
     nights: set[str] = field(default_factory=set)
     """Ids of nights of which a plan changed; filled on the way."""
+    traces: Traces | None = None
+    """By what the records that may change are known; None if any may."""
+    preview: bool = False
+    """Changes are counted, and not carried out."""
+
+    def sieve(self) -> Sieve | None:
+        """Which records have to be read; None: all of them."""
+        if not self.preview:
+            return None
+        wanted, names = None, self.erasure.names
+        if self.traces is not None:
+            pieces = self.traces.pieces.union(self.erasure.scrubber.trace.pieces)
+            ids = self.traces.ids.union(self.questions, self.messages)
+            wanted = Traces(pieces, ids).wanted()
+        whole = _WHOLE.union((audit.AUDIT,) if self.informed else ())
+
+        def of(namespace: tuple[str, ...]) -> Wanted | None:
+            kind = "".join(namespace[2:3])
+            if kind in WITH_OTHERS:
+                return lambda keys, text: False
+            return None if kind in whole or any(map(names.within, namespace[2:])) else wanted
+
+        return of
 
 
 async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> StoreChanges:
     """All changes of the agent's records; writes nothing."""
     changes = StoreChanges([], Counter(), Counter())
     # Sorted by label: the plans ("night") come before the heads ("nights").
-    async for shelf in shelves(store, scope):
+    async for shelf in shelves(store, scope, sieve=context.sieve()):
         kind = shelf.labels[0] if shelf.labels else ""
         if kind == FORGETTING:
             continue
@@ -232,7 +262,7 @@ def row_after(kind: str, key: str, value: Value, context: ForgetContext) -> Valu
     if rule is not None:
         return rule(key, value, context)
     erasure = context.erasure
-    if key in erasure.gone | context.messages or erasure.names.within(key):
+    if key in erasure.gone or key in context.messages or erasure.names.within(key):
         return None
     return cast(Value, erasure.scrubber.value(value))
 
@@ -302,16 +332,9 @@ def _link(key: str, value: Value, context: ForgetContext) -> Value | None:
     left = [one for one in value["linked_to"] if one not in erasure.gone]
     if not left or key in erasure.gone:
         return None
-    relations = {
-        id_: erasure.scrubber.value(how) for id_, how in value["relations"].items() if id_ in left
-    }
+    told = {id_: how for id_, how in value["relations"].items() if id_ in left}
+    relations = dict(zip(told, erasure.scrubber.value([*told.values()]), strict=True))
     return {**value, "linked_to": left, "relations": relations}
-
-
-def _waiting(key: str, value: Value, context: ForgetContext) -> Value | None:
-    if key in context.erasure.events:
-        return None
-    return cast(Value, context.erasure.scrubber.value(value))
 
 
 def _handled(key: str, value: Value, context: ForgetContext) -> Value | None:
@@ -399,8 +422,16 @@ def _prompt(key: str, value: Value, context: ForgetContext) -> Value | None:
     """A prompt shows everybody, so that any forget drops those that are kept."""
     erasure = context.erasure
     named = erasure.names.within(f"{value['system']}\n{value['front']}")
-    return None if named or erasure.gone or erasure.profiles else value
+    return None if named or erasure.all_gone else value
 
+
+_WHOLE = frozenset(
+    (
+        *(night.NIGHTS, inbox.PROMPTS, SUMMARIES, probes.PROBES),
+        *(approvals.DEEDS, approvals.ANSWERS, approvals.PASSED_OVER),
+    )
+)
+"""Kinds of which a counted record may go or change that has no trace of what is erased."""
 
 _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     "journal": _entry,
@@ -408,8 +439,6 @@ _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     journal.ARCHIVES: _marker,
     journal.UNINDEXED: _marker,
     apply.LINKS: _link,
-    inbox.INBOX: _waiting,
-    inbox.SET_ASIDE: _waiting,
     inbox.HANDLED: _handled,
     inbox.TICKS: _tick_report,
     inbox.PROMPTS: _prompt,

@@ -138,7 +138,7 @@ def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int 
 
 def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> AnyMessage:
     before = messages_to_dict([message])[0]
-    data = erasure.scrubber.value(before["data"])
+    data = {**erasure.scrubber.value(before["data"])}
     if blank:
         spoken = {key: one for key, one in before["data"].items() if key in _SPOKEN}
         data |= erasure.scrubber.blank(spoken)
@@ -146,7 +146,8 @@ def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> Any
     kept = ("id", "type", "tool_call_id")
     data |= {key: before["data"][key] for key in kept if key in before["data"]}
     if EVENT_KEY in before["data"]["additional_kwargs"]:
-        data["additional_kwargs"][EVENT_KEY] = erasure.scrubber.value(mark_of(message))
+        mark = {EVENT_KEY: erasure.scrubber.value(mark_of(message))}
+        data["additional_kwargs"] = data["additional_kwargs"] | mark
     if data == before["data"]:
         return message
     after: Any = messages_from_dict([{**before, "data": data}])[0]

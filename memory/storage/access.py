@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import unquote
 
+from langchain_core.utils.iter import batch_iterate
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
 
 from memory.records import Scope
+
+T = TypeVar("T")
 
 PAGE = 1_000
 """Items to read at a time from a store that can only search."""
@@ -59,6 +62,39 @@ class LookingStore(Protocol):
     ) -> tuple[list[Item | None], list[list[Item] | None]]:
         """The items under the keys, and those of each namespace; None for one with many."""
         ...
+
+
+Wanted = Callable[[Sequence[str], str], bool]
+"""Whether any of some records is wanted, by their keys and their values as JSON, as one text."""
+
+Sieve = Callable[[tuple[str, ...]], Wanted | None]
+"""What is wanted of a namespace; None: all of it."""
+
+TOGETHER = 50
+"""Records that are looked at together: most have nothing of what is looked for."""
+
+
+@runtime_checkable
+class SiftingStore(Protocol):
+    """A store that builds only the items that are wanted, as ours do."""
+
+    async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
+        """The wanted items in this namespace and below it, by key."""
+        ...
+
+
+def sifted(
+    rows: Iterable[T], told: Callable[[T], tuple[str, str]], wanted: Wanted | None
+) -> Iterable[T]:
+    """The rows that are wanted; `told` gives the key and the value of one."""
+    if wanted is None:
+        yield from rows
+        return
+    for some in batch_iterate(TOGETHER, rows):
+        keys, texts = zip(*map(told, some), strict=True)
+        if wanted(keys, "\n".join(texts)):
+            each = zip(some, keys, texts, strict=True)
+            yield from (row for row, key, text in each if wanted((key,), text))
 
 
 async def read_ahead(
@@ -244,11 +280,21 @@ async def namespaces_below(store: BaseStore, prefix: tuple[str, ...]) -> list[tu
     return sorted(one for one in found if one[: len(prefix)] == prefix)
 
 
-async def shelves(store: BaseStore, scope: Scope, kind: str | None = None) -> AsyncIterator[Shelf]:
+async def shelves(
+    store: BaseStore, scope: Scope, kind: str | None = None, sieve: Sieve | None = None
+) -> AsyncIterator[Shelf]:
     """All namespaces with their items, or those whose first label is `kind`.
 
-    Only one namespace at a time is in memory.
+    Only one namespace at a time is in memory, unless there is a `sieve`, and a store that can sift:
+    any other gives all items.
     """
+    if sieve is not None and isinstance(store, SiftingStore):
+        found: dict[tuple[str, ...], list[Item]] = {}
+        for item in await store.asift(scope.namespace(*([kind] if kind else [])), sieve):
+            found.setdefault(item.namespace, []).append(item)
+        for namespace in sorted(found):
+            yield Shelf(tuple(map(unquote, namespace[2:])), namespace, found[namespace])
+        return
     for namespace in await namespaces(store, scope):
         labels = tuple(map(unquote, namespace[2:]))
         if kind is None or labels[:1] == (kind,):

@@ -55,6 +55,7 @@ from memory.text.tokens import (
 )
 from memory.text.words import (
     STOP_WORDS,
+    beginnings,
     cached_by_text,
     content_stems,
     sentences,
@@ -79,6 +80,7 @@ __all__ = [
     "analysis",
     "approximate_tokens",
     "asks",
+    "beginnings",
     "best_sentences",
     "bounded",
     "cached_by_text",

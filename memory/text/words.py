@@ -113,6 +113,12 @@ def _single(root: str) -> str:
     return root[:-1] if doubled else root
 
 
+def beginnings(stemmed: str) -> set[str]:
+    """With what the words of this stem begin, in lower case: each begins with one of them."""
+    forms = {form for form in _IRREGULAR if stem(form) == stemmed}
+    return {stemmed.removesuffix("y"), *forms}
+
+
 def content_stems(text: str) -> list[str]:
     """The stems of `text` in order, without stop words."""
     return [stem(word) for word in words(text) if word not in STOP_WORDS]

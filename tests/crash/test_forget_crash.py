@@ -11,7 +11,7 @@ from graph.api.async_agent import AsyncAgent
 from graph.use_cases import forgetting as use_case
 from graph.use_cases.forgetting import forget
 from graph.use_cases.transfer import export_memory
-from memory import forgetting
+from memory import audit, forgetting
 from memory.errors import BusyError, InputError, MemoryStoreError
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
@@ -23,7 +23,7 @@ PARTS: list[tuple[Any, str]] = [
     (forgetting, "erase"),
     (forgetting, "mend"),
     (use_case, "_rewrite_state"),
-    (use_case, "write_batch"),
+    (audit, "write"),
     (use_case, "_clean"),
     (forgetting, "clean"),
     (forgetting, "ended"),
@@ -137,7 +137,7 @@ async def test_a_forget_of_somebody_else_completes_an_interrupted_one(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_home(data, clock) as agent:
-        await break_off(agent, monkeypatch, use_case, "write_batch", done=False)
+        await break_off(agent, monkeypatch, audit, "write", done=False)
         with pytest.raises(InputError, match="nothing is known of 'Carl'"):
             await forget(agent.context, "Carl")
         await is_whole(agent, data)

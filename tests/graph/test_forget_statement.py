@@ -134,7 +134,7 @@ async def test_the_same_said_elsewhere_goes_too(tmp_path: Path, clock: Clock) ->
     assert holding(tmp_path, ["mill street"]) == []
 
 
-@pytest.mark.parametrize("broken", ["_rewrite_state", "write_batch", "_clean"])
+@pytest.mark.parametrize("broken", ["_rewrite_state", "audit.write", "_clean"])
 async def test_a_forget_that_was_broken_off_is_completed(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:

@@ -123,6 +123,20 @@ async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
     assert await fact_about(visitor, "Paris") == id_
 
 
+async def test_a_fact_and_the_entry_with_its_words_are_one_line(visitor: Visitor) -> None:
+    page = await visitor.get("/memory", person="Ben", day="2026-03-02")
+    assert page.count(">My dog Rex is afraid of thunder.</a>") == 1
+    assert "the same words in the journal: Ben, 2 Mar 2026 09:00" in text_of(page)
+    assert '"/default/memory/event_20260302_' in page
+
+
+async def test_a_preview_names_the_kinds_of_what_goes(visitor: Visitor) -> None:
+    shown = text_of(await visitor.get(f"/forget/{await fact_about(visitor, 'thunder')}"))
+    assert "prompts that ticks were shown 5" in shown
+    assert "journal entry 1" in shown
+    assert "other" not in shown
+
+
 async def test_today_shows_the_agent_at_a_glance(visitor: Visitor) -> None:
     shown = text_of(await visitor.get("/today"))
     for words in ("Awake", "Since the last night", "Goals", "Projects", "tokens spent today"):

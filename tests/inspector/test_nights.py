@@ -6,9 +6,12 @@ import asyncio
 import json
 from typing import Any
 
-from graph.inspector.changes import Reading, differences
+import pytest
+
 from graph.inspector.jobs import Tell
+from graph.inspector.nights import Reading, differences
 from graph.use_cases.nights import Labels, list_nights
+from memory.records import Fact
 from memory.records.operations import (
     link_facts,
     prune_entry,
@@ -22,8 +25,12 @@ async def last_night(visitor: Visitor) -> tuple[str, str]:
     return line["id"], line["status"]
 
 
+async def facts_of(visitor: Visitor) -> list[Fact]:
+    return await visitor.agent.resources.semantic.all(visitor.agent.scope)
+
+
 async def facts(visitor: Visitor) -> list[str]:
-    return [one["text"] for one in await visitor.agent.resources.semantic.all(visitor.agent.scope)]
+    return [one["text"] for one in await facts_of(visitor)]
 
 
 async def test_the_list_names_every_night_with_its_outcome_and_cost(visitor: Visitor) -> None:
@@ -40,7 +47,8 @@ async def test_a_night_is_a_difference_that_one_can_read(visitor: Visitor) -> No
     assert "Rex is afraid of thunder" in shown
     assert "Its steps" in shown
     assert "make it into facts" in shown
-    assert "Undo this night" in shown
+    assert "A later night built on night_2026" in shown
+    assert "Undo this night" not in shown
     assert "/default/memory/" in page
 
 
@@ -62,6 +70,36 @@ async def test_a_night_that_a_later_one_built_on_is_not_taken_back(visitor: Visi
     await visitor.post(f"/nights/{name}/discard", 422)
     await visitor.post(f"/nights/{name}/eat", 404)
     assert await last_night(visitor) == (name, "complete")
+
+
+async def test_what_cannot_be_undone_says_why_and_offers_nothing(visitor: Visitor) -> None:
+    first, last = [line["id"] for line in await list_nights(visitor.agent.context)]
+    assert "Undo this night" in text_of(await visitor.get(f"/nights/{last}"))
+    ids = {one["text"]: one["id"] for one in await facts_of(visitor)}
+    await visitor.agent.forget_fact(next(id_ for text, id_ in ids.items() if "thunder" in text))
+    for page in (f"/nights/{first}", f"/nights/{first}/undo"):
+        shown = text_of(await visitor.get(page))
+        assert "can no longer be undone: a forget took something out of it." in shown
+        assert "Undo it" not in shown
+    log = text_of(await visitor.get("/log", what="forgotten"))
+    assert "local · ok" in log
+    assert "forgotten: a fact" in log
+    assert '"facts": 1' in log
+    assert "thunder" not in log
+
+
+async def test_a_long_night_shows_the_first_changes_of_a_kind(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph.inspector.nights.MOST_CHANGES", 1)
+    name = (await list_nights(visitor.agent.context))[0]["id"]
+    page = await visitor.get(f"/nights/{name}")
+    whole = await visitor.get(f"/nights/{name}", whole="1")
+    learned, all_learned = (
+        one.partition("</section>")[0].count("side-plus") for one in (page, whole)
+    )
+    assert (learned, all_learned) == (1, 2)
+    assert "?whole=1#learned" in page
 
 
 async def test_a_preview_shows_its_progress_and_changes_nothing(visitor: Visitor) -> None:

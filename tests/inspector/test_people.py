@@ -29,6 +29,22 @@ async def test_a_profile_has_what_holds_with_its_sources(visitor: Visitor) -> No
     assert "<polyline" in page
 
 
+async def test_an_attribute_whose_fact_was_corrected_says_what_holds_instead(
+    visitor: Visitor,
+) -> None:
+    """Undoing the night that took a correction up brings the attribute back as it was."""
+    context, id_ = visitor.agent.context, await id_of(visitor, "Ada")
+    old = next(one for one in await context.semantic.all(context.scope) if "Paris" in one["text"])
+    profile = (await entities.read(context.store, context.scope, [id_]))[id_]
+    home = {"value": "Paris", "at": old["created"], "evidence": [old["op"]], "replaced": []}
+    value = {**profile, "attributes": {"home": {**home, "trust": 0.9}}}
+    await context.store.aput(context.scope.namespace(entities.ENTITIES), id_, value)
+    assert "Paris no longer holds" not in text_of(await visitor.get(f"/people/{id_}"))
+    await visitor.agent.correct(old["id"], "I live in Oslo.")
+    shown = text_of(await visitor.get(f"/people/{id_}"))
+    assert "home Paris no longer holds instead: I live in Oslo." in shown
+
+
 async def test_forgetting_somebody_says_first_what_goes(visitor: Visitor) -> None:
     id_ = await id_of(visitor, "Ben")
     form = text_of(await visitor.get(f"/people/{id_}/forget"))

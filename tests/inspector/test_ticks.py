@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from graph.agent import open_agent
 from memory.events import inbox
-from tests.support.visiting import Visitor, text_of
+from memory.models.offline.model import OfflineChatModel
+from tests.support.agents import said
+from tests.support.clock import Clock
+from tests.support.visiting import Visitor, text_of, visiting
+
+AT = "2026-03-02T09:00:00+00:00"
 
 
 async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
@@ -23,6 +31,55 @@ async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
         "Now: ",
     ):
         assert words in shown
+
+
+async def test_the_memory_that_gave_the_answer_is_marked(visitor: Visitor) -> None:
+    page = await visitor.get("/ticks/3")
+    marked = [one for one in page.split("<article")[1:] if "its words are in the answer" in one]
+    assert len(marked) == 1
+    assert "Rex is afraid of thunder" in marked[0]
+
+
+async def test_the_judgement_is_told_in_plain_words(visitor: Visitor) -> None:
+    shown = text_of(await visitor.get("/ticks/3"))
+    assert "it judged how much work the message is" in shown
+    assert "Tools that cannot be taken back wait for a person." in shown
+    assert "In its own terms" in shown
+
+
+async def test_a_question_stands_in_words_with_the_message_it_is_about(
+    tmp_path: Path, clock: Clock
+) -> None:
+    (tmp_path / "files").mkdir()
+    opening = open_agent(
+        tmp_path / "data", model=OfflineChatModel(), embedder="offline", folder=tmp_path / "files"
+    )
+    async with opening as agent:
+        await agent.ainvoke(said("Please write a file list.txt: paint, brush.", id="m1"))
+    async with visiting(tmp_path / "data", clock) as visitor:
+        page = await visitor.get("/today")
+        shown = text_of(page)
+        assert "May it use the tool “write file”?" in shown
+        assert "file path list.txt text paint, brush" in shown
+        assert "Please write a file list.txt: paint, brush. Ada wrote this" in shown
+        assert "/default/log?origin=m1" in page
+        assert "question asked" in text_of(await visitor.get("/log", origin="m1"))
+
+
+async def test_the_history_of_its_own_prompt_is_read_on_today(visitor: Visitor) -> None:
+    assert "It has not written one." in text_of(await visitor.get("/today"))
+    made = [("Be brief.", 1, "long"), ("Be brief. Name the source.", 2, "asked for it")]
+    versions = [
+        {"text": text, "version": number, "at": AT, "by": "Ada", "reason": why}
+        for text, number, why in made
+    ]
+    prompt = {"text": made[1][0], "version": 2, "versions": versions}
+    await visitor.agent.aupdate_state(None, {"assistant_prompt": prompt})
+    shown = text_of(await visitor.get("/today"))
+    assert "version 2. Be brief. Name the source." in shown
+    assert "2 versions" in shown
+    assert "version 1 by Ada: long Be brief." in shown
+    assert "version 2 by Ada: asked for it" in shown
 
 
 async def test_what_nights_and_other_ticks_did_is_not_the_ticks_own(visitor: Visitor) -> None:

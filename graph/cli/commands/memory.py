@@ -28,7 +28,7 @@ from graph.cli.views import (
     short_id,
 )
 from graph.documents import FLAGS, Correction, recalled_memory
-from graph.use_cases import Forgotten, Reindexing, find_fact, reindexing, transfer
+from graph.use_cases import COUNTED, Forgotten, Reindexing, find_fact, reindexing, transfer
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
@@ -40,30 +40,6 @@ MOST = 1_000
 
 FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
 ENTRY_ID = "A journal entry's id, or how it begins (`circadian recall --all` shows it)."
-
-KINDS = {
-    "events": ("event", "events", "sent by them, or naming them"),
-    "journal": ("journal entry", "journal entries", ""),
-    "journal_rewritten": ("journal entry", "journal entries", "written anew"),
-    "facts": ("fact", "facts", ""),
-    "messages": ("message", "messages", "of the conversation"),
-    "messages_rewritten": ("message", "messages", "written anew"),
-    "goals": ("goal", "goals", "without text then"),
-    "projects": ("project", "projects", "without text then"),
-    "session_memory": ("line", "lines", "of session memory"),
-    "conversations": ("open conversation", "open conversations", ""),
-    "overheard": ("event", "events", "heard and not addressed"),
-    "questions": ("question", "questions", "waiting for an answer"),
-    "prompt_versions": ("version", "versions", "of the assistant's prompt"),
-    "profiles": ("profile", "profiles", "removed or changed"),
-    "links": ("end", "ends", "of links"),
-    "inbox": ("event", "events", "waiting or set aside"),
-    "nights": ("night", "nights", "that can no longer be undone"),
-    "audit": ("line", "lines", "of the audit log, without text then"),
-    "answers": ("answer or approved call", "answers and approved calls", ""),
-    "other": ("other record", "other records", ""),
-}
-"""The counts of a forget in words: singular, plural, qualification."""
 
 STANDARD = "-"
 """The file name that means standard input or output."""
@@ -179,7 +155,7 @@ def _view(done: Forgotten, flag: str | None) -> list[RenderableType]:
     rows.add_column(justify="right", style="cyan")
     rows.add_column()
     for kind, number in counts.items():
-        singular, plural, which = KINDS[kind]
+        singular, plural, which = COUNTED[kind]
         which = "" if flag and kind == "events" else which  # a fact or an entry is no person
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"

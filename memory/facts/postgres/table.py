@@ -39,6 +39,7 @@ from memory.facts.table import (
     split,
     where,
 )
+from memory.storage import Wanted
 from memory.storage.postgres import Connection, lock_key, storable
 
 WORTH_INDEXING = 20_000
@@ -255,8 +256,10 @@ class PostgresTable:
         with self._writing() as rows:
             rows.touch(row_ids, at)
 
-    def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
-        """The matching rows, oldest first."""
+    def select(
+        self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
+    ) -> list[Row]:
+        """The matching rows, oldest first, `wanted` or not."""
         with self.transactions.connection() as connection:
             text, values = self._where(connection, filters)
             rows = connection.execute(

@@ -38,6 +38,7 @@ from memory.facts.table import (
     split,
     where,
 )
+from memory.storage import Wanted, sifted
 from memory.storage.sqlite import compact, use_wal
 
 SCOPES_IN_MEMORY = 200
@@ -127,10 +128,12 @@ class SqliteTable:
                 (at.isoformat(), json.dumps(list(row_ids))),
             )
 
-    def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
+    def select(
+        self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
+    ) -> list[Row]:
         """The matching rows, oldest first."""
         with self._file.reading():
-            return self._read(self._where(filters), limit)
+            return self._read(self._where(filters), limit, wanted)
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
@@ -332,12 +335,15 @@ class SqliteTable:
         rows = self.numbered(seq for seq, _ in best)
         return [(rows[seq], score) for seq, score in best if seq in rows]
 
-    def _read(self, where: Sql, limit: int | None = None) -> list[Row]:
+    def _read(
+        self, where: Sql, limit: int | None = None, wanted: Wanted | None = None
+    ) -> list[Row]:
         rows = self._connection.execute(
             f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
             (*where.values, -1 if limit is None else limit),
         )
-        return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in rows]
+        kept = sifted(rows, lambda row: row[1:3], wanted)
+        return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in kept]
 
     def _value(self, query: str, *values: object) -> Any:
         with self._file.reading():

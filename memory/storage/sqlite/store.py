@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
+from memory.storage.access import Sieve, sifted
 from memory.storage.sqlite.files import atomic
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -93,6 +95,26 @@ class CircadianSqliteStore(SqliteStore):
             -1 if limit is None else limit,
         )
         return [_item(namespace, row) for row in found]
+
+    async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
+        """The wanted items in this namespace and below it, by key; no others are built."""
+        path = ".".join(prefix)
+        # One range, in the order of the index. Between "path" and "path." are namespaces beside it.
+        asked = "prefix >= ? AND prefix < ? ORDER BY prefix, key"
+
+        def sift() -> list[Item]:
+            found: list[Item] = []
+            rows = self.conn.execute(
+                f"SELECT {_ROW}, prefix FROM store WHERE {asked}", (path, f"{path}/")
+            )
+            for below, held in groupby(rows, lambda row: row[-1]):
+                namespace = tuple(below.split("."))
+                if namespace[: len(prefix)] == prefix:
+                    kept = sifted(held, lambda row: (row[0], row[1].decode()), sieve(namespace))
+                    found += [_item(namespace, row[:-1]) for row in kept]
+            return found
+
+        return await self.file.run(sift)
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""
