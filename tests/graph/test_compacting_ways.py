@@ -20,7 +20,7 @@ from memory.compaction.summary import HEAD
 from memory.errors import ContextOverflow, ModelError
 from memory.messages.history import MARK, history_share
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, entries, opened, said
+from tests.support.agents import EXTRACTING, Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
@@ -84,10 +84,10 @@ async def history(agent: AsyncAgent) -> list[BaseMessage]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_model_that(tmp_path: Path, clock: Clock, way: str) -> None:
+async def test_a_model_that(opening: Opening, way: str) -> None:
     answer, why = WAYS[way]
     model = model_of(answer)
-    async with opened(tmp_path, model, clock, settings=SMALL) as agent:
+    async with opening(model, settings=SMALL) as agent:
         reports = [(await talk(agent, n, n + 1))["report"] for n in range(20)]
         messages = await history(agent)
         journal = await entries(agent)
@@ -108,12 +108,10 @@ async def test_a_model_that(tmp_path: Path, clock: Clock, way: str) -> None:
     assert covered == [f"m{n}" for n in range(len(covered))]
 
 
-async def test_a_failed_call_counts_and_an_answer_resets_the_count(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_failed_call_counts_and_an_answer_resets_the_count(opening: Opening) -> None:
     model = model_of(fails(ModelError("down")), fails(ModelError("down")))
     counts: list[int] = []
-    async with opened(tmp_path, model, clock, settings=SMALL) as agent:
+    async with opening(model, settings=SMALL) as agent:
         for number in range(13):
             out = await talk(agent, number, number + 1)
             if "compaction" in out["report"]["ticks"][0] or counts:
@@ -121,19 +119,11 @@ async def test_a_failed_call_counts_and_an_answer_resets_the_count(
     assert counts[:2] == [2, 0]
 
 
-async def test_five_models_that_fail_in_a_row_stop_the_agent(tmp_path: Path, clock: Clock) -> None:
-    settings = SMALL.model_copy(update={"max_consecutive_errors": 2})
-    model = model_of(fails(ModelError("down")), fails(ModelError("down")))
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
-        await talk(agent, 0, 14)
-        assert (await agent.aget_state()).values["emergency_stop"] is True
-
-
 async def test_at_night_a_failed_summary_is_reported_and_the_history_is_cut(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = model_of(fails(ModelError("down")))
-    async with opened(tmp_path, model, clock, settings=SMALL) as agent:
+    async with opening(model, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
         messages = await history(agent)
@@ -176,10 +166,10 @@ ENDINGS: dict[str, tuple[Callable[[int], Any], str, int, int]] = {
 
 @pytest.mark.parametrize("asleep", [True, False], ids=["asleep", "in an emergency"])
 @pytest.mark.parametrize("how", ENDINGS)
-async def test_an_extraction_ends(tmp_path: Path, clock: Clock, how: str, asleep: bool) -> None:
+async def test_an_extraction_ends(opening: Opening, how: str, asleep: bool) -> None:
     answer, ended, facts, answers = ENDINGS[how]
     most = 5 if asleep else 3
-    async with opened(tmp_path, model_of(extraction=answer), clock, settings=SMALL) as agent:
+    async with opening(model_of(extraction=answer), settings=SMALL) as agent:
         if asleep:
             await talk(agent, 0, 9)
             told = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
@@ -201,9 +191,9 @@ async def test_an_extraction_ends(tmp_path: Path, clock: Clock, how: str, asleep
     assert not any("[pre-compaction]" in str(one.text) for one in messages)
 
 
-async def test_a_preview_cuts_the_history_only_when_applied(tmp_path: Path, clock: Clock) -> None:
+async def test_a_preview_cuts_the_history_only_when_applied(opening: Opening) -> None:
     model = model_of(extraction=ENDINGS["by noop"][0])
-    async with opened(tmp_path, model, clock, settings=SMALL) as agent:
+    async with opening(model, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before, journal = await history(agent), await entries(agent)
         tried = await nights.preview(agent.context)
@@ -222,16 +212,14 @@ async def test_a_preview_cuts_the_history_only_when_applied(tmp_path: Path, cloc
     }
 
 
-async def test_a_held_night_cuts_nothing(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_held_night_cuts_nothing(opening: Opening, monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = {"facts": 20, "leaving": 9, "probes": 0, "found_before": 0, "found_after": 0}
     monkeypatch.setattr(
         import_module("nodes.night.weigh_night"),
         "judged",
         lambda **_: {**verdict, "held": "too much goes"},
     )
-    async with opened(tmp_path, model_of(), clock, settings=SMALL) as agent:
+    async with opening(model_of(), settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before = await history(agent)
         night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
@@ -260,9 +248,9 @@ async def test_compact_model_and_compact_prompt_are_used(tmp_path: Path, clock: 
     assert night["compaction"]["by"] == "summary"
 
 
-async def test_disabled_compaction_never_starts(tmp_path: Path, clock: Clock) -> None:
+async def test_disabled_compaction_never_starts(opening: Opening) -> None:
     off = SMALL.model_copy(update={"compact_enabled": False})
-    async with opened(tmp_path, model_of(), clock, settings=off) as agent:
+    async with opening(model_of(), settings=off) as agent:
         out = await talk(agent, 0, 14)
         asleep = await agent.ainvoke({"request": "sleep"})
         messages = await history(agent)
@@ -271,11 +259,9 @@ async def test_disabled_compaction_never_starts(tmp_path: Path, clock: Clock) ->
     assert len(messages) == 28
 
 
-async def test_old_tool_outputs_are_hidden_from_the_summary_model(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_old_tool_outputs_are_hidden_from_the_summary_model(opening: Opening) -> None:
     model = model_of()
-    async with opened(tmp_path, model, clock, settings=SMALL) as agent:
+    async with opening(model, settings=SMALL) as agent:
         model.steps.append(call("get_system_status"))
         await talk(agent, 0, 9)
         await agent.ainvoke({"request": "sleep"})
@@ -285,9 +271,9 @@ async def test_old_tool_outputs_are_hidden_from_the_summary_model(
     assert "Number 0 is on" in shown
 
 
-async def test_the_report_shows_cut_and_journaled_counts(tmp_path: Path, clock: Clock) -> None:
+async def test_the_report_shows_cut_and_journaled_counts(opening: Opening) -> None:
     model = model_of(extraction=ENDINGS["by noop"][0])
-    async with opened(tmp_path, model, clock, settings=SMALL) as agent:
+    async with opening(model, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
         state = (await agent.aget_state()).values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from langgraph.types import Command
 
 from graph.use_cases.status import status
 from memory.errors import InputError, ModelError
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.dangerous import Launches, asking, questions, results
 from tests.support.scripted import calls, scripted
 
@@ -22,11 +20,9 @@ def launches() -> Launches:
     return Launches()
 
 
-async def test_nothing_runs_before_a_person_answers(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
+async def test_nothing_runs_before_a_person_answers(opening: Opening, launches: Launches) -> None:
     model = asking()
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         output = await agent.ainvoke(said("Launch it", id="e1"))
         [question] = await questions(agent)
     assert launches.done == []
@@ -40,10 +36,10 @@ async def test_nothing_runs_before_a_person_answers(
 
 
 async def test_approved_it_runs_once_and_the_tick_ends(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         [question] = await questions(agent)
         output = await agent.approve(question["id"])
@@ -68,19 +64,17 @@ async def test_approved_it_runs_once_and_the_tick_ends(
     ],
 )
 async def test_the_interrupt_is_answered_as_clients_do(
-    tmp_path: Path, clock: Clock, launches: Launches, answer: Any
+    opening: Opening, launches: Launches, answer: Any
 ) -> None:
-    async with opened(tmp_path, asking("It flies."), clock, tools=[launches.tool]) as agent:
+    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         output = await agent.ainvoke(Command(resume=answer))
     assert launches.done == ["the moon"]
     assert output["report"]["ticks"][0]["reply"] == "It flies."
 
 
-async def test_what_is_no_answer_is_asked_again(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    async with opened(tmp_path, asking("It flies."), clock, tools=[launches.tool]) as agent:
+async def test_what_is_no_answer_is_asked_again(opening: Opening, launches: Launches) -> None:
+    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(Command(resume={"decision": "perhaps"}))
         assert "not an answer" in again["__interrupt__"][0].value["problem"]
@@ -94,10 +88,10 @@ async def test_what_is_no_answer_is_asked_again(
 
 
 async def test_refused_it_does_not_run_and_the_model_is_told(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("Then not.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         output = await agent.refuse(question["id"], "too early")
@@ -107,10 +101,10 @@ async def test_refused_it_does_not_run_and_the_model_is_told(
 
 
 async def test_an_edit_changes_what_runs_and_what_the_history_says(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         await agent.approve(question["id"], {"target": "Mars"})
@@ -121,9 +115,9 @@ async def test_an_edit_changes_what_runs_and_what_the_history_says(
 
 
 async def test_an_unknown_question_or_a_wrong_edit_changes_nothing(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
-    async with opened(tmp_path, asking(), clock, tools=[launches.tool]) as agent:
+    async with opening(asking(), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         with pytest.raises(InputError, match=f"no question 'ask_0' waits.*{question['id']}"):
@@ -135,10 +129,10 @@ async def test_an_unknown_question_or_a_wrong_edit_changes_nothing(
 
 
 async def test_new_input_is_answered_first_and_the_question_asked_again(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("Hello.", "It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         [question] = await questions(agent)
         output = await agent.ainvoke(said("Hello", id="e2"))
@@ -156,35 +150,21 @@ async def test_new_input_is_answered_first_and_the_question_asked_again(
 
 
 async def test_without_input_it_is_asked_again_and_no_model_is_called(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking()
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         first = await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(None)
     assert again["__interrupt__"][0].value["id"] == first["__interrupt__"][0].value["id"]
     assert (len(model.calls), launches.done) == (1, [])
 
 
-async def test_answered_after_a_restart_it_runs_once(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    async with opened(tmp_path, asking(), clock, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
-    model = scripted("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
-        output = await agent.approve(question["id"])
-    assert launches.done == ["the moon"]
-    assert output["report"]["ticks"][0]["reply"] == "It flies."
-    assert len(model.calls) == 1
-
-
 async def test_what_was_done_is_not_done_again_when_the_tick_fails_after_it(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking(ModelError("down"), "It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         with pytest.raises(ModelError, match="down"):
@@ -195,24 +175,8 @@ async def test_what_was_done_is_not_done_again_when_the_tick_fails_after_it(
     assert "launched to the moon" in results(model)[0]
 
 
-async def test_a_night_goes_by_while_a_question_waits(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    model = asking("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
-        night = await agent.ainvoke({"request": "sleep"})
-        assert night["mode"] == "sleep"
-        assert "__interrupt__" not in night
-        assert launches.done == []
-        output = await agent.approve(question["id"])
-    assert launches.done == ["the moon"]
-    assert output["mode"] == "awake"
-
-
 async def test_what_was_done_before_the_question_stays_done_once(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = scripted(
         calls(
@@ -223,7 +187,7 @@ async def test_what_was_done_before_the_question_stays_done_once(
         "Hello.",
         "It flies.",
     )
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         state = (await agent.aget_state()).values
         assert [goal["description"] for goal in state["goals"].values()] == ["Reach the moon"]

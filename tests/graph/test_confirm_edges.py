@@ -14,7 +14,7 @@ from pydantic import BaseModel, field_validator
 from memory import audit
 from memory.errors import InputError
 from memory.settings import Settings
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.dangerous import ARGS, ASK, UNASKED, Launches, asking, questions, results
 from tests.support.scripted import call, calls, scripted
@@ -26,12 +26,10 @@ def launches() -> Launches:
     return Launches()
 
 
-async def test_only_one_dangerous_call_a_tick(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
+async def test_only_one_dangerous_call_a_tick(opening: Opening, launches: Launches) -> None:
     twice = calls(("launch", {"target": "the moon"}), ("launch", {"target": "Mars"}))
     model = scripted(twice, ASK, "One flew.")
-    async with opened(tmp_path, model, clock, settings=UNASKED, tools=[launches.tool]) as agent:
+    async with opening(model, settings=UNASKED, tools=[launches.tool]) as agent:
         output = await agent.ainvoke(said("Launch both"))
     assert launches.done == ["the moon"]
     assert "one dangerous tool a tick" in results(model)[1]
@@ -40,11 +38,9 @@ async def test_only_one_dangerous_call_a_tick(
 
 
 async def test_unasked_it_runs_at_once_and_building_asks_all_the_same(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
-    async with opened(
-        tmp_path, asking("Done.", ASK), clock, settings=UNASKED, tools=[launches.tool]
-    ) as agent:
+    async with opening(asking("Done.", ASK), settings=UNASKED, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Start the rocket now please"))
         assert launches.done == ["the moon"]
         output = await agent.ainvoke(said("Build me a rocket and then create a moon base"))
@@ -52,12 +48,10 @@ async def test_unasked_it_runs_at_once_and_building_asks_all_the_same(
     assert output["__interrupt__"][0].value["tool"] == "launch"
 
 
-async def test_too_many_questions_are_refused(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
+async def test_too_many_questions_are_refused(opening: Opening, launches: Launches) -> None:
     model = asking(ASK, "It has to wait.")
     settings = Settings(max_questions=1)
-    async with opened(tmp_path, model, clock, settings=settings, tools=[launches.tool]) as agent:
+    async with opening(model, settings=settings, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         output = await agent.ainvoke(said("Launch it too", id="e2"))
     assert output["report"]["ticks"][0]["reply"] == "It has to wait."
@@ -66,10 +60,10 @@ async def test_too_many_questions_are_refused(
 
 
 async def test_arguments_that_do_not_fit_are_answered_and_nobody_is_asked(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = scripted(call("launch", aim="the moon"), "I gave it up.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         output = await agent.ainvoke(said("Launch it"))
     assert "__interrupt__" not in output
     assert launches.done == []
@@ -77,9 +71,9 @@ async def test_arguments_that_do_not_fit_are_answered_and_nobody_is_asked(
 
 
 async def test_question_answer_and_deed_stand_in_the_log(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
-    async with opened(tmp_path, asking("It flies."), clock, tools=[launches.tool]) as agent:
+    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         await agent.ainvoke(Command(resume={"decision": "approve"}))
         log = await audit.read(agent.store, agent.scope)
@@ -103,9 +97,7 @@ class Coerced(BaseModel):
         return [value] if isinstance(value, str) else value
 
 
-async def test_arguments_that_the_tool_would_coerce_are_asked_about_too(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_arguments_that_the_tool_would_coerce_are_asked_about_too(opening: Opening) -> None:
     removed: list[list[str]] = []
 
     async def rm(paths: list[str]) -> str:
@@ -115,8 +107,8 @@ async def test_arguments_that_the_tool_would_coerce_are_asked_about_too(
     made = StructuredTool.from_function(
         coroutine=rm, name="rm", description="Remove.", args_schema=Coerced
     )
-    async with opened(
-        tmp_path, scripted(call("rm", paths="/etc")), clock, tools=[registered(made, "dangerous")]
+    async with opening(
+        scripted(call("rm", paths="/etc")), tools=[registered(made, "dangerous")]
     ) as agent:
         output = await agent.ainvoke(said("Clean up"))
     assert output["__interrupt__"][0].value["tool"] == "rm"
@@ -139,7 +131,7 @@ async def test_wrong_arguments_do_not_use_up_the_one_dangerous_call(
 
 
 async def test_what_was_to_follow_a_refused_call_is_not_done(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = scripted(
         calls(
@@ -149,7 +141,7 @@ async def test_what_was_to_follow_a_refused_call_is_not_done(
         ),
         "Then not.",
     )
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         output = await agent.refuse(question["id"])
@@ -160,34 +152,34 @@ async def test_what_was_to_follow_a_refused_call_is_not_done(
 
 
 async def test_a_tick_that_waits_keeps_within_what_the_settings_allow_by_then(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
-    async with opened(tmp_path, asking(), clock, tools=[launches.tool]) as agent:
+    async with opening(asking(), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
     model = scripted("It flies.")
     narrow = Settings(multi_action_enabled=False)
-    async with opened(tmp_path, model, clock, settings=narrow, tools=[launches.tool]) as agent:
+    async with opening(model, settings=narrow, tools=[launches.tool]) as agent:
         output = await agent.approve(question["id"])
     pattern = output["report"]["ticks"][-1]["pattern"]
     assert (pattern["mode"], pattern["source_layers"]["mode"]) == ("single_action", "static")
     assert model.calls[0].tools == []
 
 
-async def test_an_answer_where_no_question_stands_is_refused(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, scripted("Hello."), clock) as agent:
+async def test_an_answer_where_no_question_stands_is_refused(opening: Opening) -> None:
+    async with opening(scripted("Hello.")) as agent:
         await agent.ainvoke(said("Hello"))
         with pytest.raises(InputError, match="no question stands"):
             await agent.ainvoke(Command(resume="yes"))
 
 
 async def test_call_ids_are_told_apart_from_those_of_a_tick_that_waits(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     numbered = AIMessage("", tool_calls=[{"name": "launch", "args": ARGS, "id": "call_0"}])
     again = AIMessage("", tool_calls=[{"name": "noop", "args": {}, "id": "call_0"}])
     model = scripted(numbered, again, "Hello.", "It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         await agent.ainvoke(said("Hello"))
         await agent.ainvoke(Command(resume="yes"))

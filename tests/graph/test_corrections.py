@@ -24,7 +24,7 @@ from memory.operations.apply import LINKS, apply_operations
 from memory.records.operations import change_fact, link_facts
 from memory.records.records import Fact
 from memory.storage.access import list_items
-from tests.support.agents import entries, night_model, opened, said
+from tests.support.agents import Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.scripted import ScriptedChatModel, scripted
@@ -246,9 +246,9 @@ async def test_a_correction_needs_the_agents_lock(
 
 
 async def test_another_agents_fact_is_not_found(
-    agent: AsyncAgent, paris: Fact, tmp_path: Path, clock: Clock
+    agent: AsyncAgent, paris: Fact, opening: Opening
 ) -> None:
-    async with opened(tmp_path, scripted(), clock, agent="other") as other:
+    async with opening(scripted(), agent="other") as other:
         for given in (paris["id"], paris["id"][:8]):
             with pytest.raises(InputError, match="there is no fact"):
                 await correct(other.context, given, OSLO)
@@ -272,10 +272,8 @@ async def test_an_unknown_or_ambiguous_id_is_an_error(agent: AsyncAgent, paris: 
         await find_fact(agent.context, "zzz")
 
 
-async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted("Noted."), clock) as agent:
+async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(opening: Opening) -> None:
+    async with opening(scripted("Noted.")) as agent:
         await agent.ainvoke(said(PARIS))
         (entry,) = await entries(agent)
         with pytest.raises(InputError, match="is an entry of the journal and no fact"):

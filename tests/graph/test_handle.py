@@ -21,7 +21,7 @@ from memory.journal import entries as journal
 from memory.operations.apply import apply_operations
 from memory.records.operations import add_entry
 from memory.records.records import LOCAL_USER, Scope
-from tests.support.agents import entries, opened, said
+from tests.support.agents import Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, scripted
 
@@ -200,16 +200,6 @@ async def test_an_event_edited_into_the_state_does_not_block_a_run(
 # Requests and limits
 
 
-async def test_a_request_to_sleep_during_an_emergency_stop_changes_nothing(
-    agent: AsyncAgent,
-) -> None:
-    await agent.ainvoke({"request": "stop"})
-    out = await agent.ainvoke({"request": "sleep"})
-    state = (await agent.aget_state()).values
-    assert (state["mode"], state["phase"]) == ("awake", None)
-    assert "Emergency stop" in out["report"]["notes"][0]
-
-
 async def test_the_recursion_limit_leaves_room_for_events_during_the_run(
     agent: AsyncAgent,
 ) -> None:
@@ -217,12 +207,10 @@ async def test_the_recursion_limit_leaves_room_for_events_during_the_run(
         assert bound["recursion_limit"] >= 10_000
 
 
-async def test_a_run_at_its_recursion_limit_is_resumed_by_the_next(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_run_at_its_recursion_limit_is_resumed_by_the_next(opening: Opening) -> None:
     events = [{"text": f"Hello {number}", "sender": "Ada"} for number in range(10)]
     model = scripted(otherwise=lambda messages, tools: "Hi.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         with pytest.raises(CircadianError, match="limit of 15 steps; nothing is lost"):
             await agent.ainvoke({"events": events}, {"recursion_limit": 15})
         out = await agent.ainvoke(None)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from graph.api.async_agent import AsyncAgent
 from memory.entities import entities
 from memory.settings import Settings
-from tests.support.agents import entries, opened, said
+from tests.support.agents import Opening, entries, said
 from tests.support.clock import Clock
 from tests.support.junk import REAL, Greedy
 from tests.support.poisoned import sleep
@@ -44,12 +42,10 @@ async def kept(agent: AsyncAgent) -> tuple[list[tuple[str, str | None]], list[st
 
 
 async def test_of_a_stream_with_forty_percent_junk_at_most_five_percent_is_kept(
-    tmp_path: Path, clock: Clock, request: pytest.FixtureRequest
+    opening: Opening, clock: Clock, request: pytest.FixtureRequest
 ) -> None:
     greedy = Greedy()
-    async with opened(
-        tmp_path / "data", scripted(otherwise=greedy), clock, settings=SETTINGS
-    ) as agent:
+    async with opening(scripted(otherwise=greedy), settings=SETTINGS) as agent:
         for day in range(DAYS):
             for id_, who, text in REAL[day::DAYS]:
                 clock.advance(minutes=5)

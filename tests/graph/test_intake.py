@@ -101,11 +101,6 @@ async def test_what_the_run_before_left_behind_is_taken_by_a_run_that_is_done_ag
     assert handled(await serve(agent, "a", messages=[hi])) == ["left"]
 
 
-async def test_an_event_may_leave_out_what_has_a_default(agent: AsyncAgent) -> None:
-    out = await serve(agent, "a", events=[EVENT])
-    assert [tick["reply"] for tick in out["report"]["ticks"]] == ["One."]
-
-
 async def test_an_unknown_request_is_a_clear_error_and_the_next_run_works(
     agent: AsyncAgent,
 ) -> None:

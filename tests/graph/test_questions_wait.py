@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from langchain_core.messages import AIMessage, BaseMessage
 
 from memory.settings import Settings
-from tests.support.agents import entries, night_model, opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, entries, night_model, said
 from tests.support.dangerous import Launches, questions
 from tests.support.scripted import call, scripted
 
@@ -27,10 +24,10 @@ def asks(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     return night_model(messages, tools)
 
 
-async def test_a_night_runs_whole_beside_ten_questions(tmp_path: Path, clock: Clock) -> None:
+async def test_a_night_runs_whole_beside_ten_questions(opening: Opening) -> None:
     launches = Launches()
     model = scripted(otherwise=asks)
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         for number in range(NUMBER):
             await agent.ainvoke(said(f"Launch rocket {number} .", id=f"e{number}"))
         await agent.ainvoke(said("Ben planted 40 oaks by the river.", id="told"))
@@ -50,10 +47,10 @@ async def test_a_night_runs_whole_beside_ten_questions(tmp_path: Path, clock: Cl
     assert launches.done == []
 
 
-async def test_fatigue_does_not_wait_for_an_answer(tmp_path: Path, clock: Clock) -> None:
+async def test_fatigue_does_not_wait_for_an_answer(opening: Opening) -> None:
     settings = Settings(fatigue_threshold=0.01, max_context_tokens=20_000)
     model = scripted(otherwise=asks)
-    async with opened(tmp_path, model, clock, settings=settings, tools=[Launches().tool]) as agent:
+    async with opening(model, settings=settings, tools=[Launches().tool]) as agent:
         await agent.ainvoke(said("Launch rocket 1 .", id="e1"))
         await agent.ainvoke(said("Ben planted oaks by the river. " * 40, id="told"))
         out = await agent.ainvoke({"request": "tick"})

@@ -14,8 +14,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.operations.apply import apply_operations
 from memory.records.operations import add_entry
-from tests.support.agents import entries, opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, entries, said
 from tests.support.scripted import call, scripted
 from tests.support.tool_calls import EVENT, SCOPE
 
@@ -27,10 +26,10 @@ def stores(*texts: str) -> Any:
 
 
 async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journal(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     steps = [stores("The north gate closes at nine."), ModelError("broken")] * 3
-    async with opened(tmp_path / "data", scripted(*steps), clock) as agent:
+    async with opening(scripted(*steps)) as agent:
         for attempt in range(3):
             assert await entries(agent) == [], attempt
             await agent.ainvoke(BAD, raise_on_failure=False)
@@ -42,10 +41,10 @@ async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journa
 
 
 async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_others(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(*[ModelError("broken")] * 3, "Noted.")
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         for _ in range(4):
             await agent.ainvoke(
                 said("Hello", id="bad", at="2026-03-02T09:00:00+00:00"), raise_on_failure=False
@@ -55,7 +54,7 @@ async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_ot
 
 
 async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(
         stores("The gate closes at nine."),
@@ -66,7 +65,7 @@ async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
         call("add_journal_entry", content="The gate closes."),
         "Noted.",
     )
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(
             said("The gate closes at nine. I mean the north gate.", id="e1"), raise_on_failure=False
         )
