@@ -46,7 +46,7 @@ async def test_killed_when_memory_is_written(
 ) -> None:
     edge = int(kind == "write")  # before the first write nothing is accepted
     in_folder = replace(job, database=None)
-    part = "2/3" if kind == "puts" else "1/1"  # the slow run has every write
+    part = "2/5" if kind == "puts" else "1/1"  # the slow run has every write
     for point in points(in_folder, kind, when=when, first=1 + edge, last=edge, part=part):
         own = replace(job, data=f"{job.data}{point.nth}", database=postgres.database(), point=point)
         workers().killed(own)

@@ -37,30 +37,6 @@ def agent_lock(address: Address, thread: str, **options: Any) -> DatabaseAgentLo
     return DatabaseAgentLock(LockConnections(address), thread, **options)
 
 
-async def test_a_run_that_loses_its_lock_stops_with_database_down(
-    address: Address, admin: psycopg.Connection[Any]
-) -> None:
-    began, went_on = asyncio.Event(), asyncio.Event()
-
-    async def run() -> None:
-        async with agent_lock(address, "t"):
-            began.set()
-            await asyncio.sleep(30)
-            went_on.set()
-
-    running = asyncio.create_task(run())
-    await began.wait()
-    assert cut_off(admin) == 1
-    await asyncio.wait({running}, timeout=3.0)
-    assert running.done()
-    with pytest.raises(DatabaseDown, match=r"closed the connection .* run again, and it goes"):
-        await running
-    assert not went_on.is_set()
-    assert not running.cancelled()
-    async with agent_lock(address, "t", timeout=0):
-        pass
-
-
 async def test_a_run_that_ends_as_the_lock_is_lost_keeps_its_result(
     address: Address, admin: psycopg.Connection[Any]
 ) -> None:
@@ -160,18 +136,6 @@ async def test_an_agent_waits_only_briefly_for_a_server(
         with pytest.raises(BusyError):
             await agent_lock(address, "t", timeout=20.0).acquire()
         assert 0.2 <= time.monotonic() - began < 5
-
-
-async def test_a_database_that_is_down_is_reported_within_three_seconds(
-    own_postgres: Postgres,
-) -> None:
-    address = address_of(SecretStr(own_postgres.database()))
-    own_postgres.stop()
-    for lock in (agent_lock(address, "t"), DatabaseServerLock(address)):
-        began = time.monotonic()
-        with pytest.raises(DatabaseDown, match="cannot be reached"):
-            await lock.acquire()
-        assert time.monotonic() - began < 3
 
 
 async def test_more_agents_than_max_connections_share_one_connection(

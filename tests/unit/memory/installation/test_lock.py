@@ -19,7 +19,8 @@ from memory.installation.folder import DataFolder, open_folder
 from memory.installation.locks import FolderAgentLock, FolderServerLock
 from memory.installation.opening import Installation, WriterLock
 from tests.support.forked import forks
-from tests.support.homes import KINDS, home_of, is_database, url_of
+from tests.support.homes import home as home
+from tests.support.homes import is_database, url_of
 
 
 def hold(where: str, kind: str, thread: str, other: Connection) -> None:
@@ -34,12 +35,6 @@ def hold(where: str, kind: str, thread: str, other: Connection) -> None:
             await asyncio.to_thread(other.recv)
 
     asyncio.run(keep())
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test that takes it holds for both."""
-    return home_of(request, tmp_path)
 
 
 @contextmanager
@@ -67,26 +62,6 @@ def agent(home: Installation, thread: str = "t", timeout: float = 0.0) -> Writer
 
 def server(home: Installation, timeout: float = 0.0) -> WriterLock:
     return home.server_lock(timeout=timeout)
-
-
-async def test_two_handles_of_one_process_exclude_each_other(home: Installation) -> None:
-    async with agent(home):
-        with pytest.raises(BusyError):
-            await agent(home).acquire()
-
-
-async def test_agents_of_one_installation_run_side_by_side(home: Installation) -> None:
-    async with agent(home, "a"), agent(home, "b"):
-        pass
-
-
-async def test_a_server_and_an_agent_exclude_each_other(home: Installation) -> None:
-    async with agent(home):
-        with pytest.raises(BusyError):
-            await server(home).acquire()
-    async with server(home):
-        with pytest.raises(BusyError):
-            await agent(home).acquire()
 
 
 async def test_servers_exclude_each_other_in_a_folder_and_share_a_database(
