@@ -73,7 +73,7 @@ async def test_killed_in_an_emergency(emergency: Job, plain: bool) -> None:
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
 async def test_killed_in_a_night(asleep: Job, plain: bool) -> None:
     job = replace(asleep, plain=plain)
-    where = points(job, "puts", first=5, part="3/6" if plain else "1/6")
+    where = points(job, "puts", first=5, part="2/6" if plain else "1/6")
     await kill_at_each(job, where, compacted_once)
 
 

@@ -115,12 +115,14 @@ async def handled_once(job: Job, point: Point, *, repeated: int, given: str | No
         # turn to the goal that the tick added.
         now = await agent.aget_state()
         done = now.values.get("tick") == 1 and (job.plain or not now.next)
+        stood = {fact["id"] for fact in await agent.resources.semantic.all(agent.scope)}
         if done and given == "no input":
             await contains(agent, ["e1"])
             return
         report = (await run(NEXT[given]))["report"]
         events = ["e1", "e2"] if given == "a new message" else ["e1"]
         await contains(agent, events)
+        assert stood <= {fact["id"] for fact in await agent.resources.semantic.all(agent.scope)}
         calls = len(logged_calls(job.log))
         assert CALLS <= calls - (len(events) - 1) <= CALLS + repeated
         assert report["failures"] == []

@@ -89,7 +89,7 @@ class Agents(RuleBasedStateMachine):
         for who in range(len(self.agents)):
             self.hears(who, 0)
             self.is_asked_to_launch(who, 0)
-            held = self.held(who)
+            held = self.known[who]
             assert [fact["text"] for fact in held["facts"]] == [
                 f"Mia sells lamps of {self.words[who]}."
             ]
@@ -124,8 +124,7 @@ class Agents(RuleBasedStateMachine):
         return self.world.run(self.world.held(self.agents[who]))
 
     def facts_of_all(self) -> list[str]:
-        held = [self.held(number)["facts"] for number in range(len(self.agents))]
-        return [fact["id"] for facts in held for fact in facts] or ["nobody's"]
+        return [fact["id"] for held in self.known for fact in held["facts"]] or ["nobody's"]
 
     @rule(who=WHO, number=NUMBERS)
     def hears(self, who: int, number: int) -> None:
@@ -181,7 +180,7 @@ class Agents(RuleBasedStateMachine):
     @rule(who=WHO)
     def forgets_mia(self, who: int) -> None:
         self.does(who, forget(self.agents[who].context, "Mia"))
-        assert "Mia" not in json.dumps(self.held(who), default=str)
+        assert "Mia" not in json.dumps(self.known[who], default=str)
 
 
 class World:
@@ -256,7 +255,7 @@ def test_every_operation_of_one_agent_leaves_the_others_alone(world: World) -> N
     agents.sleeps(0)
     for which in range(len(agents.facts_of_all())):
         agents.forgets_a_fact(1, which)
-    assert agents.held(1)["facts"] == []
+    assert agents.known[1]["facts"] == []
     agents.forgets_mia(2)
     agents.forgets_mia(0)
     agents.answers_a_question(3, 3, yes=False)
