@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from graph.agent import open_agent
-from memory.errors import ConfigurationError, InputError, MemoryStoreError, ModelError, failed
+from memory.errors import (
+    CircuitOpen,
+    ConfigurationError,
+    InputError,
+    MemoryStoreError,
+    ModelError,
+    failed,
+)
 from memory.events import inbox
 from memory.models import CUT_OFF
 from memory.settings import Settings
@@ -245,3 +253,32 @@ async def test_a_model_that_cannot_work_is_told_at_opening(
     with pytest.raises(InputError, match=told), open_agent(tmp_path / "data", model=model):
         pass
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts"), [(ModelError("no answer"), 1), (CircuitOpen("left alone"), 0)]
+)
+async def test_a_failure_is_noted_though_the_process_died_meanwhile(
+    opening: Opening,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    attempts: int,
+) -> None:
+    """LangGraph gives the error again as its `repr`."""
+
+    async with opening(scripted(error)) as agent:
+        with monkeypatch.context() as patched:
+            patched.setattr(import_module("nodes.tick.return_event"), "describe", dies_at_once)
+            with pytest.raises(RuntimeError, match="killed"):
+                await agent.ainvoke(said("Hello", id="e1"))
+    async with opening(scripted("Hi.")) as agent:
+        output = await agent.ainvoke({}, raise_on_failure=False)
+        [failure] = output["report"]["failures"]
+        assert (failure["event_id"], failure["attempts"]) == ("e1", attempts)
+        assert failure["error"] == f"{type(error).__name__}('{error}')"
+        output = await agent.ainvoke({})
+    assert [one["reply"] for one in output["report"]["ticks"]] == ["Hi."]
+
+
+def dies_at_once(error: Any) -> str:
+    raise RuntimeError("killed")

@@ -262,28 +262,6 @@ async def test_fatigue_waits_until_nothing_is_pending_and_comes_again_only_with_
     assert (again["mode"], len(model.calls)) == ("awake", paid + 1)
 
 
-async def test_a_thread_of_before_there_were_hours_gets_them(
-    opening: Opening, clock: Clock
-) -> None:
-    async with opening(scripted("Hello.", otherwise=night_model), settings=NIGHTLY) as agent:
-        await agent.ainvoke(said("Hi"))
-        bound = agent.config()
-        checkpointer = agent.graph.checkpointer
-        assert not isinstance(checkpointer, bool)
-        assert checkpointer is not None
-        kept = await checkpointer.aget_tuple(bound)
-        assert kept is not None
-        for key in ("slumber", "sleep_wish", "unattended"):
-            del kept.checkpoint["channel_values"][key]
-            kept.checkpoint["channel_versions"].pop(key, None)
-        await checkpointer.aput(kept.config, kept.checkpoint, kept.metadata, {})
-        old = (await agent.aget_state()).values
-        clock.set(at("2026-03-03T01:00"))
-        out = await agent.ainvoke({})
-    assert "slumber" not in old
-    assert (out["mode"], changes(out)) == ("sleep", [("sleep", "schedule")])
-
-
 async def test_small_nights_at_their_hour_keep_the_budget_and_one_that_is_asked_for_does_not_wait(
     data: Path, clock: Clock
 ) -> None:

@@ -53,16 +53,6 @@ async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_t
     assert shown(again.calls[0])[1] == "- [stranger] Bea"
 
 
-async def test_another_agent_on_the_same_data_knows_nobody_of_it(opening: Opening) -> None:
-    async with opening(scripted(TULIPS, "Noted.")) as agent:
-        await agent.ainvoke(said("Bea likes tulips"))
-    model = scripted("I do not know.")
-    async with opening(model, agent="other") as agent:
-        await agent.ainvoke(said("What does Bea like?"))
-        assert set(await people(agent)) == {"Ada"}
-    assert "tulips" not in "\n".join(shown(model.calls[0]))
-
-
 async def test_who_is_answered_day_after_day_becomes_a_friend_and_weighs_more(
     tmp_path: Path, clock: Clock
 ) -> None:

@@ -13,7 +13,6 @@ from rich.console import Console
 from graph.cli.views.status import log_view
 from memory import audit
 from memory.audit import AuditEntry, of_night
-from memory.events import next_action as emergency
 from memory.night.record import new_night
 from memory.records.records import NightRecord
 from tests.support.agents import Opening, night_model
@@ -82,15 +81,3 @@ def test_the_log_shows_held_stopped_and_failed_nights(
 def test_a_held_night_that_was_logged_as_an_error_is_shown_as_held() -> None:
     entry = of_night(ended(status="held"), [], tick=1, model="offline")
     assert " ‖ agent slept" in line({**entry, "outcome": "error"})
-
-
-@pytest.mark.parametrize(
-    ("waiting", "words"),
-    [
-        (0, "Emergency stop: nothing waits, and nothing is done until it is cleared."),
-        (1, "Emergency stop: 1 event waits until it is cleared."),
-        (1_200, "Emergency stop: 1,200 events wait until it is cleared."),
-    ],
-)
-async def test_the_emergency_stop_tells_how_many_events_wait(waiting: int, words: str) -> None:
-    assert emergency.sentence(waiting) == words

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.types import Command
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.status import prompt_of, rollback
@@ -87,21 +86,6 @@ async def test_refused_by_the_person_nothing_changes(opening: Opening) -> None:
         assert (await prompt_of(agent.context)) == {"version": 0, "text": "", "versions": []}
         assert "Stay as you are" in (await answers(agent))[-1]
         assert await questions(agent) == []
-
-
-async def test_a_person_may_put_other_words_in_its_place(opening: Opening) -> None:
-    async with opening(scripted(wish(), "Done.")) as agent:
-        await agent.ainvoke(ASK)
-        (question,) = await questions(agent)
-        await agent.approve(question["id"], {**question["args"], "new_prompt": "Be very brief."})
-        assert (await prompt_of(agent.context))["text"] == "Be very brief."
-
-
-async def test_the_interrupt_takes_the_answer_too(opening: Opening) -> None:
-    async with opening(scripted(wish(), "Done.")) as agent:
-        await agent.ainvoke(ASK)
-        await agent.ainvoke(Command(resume="yes"))
-        assert (await prompt_of(agent.context))["text"] == TEXT
 
 
 async def unasked(agent: AsyncAgent, text: str) -> None:

@@ -160,7 +160,7 @@ async def test_a_cancelled_scheduler_stops_at_once_and_keeps_the_event(opening: 
 
 
 async def test_end_does_not_wait_for_another_holder_of_the_agent(opening: Opening) -> None:
-    slow = scripted("Done.", delay=3)
+    slow = scripted("Done.", delay=60)
     async with opening(slow, settings=Settings(**QUICK)) as other:
         held = asyncio.create_task(other.ainvoke(said("Hi")))
         await until(lambda: len(slow.calls) == 1)
@@ -171,7 +171,8 @@ async def test_end_does_not_wait_for_another_holder_of_the_agent(opening: Openin
                 scheduler.end()
                 await asyncio.wait_for(task, 1)
             assert not held.done()
-        await held
+        held.cancel()
+        await asyncio.gather(held, return_exceptions=True)
     assert model.calls == []
 
 
@@ -179,7 +180,7 @@ async def test_a_lock_timeout_names_the_holder_and_is_retried(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
-    slow, model = scripted("Done.", delay=2), scripted("Hello.")
+    slow, model = scripted("Done.", delay=0.6), scripted("Hello.")
     async with (
         opening(slow) as other,
         opening(model, settings=Settings(**QUICK)) as agent,

@@ -14,17 +14,18 @@ from rich.console import Console, RenderableType
 
 from graph.cli.views.night import night_view
 from graph.cli.views.status import goals_view, status_view
-from graph.use_cases.status import prompt_of, prompt_tokens, status
+from graph.use_cases.status import prompt_tokens, status
 from memory.installation.locks import FolderAgentLock
 from memory.messages.convert import valid_event
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import component
-from memory.records.records import LOCAL_USER, Goal, InboxItem, thread_id
+from memory.records.records import LOCAL_USER, InboxItem, thread_id
 from memory.records.reports import NightReport
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
 from tests.support.agents import Opening, said
 from tests.support.commandline import circadian
+from tests.support.tool_calls import goal_of
 
 
 def plain(part: RenderableType, width: int = 100) -> str:
@@ -59,20 +60,6 @@ async def test_exempt_entries_do_not_add_to_cumulative_importance(opening: Openi
         assert (await status(agent.context))["cumulative_importance"] == 10
 
 
-async def test_a_report_without_newer_fields_is_shown_and_replaced(opening: Opening) -> None:
-    """Its report lacks fields of now; every run makes its own."""
-    old: Any = {"ticks": [{"tick": 1, "event_id": "e1"}], "notes": [], "night": None}
-    async with opening(OfflineChatModel()) as agent:
-        await agent.ainvoke(said("Hi"))
-        await agent.aupdate_state(None, {"report": old})
-        assert (await status(agent.context))["tick"] == 1
-        assert (await prompt_of(agent.context))["version"] == 0
-        assert (await agent.rollback_prompt(0))["version"] == 0
-        await agent.aupdate_state(None, {"report": old})
-        output = await agent.ainvoke(said("Hello"))
-    assert [one["tick"] for one in output["report"]["ticks"]] == [2]
-
-
 async def test_prompt_tokens_count_every_part_of_the_prompt(opening: Opening) -> None:
     rules = component(1, "rules", "word " * 400, token_budget=50)
     async with opening(OfflineChatModel()) as agent:
@@ -80,7 +67,7 @@ async def test_prompt_tokens_count_every_part_of_the_prompt(opening: Opening) ->
     state: State = {**fresh_state(), "messages": []}
     empty = prompt_tokens(state, Settings(), agent.resources)
     state["messages"] = [HumanMessage("word " * 4000)]
-    state["goals"] = {"goal_1_0": goal("goal_1_0", description="fence " * 500)}
+    state["goals"] = {"goal_1_0": goal_of("goal_1_0", description="fence " * 500)}
     full = prompt_tokens(state, Settings(), resources)
     twice = prompt_tokens({**state, "calibration": 2.0}, Settings(), resources)
     cut = prompt_tokens(state, Settings(goals_tokens=100), resources)
@@ -118,28 +105,14 @@ async def test_problems_of_the_prompt_are_listed(opening: Opening) -> None:
 # For people
 
 
-def goal(goal_id: str, **more: Any) -> Goal:
-    made: Any = {
-        "id": goal_id,
-        "description": "Mend the fence",
-        "priority": "high",
-        "status": "active",
-        "progress": 0,
-        "created": "2026-05-02T08:00:00+00:00",
-        "parent_id": None,
-        "subtask_ids": [],
-        "auto_generated": False,
-    }
-    found: Goal = made | more
-    return found
-
-
 def test_goals_are_a_tree_with_progress_bars() -> None:
     goals = [
-        goal("goal_1_0", progress=50),
-        goal("goal_1_1", parent_id="goal_1_0", description="Saw", progress=100, status="completed"),
-        goal("goal_1_2", parent_id="goal_1_0", description="Nail"),
-        goal("goal_2_3", description="Paint", priority="low"),
+        goal_of("goal_1_0", progress=50),
+        goal_of(
+            "goal_1_1", parent_id="goal_1_0", description="Saw", progress=100, status="completed"
+        ),
+        goal_of("goal_1_2", parent_id="goal_1_0", description="Nail"),
+        goal_of("goal_2_3", description="Paint", priority="low"),
     ]
     assert plain(goals_view(goals)).splitlines() == [
         "█████░░░░░  50 % Mend the fence  high, active, goal_1_0",
@@ -192,14 +165,6 @@ def night(**more: Any) -> NightReport:
     }
     found: NightReport = made | more
     return found
-
-
-def test_a_night_shows_what_is_left_and_why() -> None:
-    report = night(held=["event_1", "event_2"], errors=["consolidate: no answer"], complete=False)
-    seen = plain(night_view(report))
-    assert "Night of Saturday 2 May 2026  night_20260502_220000, not complete" in seen
-    assert "Left for the next night: 2 journal entries (see below)" in seen
-    assert "! consolidate: no answer" in seen
 
 
 def test_a_long_list_of_facts_is_shortened() -> None:

@@ -13,13 +13,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import briefing, new_briefing, status
-from graph.use_cases.transfer import export_memory, import_memory
 from memory import pages
 from memory.entities import entities
 from memory.night import lines_of
 from memory.records.profiles import EntityProfile
 from memory.settings import Settings
-from memory.transfer import line_of
 from tests.support.agents import Opening, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, answer, day, whole
@@ -144,14 +142,6 @@ async def test_forgetting_erases_lines_and_attributes_with_their_facts(agent: As
     gone = {one["op"] for one in facts if "Lila" in one["text"] or one is home}
     assert kept
     assert not any(op in json.dumps(kept) for op in gone)
-
-
-async def test_an_export_carries_pages(agent: AsyncAgent, tmp_path: Path, clock: Clock) -> None:
-    await agent.sleep()
-    lines = [line_of(record) async for record in export_memory(agent.context)]
-    async with opened(tmp_path / "other", lively(), clock, settings=VIENNA) as other:
-        await import_memory(other.context, lines)
-        assert await page(other, "Ada") == await page(agent, "Ada")
 
 
 # The briefing

@@ -18,6 +18,7 @@ from memory.settings import Settings
 from nodes.tick.draft_plan import draft_plan
 from tests.support.agents import Opening, said
 from tests.support.scripted import ScriptedChatModel, call, scripted
+from tests.support.tool_calls import goal_of
 
 LARGE = "Plan and hold the harvest festival: find a field, order tables, hire a band, print posters"
 STEPS = {"subtasks": ["Find a field", "Hire a band", "Print the posters"]}
@@ -30,18 +31,8 @@ def data(tmp_path: Path) -> Path:
 
 def goal(description: str = LARGE, **changes: Any) -> dict[str, Goal]:
     """One open goal, made in tick 1."""
-    made: Goal = {
-        "id": "goal_1_0",
-        "description": description,
-        "priority": "medium",
-        "status": "active",
-        "progress": 0,
-        "created": "2026-03-01T09:00:00+00:00",
-        "parent_id": None,
-        "subtask_ids": [],
-        "auto_generated": False,
-    }
-    return {"goal_1_0": {**made, **changes}}  # type: ignore[typeddict-item]
+    made = {"description": description, "priority": "medium", **changes}
+    return {"goal_1_0": goal_of(created="2026-03-01T09:00:00+00:00", **made)}
 
 
 async def ticked(agent: AsyncAgent, goals: dict[str, Goal]) -> dict[str, Any]:

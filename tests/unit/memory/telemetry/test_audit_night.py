@@ -13,7 +13,7 @@ from memory import audit, night
 from memory.audit import AuditEntry
 from memory.records.records import NightRecord, Scope
 from memory.settings import Settings
-from tests.graph.test_compacting import talk
+from tests.graph.test_compacting import chatter
 from tests.support.agents import EXTRACTING, Opening, dreamless, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
@@ -100,7 +100,7 @@ async def test_an_emergency_compaction_and_its_extraction_are_logged(
         archives: list[str] = []
         while not archives:
             clock.advance(minutes=1)
-            out = await agent.ainvoke({"messages": talk(1)})
+            out = await agent.ainvoke({"messages": chatter(1)})
             journal = await entries(agent)
             archives = [one["id"] for one in journal if "compaction" in one["tags"]]
         event = out["report"]["ticks"][0]["event_id"]
@@ -114,7 +114,7 @@ async def test_an_emergency_compaction_and_its_extraction_are_logged(
 
 async def test_a_nights_extraction_is_logged_with_the_night(opening: Opening) -> None:
     async with opening(scripted(otherwise=compacting), settings=SMALL) as agent:
-        for message in talk(9):
+        for message in chatter(9):
             await agent.ainvoke({"messages": [message]})
         out = await agent.ainvoke({"request": "sleep"})
         log = await audit.read(agent.store, agent.scope)
