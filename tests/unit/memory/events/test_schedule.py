@@ -20,6 +20,7 @@ from memory.events.schedule import (
     sleep_due,
     tired,
     wake_due,
+    window_at,
     window_of,
 )
 from memory.settings import Settings
@@ -128,6 +129,16 @@ def test_over_the_day_on_which_its_hour_comes_twice() -> None:
         *("slept 10-25 00:00", "woke 10-25 04:00"),
         *("slept 10-26 01:00", "woke 10-26 05:00"),
     ]
+
+
+def test_a_window_over_midnight_is_found_on_both_days() -> None:
+    late = Settings(sleep_schedule_enabled=True, sleep_start_hour=23)
+    for moment in ("2026-05-01T23:00", "2026-05-02T02:59"):
+        window = window_at(utc(moment), late)
+        assert window is not None
+        assert window.start == utc("2026-05-01T23:00")
+    assert window_at(utc("2026-05-02T03:00"), late) is None
+    assert window_at(utc("2026-05-01T22:59"), late) is None
 
 
 def test_a_window_over_midnight_is_one_night() -> None:
