@@ -318,6 +318,12 @@ async def test_what_the_run_before_left_behind_is_taken_by_a_run_that_is_done_ag
     assert handled(await serve(agent, "a", messages=[hi])) == ["left"]
 
 
+async def test_on_a_server_a_stop_holds_events_until_it_is_cleared(agent: AsyncAgent) -> None:
+    await serve(agent, "a", request="stop")
+    assert handled(await serve(agent, "b", events=[EVENT])) == []
+    assert handled(await serve(agent, "c", request="clear_stop")) == ["e1"]
+
+
 async def test_an_unknown_request_is_a_clear_error_and_the_next_run_works(
     agent: AsyncAgent,
 ) -> None:
