@@ -71,8 +71,6 @@ AT = {
 }
 ACCEPTED = 3
 """The first write after which a kill loses nothing: the request is in a checkpoint."""
-ENDING = 5
-"""On a server: how many writes come when the night has ended."""
 FAST = (
     "two of four batches are made into facts",
     "one of four dreams is written",
@@ -184,14 +182,11 @@ async def test_killed_while_an_answer_is_awaited(
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("part", ["1/2", "2/2"])
-@pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
 async def test_killed_at_any_write(
-    lived: Path, tmp_path: Path, undisturbed: Undisturbed, part: str, when: str, plain: bool
+    lived: Path, tmp_path: Path, undisturbed: Undisturbed, part: str, when: str
 ) -> None:
-    job = job_in(lived, tmp_path, plain=plain)
-    # A server's next run knows nothing of a night that had not begun, or that had ended.
-    first, last = (run_of(job)["first"]["put open_night"], ENDING) if plain else (ACCEPTED, 0)
-    where = points(job, "write", when=when, first=first + plain, last=last, part=part)
+    job = job_in(lived, tmp_path)
+    where = points(job, "write", when=when, first=ACCEPTED, part=part)
     await killed_at(job, where, undisturbed)
 
 
