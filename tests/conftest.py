@@ -9,7 +9,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +19,9 @@ from hypothesis import HealthCheck, settings
 from tests.support.clock import Clock
 from tests.support.loopback import sitecustomize
 from tests.support.places import in_memory
+
+if TYPE_CHECKING:
+    from tests.support.agents import Opening
 
 pytest_plugins = [
     "tests.support.postgres",
@@ -127,3 +132,11 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def clock() -> Clock:
     """A settable clock; it begins at 2026-03-02 09:00 UTC."""
     return Clock()
+
+
+@pytest.fixture
+def opening(tmp_path: Path, clock: Clock) -> Opening:
+    """Opens the agent of a test: `opening(model, settings=...)`; again, it is the same agent."""
+    from tests.support.agents import opened
+
+    return partial(opened, tmp_path / "data", clock=clock)

@@ -65,7 +65,7 @@ async def test_undisturbed_it_is_compacted_once(emergency: Job, asleep: Job) -> 
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
 async def test_killed_in_an_emergency(emergency: Job, plain: bool) -> None:
     job = replace(emergency, plain=plain)
-    await kill_at_each(job, points(job, "puts", first=2 + plain, part="1/4"), compacted_once)
+    await kill_at_each(job, points(job, "puts", first=2 + plain, part="1/6"), compacted_once)
     if not plain:
         await kill_at_each(job, points(job, "checkpoint", first=8, part="1/8"), compacted_once)
 
@@ -73,7 +73,7 @@ async def test_killed_in_an_emergency(emergency: Job, plain: bool) -> None:
 @pytest.mark.parametrize("plain", [False, True], ids=["", "on a server"])
 async def test_killed_in_a_night(asleep: Job, plain: bool) -> None:
     job = replace(asleep, plain=plain)
-    where = points(job, "puts", first=5, part="2/4" if plain else "1/4")
+    where = points(job, "puts", first=5, part="2/6" if plain else "1/6")
     await kill_at_each(job, where, compacted_once)
 
 

@@ -17,6 +17,7 @@ from memory.events import inbox
 from tests.support.agents import entries
 from tests.support.crash_worker import START, Job, Point, Points, running
 from tests.support.kills import counts, kill_at_each, points, workers
+from tests.support.postgres import Postgres
 from tests.support.scripted import logged_calls
 
 BUILD = {"id": "e1", "text": "Build a tavern", "sender": "Ada", "at": START}
@@ -102,6 +103,52 @@ async def test_killed_at_any_write_on_a_server(chat: Job, given: str) -> None:
     await kill_at_each(chat, where, partial(handled_once, repeated=CALLS, given=given))
 
 
+@pytest.fixture
+def elsewhere(tmp_path: Path, postgres_url: str) -> Job:
+    return Job(data=str(tmp_path / "data"), database=postgres_url, inputs=[{"events": [BUILD]}])
+
+
+async def test_an_undisturbed_tick_writes_as_often_as_in_a_folder(elsewhere: Job) -> None:
+    in_folder = workers().done(replace(elsewhere, database=None, name="in a folder"))["counts"]
+    assert workers().done(elsewhere)["counts"] == in_folder
+
+
+@pytest.mark.parametrize(
+    "call", [2, *(pytest.param(call, marks=pytest.mark.slow) for call in (1, 3))]
+)
+async def test_killed_on_postgres_while_the_model_is_asked(elsewhere: Job, call: int) -> None:
+    point = Point("model", call, "before", hold=True)
+    workers().kill_at_hold(replace(elsewhere, point=point))
+    await handled_once(elsewhere, point, repeated=call)
+
+
+@pytest.mark.parametrize(
+    ("kind", "when"),
+    [
+        ("puts", "after"),
+        ("facts", "after"),
+        pytest.param("write", "before", marks=pytest.mark.slow),
+        pytest.param("write", "after", marks=pytest.mark.slow),
+    ],
+)
+async def test_killed_on_postgres_when_memory_is_written(
+    elsewhere: Job, postgres: Postgres, kind: str, when: str
+) -> None:
+    edge = int(kind == "write")  # before the first write nothing is accepted
+    in_folder = replace(elsewhere, database=None)
+    part = "2/5" if kind == "puts" else "1/1"  # the slow run has every write
+    for point in points(in_folder, kind, when=when, first=1 + edge, last=edge, part=part):
+        own = replace(
+            elsewhere,
+            data=f"{elsewhere.data}{point.nth}",
+            database=postgres.database(),
+            point=point,
+        )
+        workers().killed(own)
+        await handled_once(replace(own, point=None), point, repeated=CALLS)
+        postgres.drop(str(own.database))
+
+
 async def handled_once(job: Job, point: Point, *, repeated: int, given: str | None = None) -> None:
     """Run once more in this process: everything is there once.
 
@@ -115,12 +162,14 @@ async def handled_once(job: Job, point: Point, *, repeated: int, given: str | No
         # turn to the goal that the tick added.
         now = await agent.aget_state()
         done = now.values.get("tick") == 1 and (job.plain or not now.next)
+        stood = {fact["id"] for fact in await agent.resources.semantic.all(agent.scope)}
         if done and given == "no input":
             await contains(agent, ["e1"])
             return
         report = (await run(NEXT[given]))["report"]
         events = ["e1", "e2"] if given == "a new message" else ["e1"]
         await contains(agent, events)
+        assert stood <= {fact["id"] for fact in await agent.resources.semantic.all(agent.scope)}
         calls = len(logged_calls(job.log))
         assert CALLS <= calls - (len(events) - 1) <= CALLS + repeated
         assert report["failures"] == []

@@ -36,7 +36,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Where]:
 
 
 @pytest.mark.parametrize(
-    "kills", [pytest.param(5), pytest.param(20, marks=pytest.mark.slow)], ids=str
+    "kills", [pytest.param(3), pytest.param(20, marks=pytest.mark.slow)], ids=str
 )
 async def test_what_killed_writers_acknowledged_is_there_and_none_of_it_is_torn(
     where: Where, kills: int

@@ -12,10 +12,10 @@ from langchain_core.tools import tool
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.status import status
 from memory import audit
-from memory.errors import ModelError, ServiceDown
+from memory.errors import ModelError
 from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
-from tests.support.agents import entries, opened, said
+from tests.support.agents import Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import Step, call, calls, scripted
 from tools.registry import registered
@@ -33,12 +33,12 @@ def break_down(reasoning: str | None = None) -> str:
 BREAKS = [registered(break_down, "safe_chain")]
 
 
-async def test_a_terminal_tool_ends_the_loop(tmp_path: Path, clock: Clock) -> None:
+async def test_a_terminal_tool_ends_the_loop(opening: Opening) -> None:
     tell = calls(
         ("send_message", {"to": "Ben", "text": "Dinner at eight"}), ("noop", {}), text="I told Ben."
     )
     model, settings = scripted(tell), Settings(owners=["Ada"])
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         output = await agent.ainvoke(said("Tell Ben that dinner is at eight"))
     [tick] = output["report"]["ticks"]
     assert len(model.calls) == 1
@@ -47,19 +47,19 @@ async def test_a_terminal_tool_ends_the_loop(tmp_path: Path, clock: Clock) -> No
     assert [one["ok"] for one in tick["tools"]] == [True, True]
 
 
-async def test_a_refused_message_does_not_end_it(tmp_path: Path, clock: Clock) -> None:
+async def test_a_refused_message_does_not_end_it(opening: Opening) -> None:
     model = scripted(call("send_message", to="Ada", text="Hello"), "Hello Ada.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         output = await agent.ainvoke(said("Say hello"))
     assert output["report"]["ticks"][0]["reply"] == "Hello Ada."
 
 
 async def test_five_failing_tools_in_a_row_stop_the_agent_until_a_person_clears_it(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     failing = [call("break_down") for _ in range(4)]
     model = scripted(*failing, "I could not.", call("break_down"), "Nor now.", "All is well.")
-    async with opened(tmp_path, model, clock, tools=BREAKS) as agent:
+    async with opening(model, tools=BREAKS) as agent:
         first = await agent.ainvoke(said("Try it"))
         assert not (await agent.aget_state()).values["emergency_stop"]
         second = await agent.ainvoke(said("Try again"))
@@ -77,9 +77,7 @@ async def test_five_failing_tools_in_a_row_stop_the_agent_until_a_person_clears_
     assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["All is well."]
 
 
-async def test_a_success_between_failures_begins_the_count_anew(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_success_between_failures_begins_the_count_anew(opening: Opening) -> None:
     steps: list[Step] = [
         call("break_down"),
         call("break_down"),
@@ -88,7 +86,7 @@ async def test_a_success_between_failures_begins_the_count_anew(
         "Done.",
     ]
     model = scripted(*steps, *steps)
-    async with opened(tmp_path, model, clock, tools=BREAKS) as agent:
+    async with opening(model, tools=BREAKS) as agent:
         await agent.ainvoke(said("One"))
         await agent.ainvoke(said("Two"))
         state = (await agent.aget_state()).values
@@ -97,10 +95,10 @@ async def test_a_success_between_failures_begins_the_count_anew(
 
 
 async def test_five_models_without_an_answer_stop_the_agent_and_nothing_raises(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(*[ModelError("no answer") for _ in range(5)])
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(6)]
         output = await agent.ainvoke({"events": events}, raise_on_failure=False)
         now = await status(agent.context)
@@ -108,21 +106,6 @@ async def test_five_models_without_an_answer_stop_the_agent_and_nothing_raises(
     assert len(output["report"]["failures"]) == 5
     assert now["emergency_stop"]
     assert now["inbox"]["waiting"] == 6
-
-
-async def test_a_service_that_is_left_alone_counts_against_no_event(
-    tmp_path: Path, clock: Clock
-) -> None:
-    model = scripted(*[ServiceDown("down") for _ in range(3)])
-    async with opened(tmp_path, model, clock) as agent:
-        events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(5)]
-        output = await agent.ainvoke({"events": events}, raise_on_failure=False)
-        waiting = (await status(agent.context))["inbox"]["waiting"]
-        assert agent.resources.breakers.model.state == "open"
-    attempts = [one["attempts"] for one in output["report"]["failures"]]
-    assert attempts == [1, 1, 1, 0, 0]
-    assert "is left alone" in output["report"]["failures"][-1]["error"]
-    assert (len(model.calls), waiting) == (3, 5)
 
 
 async def test_ticks_of_its_own_are_bounded_and_events_are_answered_all_the_same(
@@ -147,11 +130,11 @@ async def test_ticks_of_its_own_are_bounded_and_events_are_answered_all_the_same
     assert later["report"]["ticks"][0]["context_type"] == "tick_autonomous"
 
 
-async def test_it_looks_at_its_own_work_after_so_many_ticks(tmp_path: Path, clock: Clock) -> None:
+async def test_it_looks_at_its_own_work_after_so_many_ticks(opening: Opening) -> None:
     settings = Settings(reflection_interval=2)
     note = call("add_journal_entry", content="Short answers were liked.", reasoning="A pattern")
     model = scripted("One.", "Two.", call("review_journal"), note, call("noop"), "Reviewed.")
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("First"))
         output = await agent.ainvoke(said("Second"))
         state = (await agent.aget_state()).values
@@ -171,10 +154,10 @@ async def test_it_looks_at_its_own_work_after_so_many_ticks(tmp_path: Path, cloc
     assert "First" not in "".join(str(m.text) for m in model.calls[2].messages)
 
 
-async def test_the_prompt_of_a_look_stays_the_same_to_its_end(tmp_path: Path, clock: Clock) -> None:
+async def test_the_prompt_of_a_look_stays_the_same_to_its_end(opening: Opening) -> None:
     settings = Settings(reflection_interval=1)
     model = scripted("One.", call("review_journal"), call("noop"), "Reviewed.")
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("First"))
     first, *others = model.calls[1:]
     for other in others:
@@ -191,10 +174,10 @@ async def test_the_prompt_of_a_look_stays_the_same_to_its_end(tmp_path: Path, cl
     ],
 )
 async def test_events_are_answered_heard_or_ignored(
-    tmp_path: Path, clock: Clock, event: dict[str, Any], report: str
+    opening: Opening, event: dict[str, Any], report: str
 ) -> None:
     model = scripted(otherwise=lambda m, t: "Yes?")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         output = (await agent.ainvoke({"events": [event]}))["report"]
         assert (await status(agent.context))["inbox"]["waiting"] == 0
         journal = await entries(agent)
@@ -203,8 +186,8 @@ async def test_events_are_answered_heard_or_ignored(
     assert len(model.calls) == (1 if report == "ticks" else 0)
 
 
-async def test_what_is_spent_and_why_stands_in_the_report(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, scripted("You are welcome."), clock) as agent:
+async def test_what_is_spent_and_why_stands_in_the_report(opening: Opening) -> None:
+    async with opening(scripted("You are welcome.")) as agent:
         output = await agent.ainvoke(said("Thank you!"))
     [tick] = output["report"]["ticks"]
     assert tick["assessment"]["event_class"] == "communication"
@@ -232,22 +215,22 @@ async def test_a_stop_reaches_a_run_under_way(tmp_path: Path, clock: Clock) -> N
     assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Three."]
 
 
-async def test_switched_off_it_does_nothing_of_its_own(tmp_path: Path, clock: Clock) -> None:
+async def test_switched_off_it_does_nothing_of_its_own(opening: Opening) -> None:
     model = scripted(call("add_goal", description="Tidy up"), "Noted.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Please tidy up"))
     off = scripted()
-    async with opened(tmp_path, off, clock, settings=Settings(enabled=False)) as agent:
+    async with opening(off, settings=Settings(enabled=False)) as agent:
         output = await agent.ainvoke({"request": "tick"})
     assert (output["report"]["ticks"], off.calls) == ([], [])
     assert "Switched off" in output["report"]["notes"][0]
 
 
-async def test_a_tick_of_its_own_that_fails_counts_too(tmp_path: Path, clock: Clock) -> None:
+async def test_a_tick_of_its_own_that_fails_counts_too(opening: Opening) -> None:
     goal = call("add_goal", description="Tidy up")
     model = scripted(goal, "Noted.", *[ModelError("down") for _ in range(2)])
     settings = Settings(autonomous_ticks_per_hour=2)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Please tidy up"))
         for _ in range(2):
             await agent.ainvoke({"request": "tick"}, raise_on_failure=False)
@@ -256,9 +239,9 @@ async def test_a_tick_of_its_own_that_fails_counts_too(tmp_path: Path, clock: Cl
     assert "only events are answered" in third["report"]["notes"][0]
 
 
-async def test_what_an_edit_by_hand_leads_to_is_in_the_log(tmp_path: Path, clock: Clock) -> None:
+async def test_what_an_edit_by_hand_leads_to_is_in_the_log(opening: Opening) -> None:
     tree = calls(("add_goal", {"description": "Tidy up"}), ("add_goal", CHILD))
-    async with opened(tmp_path, scripted(tree, "Noted."), clock) as agent:
+    async with opening(scripted(tree, "Noted.")) as agent:
         await agent.ainvoke(said("Please tidy up"))
         child = {"goal_1_1": {"status": "completed", "progress": 100}}
         await agent.aupdate_state(None, {"goals": child})

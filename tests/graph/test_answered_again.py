@@ -20,7 +20,7 @@ from tests.crash.test_crash_confirm import (
     left_open,
     parked,
 )
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.crash_worker import Job, Point, Points, running
 from tests.support.dangerous import Launches
@@ -87,9 +87,7 @@ async def test_an_answer_that_waited_for_another_process_answers_no_later_questi
     assert launches.done == ["the moon", "Mars"]
 
 
-async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(opening: Opening) -> None:
     done = []
 
     async def launch(target: str) -> str:
@@ -100,7 +98,7 @@ async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(
 
     model = scripted(call("launch", target="the moon"), "It flies.", "Hello.")
     tools = [registered(launch, "dangerous")]
-    async with opened(tmp_path, model, clock, tools=tools) as agent:
+    async with opening(model, tools=tools) as agent:
         await agent.ainvoke(said("Launch it"))
         own = await agent.ainvoke(Command(resume="yes"))
         assert [one.value for one in own["__interrupt__"]] == ["when to the moon?"]
@@ -113,19 +111,19 @@ async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(
 
 
 async def test_while_its_tool_is_not_there_a_question_stands_and_can_only_be_refused(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     launches = Launches()
     model = scripted(call("launch", target="the moon"), "It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         asked = await agent.ainvoke(None)
         assert asked["__interrupt__"][0].value["tool"] == "launch"
         again = await agent.ainvoke(Command(resume="yes"))
         assert "there is no tool launch now" in again["__interrupt__"][0].value["problem"]
         assert again["report"]["failures"] == []
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(None)
         await agent.ainvoke(Command(resume="yes"))
     assert launches.done == ["the moon"]

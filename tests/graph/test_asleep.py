@@ -11,9 +11,9 @@ from memory.night import record as night
 from memory.operations.apply import LINKS
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens
-from tests.support.agents import dreamless, entries, night_model, opened, said, shown_ids
+from tests.support.agents import Opening, dreamless, entries, night_model, opened, said, shown_ids
 from tests.support.clock import Clock
-from tests.support.scripted import call, calls, scripted
+from tests.support.scripted import calls, scripted
 
 HEARD = [
     {
@@ -31,9 +31,9 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-async def test_a_night_scores_consolidates_links_and_marks(data: Path, clock: Clock) -> None:
+async def test_a_night_scores_consolidates_links_and_marks(opening: Opening) -> None:
     model = scripted(otherwise=night_model)
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})
         report = out["report"]["night"]
@@ -83,10 +83,8 @@ async def test_the_next_day_recalls_what_was_heard_with_its_source(
     assert "Ada is allergic to walnuts." in str(model.calls[0].messages[-1].text)
 
 
-async def test_with_nothing_to_do_sleep_says_so_and_calls_no_model(
-    data: Path, clock: Clock
-) -> None:
-    async with opened(data, scripted(), clock) as agent:
+async def test_with_nothing_to_do_sleep_says_so_and_calls_no_model(opening: Opening) -> None:
+    async with opening(scripted()) as agent:
         out = await agent.ainvoke({"request": "sleep"})
         assert await night.all_ids(agent.store, agent.scope) == []
     assert out["report"]["night"]["id"] is None
@@ -94,9 +92,9 @@ async def test_with_nothing_to_do_sleep_says_so_and_calls_no_model(
     assert out["mode"] == "sleep"
 
 
-async def test_a_second_night_does_nothing_again(data: Path, clock: Clock) -> None:
+async def test_a_second_night_does_nothing_again(opening: Opening) -> None:
     model = scripted(otherwise=night_model)
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"events": HEARD})
         await agent.ainvoke({"request": "sleep"})
         before = len(model.calls)
@@ -106,15 +104,13 @@ async def test_a_second_night_does_nothing_again(data: Path, clock: Clock) -> No
     assert len(model.calls) == before
 
 
-async def test_entries_below_the_threshold_are_settled_without_a_fact(
-    data: Path, clock: Clock
-) -> None:
+async def test_entries_below_the_threshold_are_settled_without_a_fact(opening: Opening) -> None:
     def low(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         scores = [{"id": one, "importance": 2} for one in shown_ids(messages)]
         return calls(("Scores", {"scores": scores}))
 
     model = scripted(otherwise=low)
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})
         journal = await entries(agent)
@@ -143,11 +139,9 @@ def raised(step: Any) -> Any:
         calls(("Scores", {"scores": [{"id": "made_20260302_up", "importance": 9}]})),
     ],
 )
-async def test_a_broken_score_leaves_the_entries_pending(
-    data: Path, clock: Clock, broken: Any
-) -> None:
+async def test_a_broken_score_leaves_the_entries_pending(opening: Opening, broken: Any) -> None:
     model = scripted(otherwise=lambda messages, tools: raised(broken))
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})
         journal = await entries(agent)
@@ -157,29 +151,8 @@ async def test_a_broken_score_leaves_the_entries_pending(
     assert sorted(out["report"]["night"]["held"]) == sorted(entry["id"] for entry in journal)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    ["I am sorry, I cannot help with that.", call("recall_memories", query="beans")],
-)
-async def test_an_answer_that_stores_nothing_marks_nothing(
-    data: Path, clock: Clock, answer: Any
-) -> None:
-    def refuse(messages: list[BaseMessage], tools: list[str]) -> Any:
-        return night_model(messages, tools) if tools == ["Scores"] else answer
-
-    model = scripted(otherwise=refuse)
-    async with opened(data, model, clock) as agent:
-        await agent.ainvoke({"events": HEARD})
-        out = await agent.ainvoke({"request": "sleep"})
-        journal = await entries(agent)
-        assert await agent.resources.semantic.count(agent.scope) == 0
-    assert {entry["consolidation"] for entry in journal} == {"pending"}
-    assert len(out["report"]["night"]["held"]) == 6
-    assert len(model.calls) <= 1 + 10
-
-
 async def test_a_batch_that_is_too_long_for_the_model_comes_again_in_halves(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     @dreamless
     def narrow(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
@@ -188,7 +161,7 @@ async def test_a_batch_that_is_too_long_for_the_model_comes_again_in_halves(
         return night_model(messages, tools)
 
     settings = Settings(night_calls_per_100=1_000)
-    async with opened(data, scripted(otherwise=narrow), clock, settings=settings) as agent:
+    async with opening(scripted(otherwise=narrow), settings=settings) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})
         facts = await agent.resources.semantic.all(agent.scope)
@@ -198,7 +171,7 @@ async def test_a_batch_that_is_too_long_for_the_model_comes_again_in_halves(
 
 
 async def test_one_entry_that_no_model_can_take_does_not_hold_up_the_others(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     @dreamless
     def narrow(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
@@ -207,7 +180,7 @@ async def test_one_entry_that_no_model_can_take_does_not_hold_up_the_others(
         return night_model(messages, tools)
 
     bad = {"id": "bad", "text": "POISON", "sender": "Ada", "addressed": False}
-    async with opened(data, scripted(otherwise=narrow), clock) as agent:
+    async with opening(scripted(otherwise=narrow)) as agent:
         await agent.ainvoke({"events": [bad, *HEARD]})
         out = await agent.ainvoke({"request": "sleep"})
         assert await agent.resources.semantic.count(agent.scope) == 6
@@ -216,9 +189,7 @@ async def test_one_entry_that_no_model_can_take_does_not_hold_up_the_others(
     assert out["report"]["night"]["complete"] is False
 
 
-async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(
-    data: Path, clock: Clock
-) -> None:
+async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(opening: Opening) -> None:
     huge = [
         {"id": f"h{n}", "text": f"Ada wrote {n}: " + "word " * 5_000, "sender": "Ada"}
         | {"addressed": False}
@@ -226,7 +197,7 @@ async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(
     ]
     model = scripted(otherwise=night_model)
     settings = Settings(night_batch_tokens=2_000, night_calls_per_100=1_000)
-    async with opened(data, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke({"events": [*huge, *HEARD]})
         out = await agent.ainvoke({"request": "sleep"})
         assert await agent.resources.semantic.count(agent.scope) == 9
@@ -234,70 +205,18 @@ async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(
     assert max(approximate_tokens(str(one.messages[1].text)) for one in model.calls) < 2_200
 
 
-async def test_two_failures_in_a_row_end_the_thinking_of_a_night(data: Path, clock: Clock) -> None:
+async def test_two_failures_in_a_row_end_the_thinking_of_a_night(opening: Opening) -> None:
     model = scripted(ModelError("down"), ModelError("down"))
     settings = Settings(score_batch_size=2)
-    async with opened(data, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})
     assert len(out["report"]["night"]["held"]) == 6
     assert len(model.calls) == 2
 
 
-async def test_noop_settles_what_no_fact_cites(data: Path, clock: Clock) -> None:
-    @dreamless
-    def some(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-        if tools == ["Scores"]:
-            return night_model(messages, tools)
-        facts = [{"text": "Ada grows beans.", "source_ids": shown_ids(messages)[:2]}]
-        return calls(("store_memory", {"facts": facts}), ("noop", {"reasoning": "the rest"}))
-
-    async with opened(data, scripted(otherwise=some), clock) as agent:
-        await agent.ainvoke({"events": HEARD})
-        out = await agent.ainvoke({"request": "sleep"})
-        assert {e["consolidation"] for e in await entries(agent)} == {"consolidated"}
-        assert await agent.resources.semantic.count(agent.scope) == 1
-    assert out["report"]["night"]["held"] == []
-
-
-async def test_unknown_source_ids_are_refused_and_the_model_may_mend_them(
-    data: Path, clock: Clock
-) -> None:
-    @dreamless
-    def confused(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-        if tools == ["Scores"]:
-            return night_model(messages, tools)
-        if len(messages) == 2:
-            return call("store_memory", facts=[{"text": "A.", "source_ids": ["event_20260302_x"]}])
-        return call("store_memory", facts=[{"text": "B.", "source_ids": shown_ids(messages)}])
-
-    async with opened(data, scripted(otherwise=confused), clock) as agent:
-        await agent.ainvoke({"events": HEARD})
-        await agent.ainvoke({"request": "sleep"})
-        facts = await agent.resources.semantic.all(agent.scope)
-    assert [fact["text"] for fact in facts] == ["B."]
-
-
-async def test_the_persona_guard_stands_before_facts(data: Path, clock: Clock) -> None:
-    @dreamless
-    def vain(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-        if tools == ["Scores"]:
-            return night_model(messages, tools)
-        facts = [
-            {"text": "The assistant suggested planting beans.", "source_ids": shown_ids(messages)},
-            {"text": "Ada grows beans.", "source_ids": shown_ids(messages)},
-        ]
-        return calls(("store_memory", {"facts": facts}), ("noop", {}))
-
-    async with opened(data, scripted(otherwise=vain), clock) as agent:
-        await agent.ainvoke({"events": HEARD})
-        await agent.ainvoke({"request": "sleep"})
-        facts = await agent.resources.semantic.all(agent.scope)
-    assert {fact["text"] for fact in facts} == {"Ada grows beans."}
-
-
 async def test_a_message_that_arrives_in_the_night_is_answered_after_it_in_the_same_run(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     asked = asyncio.Event()
 
@@ -307,7 +226,7 @@ async def test_a_message_that_arrives_in_the_night_is_answered_after_it_in_the_s
         return night_model(messages, tools) if "Entries:" in str(messages[1].text) else "Awake."
 
     model = scripted(otherwise=slow, delay=0.1)
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"events": HEARD})
         run = asyncio.create_task(agent.ainvoke({"request": "sleep"}))
         await asked.wait()
@@ -319,8 +238,8 @@ async def test_a_message_that_arrives_in_the_night_is_answered_after_it_in_the_s
     assert out["mode"] == "awake"
 
 
-async def test_overheard_events_do_not_wake(data: Path, clock: Clock) -> None:
-    async with opened(data, scripted(), clock) as agent:
+async def test_overheard_events_do_not_wake(opening: Opening) -> None:
+    async with opening(scripted()) as agent:
         await agent.ainvoke({"request": "sleep"})
         out = await agent.ainvoke({"events": HEARD[:1]})
         handled = (await agent.aget_state()).values["handled"]

@@ -3,13 +3,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
-from memory.errors import InputError, ModelError, StateError
+from memory.errors import InputError, ModelError
 from memory.events import inbox
 from memory.settings import Settings
-from tests.support.agents import entries, opened, result_of, said
+from tests.support.agents import Opening, entries, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, calls, scripted
 
@@ -19,9 +19,9 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-async def test_a_message_is_answered_and_the_answer_reported(data: Path, clock: Clock) -> None:
+async def test_a_message_is_answered_and_the_answer_reported(opening: Opening) -> None:
     model = scripted("Good morning, Ada.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke({"messages": [HumanMessage("Good morning", name="Ada")]})
     tick = out["report"]["ticks"][0]
     assert (tick["tick"], tick["reply"], tick["context_type"]) == (
@@ -34,7 +34,7 @@ async def test_a_message_is_answered_and_the_answer_reported(data: Path, clock: 
 
 
 async def test_tools_run_in_order_and_the_goal_and_project_survive_a_restart(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     create = {"project_key": "tavern", "summary": "Build a tavern", "initial_context": "North."}
     model = scripted(
@@ -42,22 +42,20 @@ async def test_tools_run_in_order_and_the_goal_and_project_survive_a_restart(
         call("update_goal", goal_id="goal_1_0", progress=40),
         "Done.",
     )
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke(said("Build a tavern"))
     assert [one["name"] for one in out["report"]["ticks"][0]["tools"]] == [
         "create_project",
         "add_goal",
         "update_goal",
     ]
-    async with opened(data, scripted(), clock) as agent:
+    async with opening(scripted()) as agent:
         state = (await agent.aget_state()).values
     assert state["projects"]["active"] == "tavern"
     assert state["goals"]["goal_1_0"]["progress"] == 40
 
 
-async def test_a_tool_sees_what_the_call_before_it_in_the_same_answer_did(
-    data: Path, clock: Clock
-) -> None:
+async def test_a_tool_sees_what_the_call_before_it_in_the_same_answer_did(opening: Opening) -> None:
     three = {"subtasks": ["Plan the beds", "Dig the beds", "Sow the beans"]}
     model = scripted(
         call("add_goal", description="Make a garden"),
@@ -69,39 +67,22 @@ async def test_a_tool_sees_what_the_call_before_it_in_the_same_answer_did(
         ),
         "Two of three are done.",
     )
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke(said("Plan my garden"))
         goals = (await agent.aget_state()).values["goals"]
     assert goals["goal_1_0"]["progress"] == 67
     assert out["report"]["ticks"][0]["llm_calls"] == 5
 
 
-async def test_at_the_cap_one_last_call_without_tools_gives_the_answer(
-    data: Path, clock: Clock
-) -> None:
+async def test_at_the_cap_one_last_call_without_tools_gives_the_answer(opening: Opening) -> None:
     model = scripted(*[call("noop") for _ in range(5)], "That is as far as I got.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke(said("Go on for ever"))
     assert [bool(one.tools) for one in model.calls] == [True] * 5 + [False]
     assert out["report"]["ticks"][0]["reply"] == "That is as far as I got."
 
 
-async def test_the_prompt_prefix_stays_the_same_through_the_loop(data: Path, clock: Clock) -> None:
-    model = scripted(
-        call("add_goal", description="Write a book"),
-        call("add_session_memory", memory_type="fact", content="Ada prefers tea"),
-        "Noted.",
-    )
-    async with opened(data, model, clock) as agent:
-        await agent.ainvoke(said("I want to write a book"))
-    first = model.calls[0].messages
-    for later in model.calls[1:]:
-        assert later.messages[: len(first)] == first
-
-
-async def test_a_failing_tool_answers_the_model_and_the_run_goes_on(
-    data: Path, clock: Clock
-) -> None:
+async def test_a_failing_tool_answers_the_model_and_the_run_goes_on(opening: Opening) -> None:
     @tool
     async def weather(place: str) -> str:
         """Tell the weather."""
@@ -111,7 +92,7 @@ async def test_a_failing_tool_answers_the_model_and_the_run_goes_on(
         calls(("weather", {"place": "Mars"}), ("nonsense", {}), ("add_goal", {})),
         "I could not.",
     )
-    async with opened(data, model, clock, tools=[weather]) as agent:
+    async with opening(model, tools=[weather]) as agent:
         out = await agent.ainvoke(said("How is the weather?"))
     answers = [m for m in model.calls[1].messages if isinstance(m, ToolMessage)]
     assert [answer.status for answer in answers] == ["error"] * 3
@@ -121,7 +102,7 @@ async def test_a_failing_tool_answers_the_model_and_the_run_goes_on(
     assert out["report"]["failures"] == []
 
 
-async def test_a_tool_that_hangs_is_ended_and_answers_the_model(data: Path, clock: Clock) -> None:
+async def test_a_tool_that_hangs_is_ended_and_answers_the_model(opening: Opening) -> None:
     @tool
     async def wait() -> str:
         """Wait for ever."""
@@ -130,17 +111,15 @@ async def test_a_tool_that_hangs_is_ended_and_answers_the_model(data: Path, cloc
 
     model = scripted(call("wait"), "It did not answer.")
     settings = Settings(tool_timeout=0.05)
-    async with opened(data, model, clock, tools=[wait], settings=settings) as agent:
+    async with opening(model, tools=[wait], settings=settings) as agent:
         out = await agent.ainvoke(said("Wait"))
     assert out["report"]["ticks"][0]["reply"] == "It did not answer."
     assert "did not answer within 0.05 s" in str(model.calls[1].messages[-1].content)
 
 
-async def test_unaddressed_events_are_context_only_and_cost_no_call(
-    data: Path, clock: Clock
-) -> None:
+async def test_unaddressed_events_are_context_only_and_cost_no_call(opening: Opening) -> None:
     model = scripted("I heard.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         heard = await agent.ainvoke(said("The north gate closes at nine", id="e1", addressed=False))
         assert model.calls == []
         assert heard["report"]["context_only"] == ["e1"]
@@ -154,19 +133,9 @@ async def test_unaddressed_events_are_context_only_and_cost_no_call(
     ]
 
 
-async def test_an_id_sent_twice_is_handled_once_and_reported(data: Path, clock: Clock) -> None:
-    model = scripted("Hello.")
-    async with opened(data, model, clock) as agent:
-        await agent.ainvoke({"messages": [HumanMessage("Hello", id="m1")]})
-        again = await agent.ainvoke({"messages": [HumanMessage("Hello", id="m1")]})
-    assert again["report"]["skipped"] == ["m1"]
-    assert len(model.calls) == 1
-    assert [message.type for message in again["messages"]] == ["human", "ai"]
-
-
-async def test_several_pending_events_are_one_tick_each_in_order(data: Path, clock: Clock) -> None:
+async def test_several_pending_events_are_one_tick_each_in_order(opening: Opening) -> None:
     model = scripted("One.", "Two.", "Three.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         posted = await agent.post([{"id": name, "text": name} for name in ("a", "b")])
         assert posted.accepted == ["a", "b"]
         out = await agent.ainvoke(said("c", id="c"))
@@ -174,15 +143,13 @@ async def test_several_pending_events_are_one_tick_each_in_order(data: Path, clo
     assert [(one["tick"], one["event_id"]) for one in ticks] == [(1, "a"), (2, "b"), (3, "c")]
 
 
-async def test_a_failed_tick_changes_nothing_and_its_event_goes_back(
-    data: Path, clock: Clock
-) -> None:
+async def test_a_failed_tick_changes_nothing_and_its_event_goes_back(opening: Opening) -> None:
     model = scripted(
         call("add_goal", description="Half done"),
         ModelError("the provider is down"),
         "Now it works.",
     )
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         failed = await agent.ainvoke(said("Help", id="e1"), raise_on_failure=False)
         state = (await agent.aget_state()).values
         assert failed["report"]["failures"] == [
@@ -203,10 +170,10 @@ async def test_a_failed_tick_changes_nothing_and_its_event_goes_back(
 
 
 async def test_after_three_failures_the_event_is_set_aside_and_others_go_on(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(*[ModelError("broken") for _ in range(3)], "Fine.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         for _ in range(3):
             out = await agent.ainvoke(
                 {"events": [{"id": "bad", "text": "bad", "sender": "Ada"}]}, raise_on_failure=False
@@ -219,29 +186,27 @@ async def test_after_three_failures_the_event_is_set_aside_and_others_go_on(
 
 
 async def test_an_unexpected_error_in_a_tick_does_not_lose_its_event(
-    data: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = scripted(ZeroDivisionError("a bug"))
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke(said("Help", id="e1"), raise_on_failure=False)
         waiting = await inbox.waiting(agent.store, agent.scope)
     assert out["report"]["failures"][0]["error"] == "ZeroDivisionError: a bug"
     assert [item["event"]["id"] for item in waiting] == ["e1"]
 
 
-async def test_with_nothing_pending_and_no_goal_no_model_is_called(
-    data: Path, clock: Clock
-) -> None:
-    async with opened(data, scripted(), clock) as agent:
+async def test_with_nothing_pending_and_no_goal_no_model_is_called(opening: Opening) -> None:
+    async with opening(scripted()) as agent:
         out = await agent.ainvoke({"request": "tick"})
     assert out["report"]["notes"] == ["Nothing is pending and no goal is active."]
 
 
-async def test_with_nothing_pending_a_tick_works_on_the_goals(data: Path, clock: Clock) -> None:
+async def test_with_nothing_pending_a_tick_works_on_the_goals(opening: Opening) -> None:
     model = scripted(
         call("add_goal", description="Write a book"), "Added.", "Chapter one comes next."
     )
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("I want to write a book"))
         out = await agent.ainvoke({"request": "tick"})
         journal = await entries(agent)
@@ -250,13 +215,13 @@ async def test_with_nothing_pending_a_tick_works_on_the_goals(data: Path, clock:
     assert len(journal) == 1
 
 
-async def test_images_and_content_blocks_do_not_break_a_tick(data: Path, clock: Clock) -> None:
+async def test_images_and_content_blocks_do_not_break_a_tick(opening: Opening) -> None:
     content: list[Any] = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
     ]
     model = scripted("A garden.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"messages": [HumanMessage(content)]})
         journal = await entries(agent)
     assert list(model.calls[0].messages[-1].content)[2:-1] == content
@@ -274,48 +239,15 @@ async def test_a_chat_messages_sender_is_its_name_else_the_owner(data: Path, clo
     assert model.calls[0].messages[-1].name == "Ada_Lovelace"
 
 
-async def test_the_emergency_stop_keeps_events_waiting(data: Path, clock: Clock) -> None:
-    model = scripted("At last.")
-    async with opened(data, model, clock) as agent:
-        await agent.ainvoke({"request": "stop"})
-        held = await agent.ainvoke(said("Anyone?"))
-        assert held["report"]["notes"] == ["Emergency stop: 1 event waits until it is cleared."]
-        assert model.calls == []
-        out = await agent.ainvoke({"request": "clear_stop"})
-    assert out["report"]["ticks"][0]["reply"] == "At last."
-
-
-async def test_a_request_does_not_stick_to_the_thread(data: Path, clock: Clock) -> None:
-    async with opened(data, scripted("Hello."), clock) as agent:
+async def test_a_request_does_not_stick_to_the_thread(opening: Opening) -> None:
+    async with opening(scripted("Hello.")) as agent:
         await agent.ainvoke({"request": "sleep"})
         out = await agent.ainvoke(said("Hello"))
         assert out["report"]["night"] is None
         assert "request" not in (await agent.aget_state()).values
 
 
-@pytest.mark.parametrize(
-    ("edit", "mend", "says"),
-    [
-        ({"progress": "half"}, {"progress": 50}, r"goals\.goal_1_0\.progress"),
-        ({"progress": 250}, {"progress": 50}, r"goals: progress of goal_1_0 is 250"),
-        ({"parent_id": "goal_1_0"}, {"parent_id": None}, r"goals: parent_id leads in a circle"),
-    ],
-)
-async def test_a_bad_edit_by_hand_is_one_clear_error_and_can_be_mended(
-    data: Path, clock: Clock, edit: Any, mend: Any, says: str
-) -> None:
-    model = scripted(call("add_goal", description="Write"), "Added.", "Hello.")
-    async with opened(data, model, clock) as agent:
-        await agent.ainvoke(said("Add a goal"))
-        await agent.aupdate_state(None, {"goals": {"goal_1_0": edit}})
-        with pytest.raises(StateError, match=says):
-            await agent.ainvoke(said("Hello", id="kept"))
-        await agent.aupdate_state(None, {"goals": {"goal_1_0": mend}})
-        out = await agent.ainvoke(None)
-    assert [one["event_id"] for one in out["report"]["ticks"]] == ["kept"]
-
-
-async def test_a_goal_completed_by_hand_is_a_completed_task(data: Path, clock: Clock) -> None:
+async def test_a_goal_completed_by_hand_is_a_completed_task(opening: Opening) -> None:
     subtasks = {"subtasks": ["One", "Two", "Three"]}
     model = scripted(
         call("add_goal", description="Write"),
@@ -324,7 +256,7 @@ async def test_a_goal_completed_by_hand_is_a_completed_task(data: Path, clock: C
         "Added.",
         "Hello.",
     )
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Add a goal"))
         done = {"progress": 100, "status": "completed"}
         await agent.aupdate_state(None, {"goals": {f"goal_1_{n}": done for n in (1, 2, 3)}})
@@ -332,25 +264,6 @@ async def test_a_goal_completed_by_hand_is_a_completed_task(data: Path, clock: C
         state = (await agent.aget_state()).values
     assert state["goals"]["goal_1_0"]["status"] == "completed"
     assert [one["description"] for one in state["session_memory"]["completed_tasks"]] == ["Write"]
-
-
-async def test_an_edit_of_a_subtask_is_rolled_up(data: Path, clock: Clock) -> None:
-    subtasks = {"subtasks": ["One", "Two", "Three", "Four"]}
-    model = scripted(
-        call("add_goal", description="Write"),
-        call("decompose_goal", goal_id="goal_1_0"),
-        call("Subtasks", **subtasks),
-        "Added.",
-        "Hello.",
-    )
-    async with opened(data, model, clock) as agent:
-        await agent.ainvoke(said("Add a goal"))
-        await agent.aupdate_state(
-            None, {"goals": {"goal_1_1": {"progress": 100, "status": "completed"}}}
-        )
-        await agent.ainvoke(said("Hello"))
-        goals = (await agent.aget_state()).values["goals"]
-    assert goals["goal_1_0"]["progress"] == 25
 
 
 @pytest.mark.parametrize(
@@ -364,31 +277,9 @@ async def test_an_edit_of_a_subtask_is_rolled_up(data: Path, clock: Clock) -> No
     ],
 )
 async def test_bad_input_is_one_clear_error_and_nothing_is_taken(
-    data: Path, clock: Clock, given: Any, says: str
+    opening: Opening, given: Any, says: str
 ) -> None:
-    async with opened(data, scripted(), clock) as agent:
+    async with opening(scripted()) as agent:
         with pytest.raises(InputError, match=says):
             await agent.ainvoke(given)
         assert await inbox.waiting(agent.store, agent.scope) == []
-
-
-async def test_agents_of_one_data_folder_share_nothing(data: Path, clock: Clock) -> None:
-    async with (
-        opened(data, scripted(call("add_goal", description="A's"), "A."), clock, agent="a") as a,
-        opened(data, scripted("B."), clock, agent="b") as b,
-    ):
-        await a.ainvoke(said("for a"))
-        await b.ainvoke(said("for b"))
-        assert [entry["content"] for entry in await entries(b)] == ["for b"]
-        assert (await b.aget_state()).values["goals"] == {}
-
-
-async def test_the_system_prompt_stands_first_and_is_one_message(data: Path, clock: Clock) -> None:
-    model = scripted("Hi.")
-    async with opened(data, model, clock, settings=Settings(user_prompt="Speak French.")) as agent:
-        await agent.ainvoke(said("Hi"))
-    messages = model.calls[0].messages
-    assert isinstance(messages[0], SystemMessage)
-    text = str(messages[0].text)
-    assert text.index("Speak French.") < text.index("Answer the newest event")
-    assert not any(isinstance(message, SystemMessage) for message in messages[1:])

@@ -103,14 +103,6 @@ async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_run(data: P
     assert asked.count("human") == 2
 
 
-async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_stream(data: Path) -> None:
-    model = scripted(call("noop"), "Done.")
-    with opened(data, model) as agent:
-        next(iter(agent.stream(said("Hi", id="e1"), stream_mode="updates")))
-        parts = list(agent.stream(None, stream_mode="values"))
-    assert [tick["event_id"] for tick in parts[-1]["report"]["ticks"]] == ["e1"]
-
-
 @pytest.mark.parametrize("kept", [True, False], ids=["the reader keeps it", "nobody keeps it"])
 async def test_an_agent_closes_with_the_streams_that_were_left_early(
     data: Path, kept: bool

@@ -8,8 +8,7 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from memory.settings import Settings
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.homes import KINDS, rows
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
@@ -33,11 +32,11 @@ def data(
 
 
 async def test_many_ticks_leave_few_checkpoints_and_the_next_tick_is_right(
-    data: Path | None, clock: Clock
+    opening: Opening,
 ) -> None:
     settings = Settings(reflection_interval=0)
     kept = settings.checkpoints_kept
-    async with opened(data, model(), clock, settings=settings) as agent:
+    async with opening(model(), settings=settings) as agent:
         for run in range(10):
             await agent.ainvoke({"events": [{"text": f"{run}.{n}"} for n in range(TICKS // 10)]})
         saver = agent.graph.checkpointer
@@ -46,21 +45,21 @@ async def test_many_ticks_leave_few_checkpoints_and_the_next_tick_is_right(
         assert await rows(saver, "checkpoints", "checkpoint_ns = ''") <= kept + 1
         assert await rows(saver, "checkpoints", "checkpoint_ns != ''") == 0
         assert await rows(saver, "writes", "checkpoint_ns != ''") == 0
-    async with opened(data, scripted("Done."), clock, settings=settings) as agent:
+    async with opening(scripted("Done."), settings=settings) as agent:
         out = await agent.ainvoke(said("One more"))
     tick = out["report"]["ticks"][0]
     assert (tick["tick"], tick["reply"]) == (TICKS + 1, "Done.")
     assert len(out["messages"]) == 4 * TICKS + 2
 
 
-async def test_an_unfinished_tick_keeps_what_it_needs(data: Path | None, clock: Clock) -> None:
+async def test_an_unfinished_tick_keeps_what_it_needs(opening: Opening) -> None:
     settings = Settings(checkpoints_kept=1)
-    async with opened(data, model(), clock, settings=settings) as agent:
+    async with opening(model(), settings=settings) as agent:
         await agent.ainvoke(said("Before"))
         async for _, update in agent.astream(said("Go on"), stream_mode="updates", subgraphs=True):
             if "use_tools" in update:
                 break
     left = scripted("Done.")
-    async with opened(data, left, clock, settings=settings) as agent:
+    async with opening(left, settings=settings) as agent:
         out = await agent.ainvoke(None)
     assert (out["report"]["ticks"][0]["reply"], len(left.calls)) == ("Done.", 1)

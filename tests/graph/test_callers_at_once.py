@@ -15,8 +15,7 @@ from graph.use_cases import tick_of
 from memory.errors import ModelError
 from memory.messages.trust import event_text
 from memory.settings import Settings
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
 MANY = 50
@@ -40,9 +39,9 @@ def check(number: int, out: dict[str, Any]) -> None:
     assert f"m{number}" not in out["report"]["skipped"]
 
 
-async def test_fifty_callers_of_one_agent(tmp_path: Path, clock: Clock) -> None:
+async def test_fifty_callers_of_one_agent(opening: Opening) -> None:
     scripted_model = model()
-    async with opened(tmp_path, scripted_model, clock, settings=PLAIN) as agent:
+    async with opening(scripted_model, settings=PLAIN) as agent:
         outs = await asyncio.gather(
             *(
                 agent.ainvoke(said(f"number {number}", id=f"m{number}", sender=f"user {number}"))
@@ -66,9 +65,9 @@ async def test_fifty_callers_through_open_agents(tmp_path: Path) -> None:
         check(number, out)
 
 
-async def test_a_tick_is_found_after_its_checkpoints_are_gone(tmp_path: Path, clock: Clock) -> None:
+async def test_a_tick_is_found_after_its_checkpoints_are_gone(opening: Opening) -> None:
     settings = Settings(checkpoints_kept=1)
-    async with opened(tmp_path, model(), clock, settings=settings) as agent:
+    async with opening(model(), settings=settings) as agent:
         for number in range(9):
             await agent.ainvoke(said(f"number {number}", id=f"m{number}"))
         found = [await tick_of(agent.context, f"m{number}") for number in range(9)]
@@ -77,10 +76,8 @@ async def test_a_tick_is_found_after_its_checkpoints_are_gone(tmp_path: Path, cl
     assert unknown is None
 
 
-async def test_what_is_kept_of_a_tick_is_forgotten_with_its_event(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, model(), clock) as agent:
+async def test_what_is_kept_of_a_tick_is_forgotten_with_its_event(opening: Opening) -> None:
+    async with opening(model()) as agent:
         await agent.ainvoke(said("my word is quibbles", sender="Zora", id="m1"))
         await agent.ainvoke(said("number 2", id="m2"))
         await agent.ainvoke(said("number 3", id="m3"))
@@ -90,7 +87,7 @@ async def test_what_is_kept_of_a_tick_is_forgotten_with_its_event(
 
 
 async def test_the_failure_of_another_callers_event_is_not_raised_to_whom_is_answered(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     def picky(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if "broken" in event_text(messages[-1]):
@@ -98,7 +95,7 @@ async def test_the_failure_of_another_callers_event_is_not_raised_to_whom_is_ans
         return echo(messages, tools)
 
     settings = Settings(max_failed_ticks=9)
-    async with opened(tmp_path, scripted(otherwise=picky), clock, settings=settings) as agent:
+    async with opening(scripted(otherwise=picky), settings=settings) as agent:
         await agent.post({"id": "theirs", "sender": "Ben", "text": "broken"})
         out = await agent.ainvoke(said("number 1", id="m1"))
         check(1, out)
@@ -120,19 +117,19 @@ async def words(agent: AsyncAgent, given: dict[str, Any], **options: Any) -> str
     return "".join(str(message.text) for message, _ in parts)
 
 
-async def test_the_words_of_the_reply_stream_at_the_top_level(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, scripted(otherwise=goal_first), clock) as agent:
+async def test_the_words_of_the_reply_stream_at_the_top_level(opening: Opening) -> None:
+    async with opening(scripted(otherwise=goal_first)) as agent:
         said_by_it = await words(agent, {"messages": "Set a goal"})
     assert said_by_it == "The goal is set, as you wished."
 
 
-async def test_other_callers_words_do_not_stream_to_me(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, model(), clock) as agent:
+async def test_other_callers_words_do_not_stream_to_me(opening: Opening) -> None:
+    async with opening(model()) as agent:
         await agent.post({"id": "m1", "sender": "Ben", "text": "number 1"})
         assert await words(agent, said("number 2", id="m2")) == "You said 2."
 
 
-async def test_streams_at_once_give_each_caller_their_reply(tmp_path: Path, clock: Clock) -> None:
+async def test_streams_at_once_give_each_caller_their_reply(opening: Opening) -> None:
     async def heard(agent: AsyncAgent, number: int) -> tuple[str, Any]:
         given, told, last = said(f"number {number}", id=f"m{number}"), "", None
         async for mode, part in agent.astream(given, stream_mode=["messages", "values"]):
@@ -142,15 +139,13 @@ async def test_streams_at_once_give_each_caller_their_reply(tmp_path: Path, cloc
                 last = part
         return told, last
 
-    async with opened(tmp_path, model(), clock) as agent:
+    async with opening(model()) as agent:
         outs = await asyncio.gather(*(heard(agent, number) for number in range(9)))
     assert [told for told, _ in outs] == [f"You said {number}." for number in range(9)]
 
 
-async def test_with_subgraphs_everything_comes_as_from_langgraph(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted(otherwise=goal_first), clock) as agent:
+async def test_with_subgraphs_everything_comes_as_from_langgraph(opening: Opening) -> None:
+    async with opening(scripted(otherwise=goal_first)) as agent:
         parts = [
             part
             async for part in agent.astream(

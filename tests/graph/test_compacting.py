@@ -1,17 +1,289 @@
-"""Compaction in a night, in an emergency, and after a provider's overflow."""
+"""Compaction through the graph with any model behaviour: awake, asleep, previewed, held back."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from rich.console import Console
 
+from graph.api.async_agent import AsyncAgent
+from graph.cli.views.night import night_view
+from graph.use_cases import nights
+from memory.compaction.cut import MASK
 from memory.compaction.summary import HEAD
-from memory.errors import ContextOverflow
+from memory.errors import ContextOverflow, ModelError
+from memory.messages.history import MARK, history_share
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, dreamless, entries, night_model, opened
+from tests.support.agents import EXTRACTING, Opening, dreamless, entries, night_model, opened, said
 from tests.support.clock import Clock
-from tests.support.scripted import call, scripted
+from tests.support.scripted import ScriptedChatModel, call, calls, scripted
+
+LIMIT = 8_000
+SMALL = Settings(
+    max_context_tokens=LIMIT,
+    compact_preserve_window=4,
+    memory_enabled=False,
+    reflection_interval=0,
+    max_failed_ticks=9,
+)
+NOTED = {"content": "Ada is allergic to nuts."}
+
+
+def model_of(
+    summary: Callable[[], Any] = lambda: "They spoke.",
+    extraction: Callable[[int], Any] = lambda done: call("noop"),
+) -> ScriptedChatModel:
+    """A model with these answers to the summary and to the nth extraction call (from 0)."""
+
+    def answer(messages: list[BaseMessage], tools: list[str]) -> Any:
+        if tools == EXTRACTING:
+            after = next(n for n, m in enumerate(messages) if "[pre-compaction]" in str(m.text))
+            return extraction(sum(isinstance(one, AIMessage) for one in messages[after:]))
+        return "I see." if tools else summary()
+
+    return scripted(otherwise=answer)
+
+
+def fails(error: Exception) -> Callable[..., Any]:
+    """A behaviour that raises `error`."""
+
+    def raising(*_: Any) -> Any:
+        raise error
+
+    return raising
+
+
+WAYS: dict[str, tuple[Callable[[], Any], str]] = {
+    "fails": (fails(ModelError("the service is down")), "the service is down"),
+    "overflows": (fails(ContextOverflow("too long")), "too long"),
+    "only calls tools": (lambda: calls(("noop", {})), "empty"),
+    "goes on and on": (lambda: "word " * 20_000, "longer than"),
+    "is cut off": (
+        lambda: AIMessage("They", response_metadata={"finish_reason": "length"}),
+        "cut off",
+    ),
+}
+
+
+async def talk(agent: AsyncAgent, first: int, last: int) -> dict[str, Any]:
+    """Send numbered messages of about 620 tokens; returns the last output."""
+    for number in range(first, last):
+        text = f"Number {number} is on 2026-03-{number + 1:02}. " + "word " * 490
+        out = await agent.ainvoke(said(text, id=f"m{number}"), raise_on_failure=False)
+    return out
+
+
+async def history(agent: AsyncAgent) -> list[BaseMessage]:
+    return list((await agent.aget_state()).values["messages"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_model_that(opening: Opening, way: str) -> None:
+    answer, why = WAYS[way]
+    model = model_of(answer)
+    async with opening(model, settings=SMALL) as agent:
+        reports = [(await talk(agent, n, n + 1))["report"] for n in range(20)]
+        messages = await history(agent)
+        journal = await entries(agent)
+    assert not any(report["failures"] for report in reports)
+    told = [one for r in reports for one in r["ticks"] if "compaction" in one]
+    assert len(told) >= 2
+    for tick in told:
+        assert tick["compaction"]["by"] == "extract"
+        assert why in tick["compaction"]["error"]
+        assert tick["compaction"]["tokens_after"] < 0.8 * LIMIT
+    first = str(messages[0].text)
+    assert first.startswith(f"{MARK}\n{HEAD}")
+    assert first.count(HEAD) >= 2, "what the first extract said stands before the newer ones"
+    assert "Number 0 is on 2026-03-01." in first
+    archives = [one for one in journal if "compaction" in one["tags"]]
+    assert [one["id"] for one in archives] == [one["compaction"]["archive"] for one in told]
+    covered = messages[0].additional_kwargs["metadata"]["sources"]
+    assert covered == [f"m{n}" for n in range(len(covered))]
+
+
+async def test_a_failed_call_counts_and_an_answer_resets_the_count(opening: Opening) -> None:
+    model = model_of(fails(ModelError("down")), fails(ModelError("down")))
+    counts: list[int] = []
+    async with opening(model, settings=SMALL) as agent:
+        for number in range(13):
+            out = await talk(agent, number, number + 1)
+            if "compaction" in out["report"]["ticks"][0] or counts:
+                counts.append((await agent.aget_state()).values["consecutive_errors"])
+    assert counts[:2] == [2, 0]
+
+
+async def test_at_night_a_failed_summary_is_reported_and_the_history_is_cut(
+    opening: Opening,
+) -> None:
+    model = model_of(fails(ModelError("down")))
+    async with opening(model, settings=SMALL) as agent:
+        await talk(agent, 0, 9)
+        night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+        messages = await history(agent)
+    assert night["errors"] == ["compact: down; an extract stands in its place"]
+    assert night["compaction"]["by"] == "extract"
+    assert str(messages[0].text).startswith(f"{MARK}\n{HEAD}")
+    assert len(messages) == 5
+    (archive,) = night["operations"]
+    assert archive["after"]["content"].split("\n", 1)[1] == messages[0].text.split("\n", 1)[1]
+
+
+ENDINGS: dict[str, tuple[Callable[[int], Any], str, int, int]] = {
+    "by noop": (
+        lambda done: call("noop") if done else call("add_journal_entry", **NOTED),
+        "noop",
+        1,
+        2,
+    ),
+    "without a call": (lambda done: "That is all.", "no_tool_call", 0, 1),
+    "by another tool": (
+        lambda done: calls(("add_journal_entry", NOTED), ("store_memory", {"facts": []})),
+        "other_tool",
+        1,
+        1,
+    ),
+    "at the most": (
+        lambda done: call("add_journal_entry", content=f"Fact {done} of Ada."),
+        "max_iterations",
+        -1,
+        -1,
+    ),
+    "by an error": (
+        lambda done: fails(ModelError("down"))() if done else call("add_journal_entry", **NOTED),
+        "error",
+        1,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("asleep", [True, False], ids=["asleep", "in an emergency"])
+@pytest.mark.parametrize("how", ENDINGS)
+async def test_an_extraction_ends(opening: Opening, how: str, asleep: bool) -> None:
+    answer, ended, facts, answers = ENDINGS[how]
+    most = 5 if asleep else 3
+    async with opening(model_of(extraction=answer), settings=SMALL) as agent:
+        if asleep:
+            await talk(agent, 0, 9)
+            told = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+        else:
+            told, number = {}, 0
+            while "extraction" not in told:
+                told = (await talk(agent, number, number := number + 1))["report"]["ticks"][0]
+        journal = await entries(agent)
+        messages = await history(agent)
+    assert told["extraction"] == {
+        "success": ended != "error",
+        "facts_recorded": most if facts < 0 else facts,
+        "iterations": most if answers < 0 else answers,
+        "ended": ended,
+    }
+    assert told["compaction"]["success"] is True
+    noted = [one for one in journal if one["source_type"] == "inference"]
+    assert len(noted) == told["extraction"]["facts_recorded"]
+    assert not any("[pre-compaction]" in str(one.text) for one in messages)
+
+
+async def test_a_preview_cuts_the_history_only_when_applied(opening: Opening) -> None:
+    model = model_of(extraction=ENDINGS["by noop"][0])
+    async with opening(model, settings=SMALL) as agent:
+        await talk(agent, 0, 9)
+        before, journal = await history(agent), await entries(agent)
+        tried = await nights.preview(agent.context)
+        assert await history(agent) == before
+        assert await entries(agent) == journal
+        assert tried["compaction"]["compacted_count"] == 14
+        paid = len(model.calls)
+        await nights.apply_night(agent.context, str(tried["id"]))
+        messages, after = await history(agent), await entries(agent)
+    assert len(model.calls) == paid
+    assert messages[0].text == f"{MARK}\nThey spoke."
+    assert messages[1:] == before[14:]
+    assert {one["content"] for one in after} - {one["content"] for one in journal} == {
+        NOTED["content"],
+        "[CONTEXT SYNTHESIS]\nThey spoke.",
+    }
+
+
+async def test_a_held_night_cuts_nothing(opening: Opening, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = {"facts": 20, "leaving": 9, "probes": 0, "found_before": 0, "found_after": 0}
+    monkeypatch.setattr(
+        import_module("nodes.night.weigh_night"),
+        "judged",
+        lambda **_: {**verdict, "held": "too much goes"},
+    )
+    async with opening(model_of(), settings=SMALL) as agent:
+        await talk(agent, 0, 9)
+        before = await history(agent)
+        night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+        assert await history(agent) == before
+        assert not any("compaction" in one["tags"] for one in await entries(agent))
+        await nights.apply_night(agent.context, night["id"])
+        assert (await history(agent))[0].text == f"{MARK}\nThey spoke."
+        assert any("compaction" in one["tags"] for one in await entries(agent))
+
+
+async def test_compact_model_and_compact_prompt_are_used(tmp_path: Path, clock: Clock) -> None:
+    own = SMALL.model_copy(
+        update={"compact_prompt": "Tell it in verse.", "pre_compact_extraction_enabled": False}
+    )
+    model = model_of()
+    async with opened(tmp_path / "a", model, clock, settings=own) as agent:
+        await talk(agent, 0, 9)
+        await agent.ainvoke({"request": "sleep"})
+    assert str(model.calls[-1].messages[0].text) == "Tell it in verse."
+    assert not any(one.tools == EXTRACTING for one in model.calls)
+    other = own.model_copy(update={"compact_model": "offline", "compact_prompt": None})
+    model = model_of(fails(AssertionError("the main model is not asked")))
+    async with opened(tmp_path / "b", model, clock, settings=other) as agent:
+        await talk(agent, 0, 9)
+        night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+    assert night["compaction"]["by"] == "summary"
+
+
+async def test_disabled_compaction_never_starts(opening: Opening) -> None:
+    off = SMALL.model_copy(update={"compact_enabled": False})
+    async with opening(model_of(), settings=off) as agent:
+        out = await talk(agent, 0, 14)
+        asleep = await agent.ainvoke({"request": "sleep"})
+        messages = await history(agent)
+    assert "compaction" not in out["report"]["ticks"][0]
+    assert asleep["report"]["night"]["id"] is None
+    assert len(messages) == 28
+
+
+async def test_old_tool_outputs_are_hidden_from_the_summary_model(opening: Opening) -> None:
+    model = model_of()
+    async with opening(model, settings=SMALL) as agent:
+        model.steps.append(call("get_system_status"))
+        await talk(agent, 0, 9)
+        await agent.ainvoke({"request": "sleep"})
+    (shown,) = [one.text for one in model.calls if "Summarise" in one.text]
+    assert f"tool (get_system_status): {MASK}" in shown
+    assert "token_usage" not in shown
+    assert "Number 0 is on" in shown
+
+
+async def test_the_report_shows_cut_and_journaled_counts(opening: Opening) -> None:
+    model = model_of(extraction=ENDINGS["by noop"][0])
+    async with opening(model, settings=SMALL) as agent:
+        await talk(agent, 0, 9)
+        night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+        state = (await agent.aget_state()).values
+    screen = Console(width=200, record=True, file=StringIO())
+    screen.print(night_view(night))
+    shown = screen.export_text()
+    assert "14 messages gave way to a summary, 4 stay: " in shown
+    assert night["compaction"]["archive"] in shown
+    assert "1 fact journaled before that, in 2 answers of the model." in shown
+    assert history_share(state["messages"], state["calibration"], LIMIT) < 0.7
 
 
 @pytest.fixture
@@ -19,7 +291,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def talk(count: int) -> list[HumanMessage]:
+def chatter(count: int) -> list[HumanMessage]:
     return [HumanMessage(f"Message {n}: " + "word " * 126, name="Ada") for n in range(count)]
 
 
@@ -35,7 +307,7 @@ async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, cloc
     settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
     model = scripted(otherwise=model_of)
     async with opened(data, model, clock, settings=settings) as agent:
-        for message in talk(9):
+        for message in chatter(9):
             await agent.ainvoke({"messages": [message]})
         out = await agent.ainvoke({"request": "sleep"})
         state = (await agent.aget_state()).values
@@ -55,67 +327,7 @@ async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, cloc
     assert "Message 8" not in summary.text
 
 
-async def test_a_longer_summary_is_refused_and_an_extract_takes_its_place(
-    data: Path, clock: Clock
-) -> None:
-    @dreamless
-    def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
-        if "Entries:" in str(messages[1].text):
-            return night_model(messages, tools)
-        return "word " * 5_000 if not tools else "I see."
-
-    settings = Settings(
-        max_context_tokens=2_000, compact_preserve_window=4, pre_compact_extraction_enabled=False
-    )
-    async with opened(data, scripted(otherwise=model_of), clock, settings=settings) as agent:
-        for message in talk(9):
-            await agent.ainvoke({"messages": [message]})
-        before = (await agent.aget_state()).values["messages"]
-        out = await agent.ainvoke({"request": "sleep"})
-        first, *kept = (await agent.aget_state()).values["messages"]
-        (archive,) = [one for one in await entries(agent) if "compaction" in one["tags"]]
-    report = out["report"]["night"]
-    assert kept == before[14:]
-    assert first.text.startswith(f"[CONTEXT SUMMARY]\n{HEAD}\n")
-    assert "older exchanges left out" in first.text
-    assert "Ada: Message 6: word" in first.text
-    assert archive["content"] == first.text.replace("[CONTEXT SUMMARY]", "[CONTEXT SYNTHESIS]")
-    assert report["errors"] == [
-        "compact: the summary is longer than what it summarises; an extract stands in its place"
-    ]
-    assert report["complete"] is False
-    told = report["compaction"]
-    assert (told["by"], told["compacted_count"], told["preserved_count"]) == ("extract", 14, 4)
-    assert told["tokens_after"] < 0.7 * 2_000 <= told["tokens_before"]
-    assert told["archive"] == archive["id"]
-
-
-async def test_an_emergency_journals_facts_and_cuts_before_the_tick(
-    data: Path, clock: Clock
-) -> None:
-    def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
-        if tools == EXTRACTING:
-            done = sum(message.type == "tool" for message in messages)
-            return call("noop") if done else call("add_journal_entry", content="Ada likes words.")
-        return "Ada said many words." if not tools else "I see."
-
-    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
-    model = scripted(otherwise=model_of)
-    async with opened(data, model, clock, settings=settings) as agent:
-        for message in talk(30):
-            await agent.ainvoke({"messages": [message]})
-        state = (await agent.aget_state()).values
-        journal = await entries(agent)
-    assert len(state["messages"]) < 20
-    assert any(entry["content"] == "Ada likes words." for entry in journal)
-    summaries = [c for c in model.calls if "Summarise" in str(c.messages[0].text)]
-    assert len(summaries) >= 2
-    assert "[CONTEXT SUMMARY]" in summaries[-1].text
-
-
-async def test_context_overflow_leads_to_one_compaction_and_one_more_try(
-    data: Path, clock: Clock
-) -> None:
+async def test_context_overflow_leads_to_one_compaction_and_one_more_try(opening: Opening) -> None:
     model = scripted(
         *["I see."] * 6,
         ContextOverflow("too long"),
@@ -124,8 +336,8 @@ async def test_context_overflow_leads_to_one_compaction_and_one_more_try(
         "Now it fits.",
     )
     settings = Settings(compact_preserve_window=2)
-    async with opened(data, model, clock, settings=settings) as agent:
-        for message in talk(6):
+    async with opening(model, settings=settings) as agent:
+        for message in chatter(6):
             await agent.ainvoke({"messages": [message]})
         out = await agent.ainvoke({"messages": [HumanMessage("And now?", name="Ada")]})
         state = (await agent.aget_state()).values

@@ -6,15 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import StructuredTool
 from langgraph.types import Command
+from pydantic import BaseModel, field_validator
 
 from graph.use_cases.status import status
+from memory import audit
 from memory.errors import InputError, ModelError
-from tests.support.agents import opened, said
+from memory.settings import Settings
+from tests.support.agents import Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
-from tests.support.dangerous import Launches, asking, questions, results
-from tests.support.scripted import calls, scripted
+from tests.support.dangerous import ARGS, ASK, UNASKED, Launches, asking, questions, results
+from tests.support.scripted import call, calls, scripted
+from tools.registry import registered
 
 
 @pytest.fixture
@@ -22,11 +27,9 @@ def launches() -> Launches:
     return Launches()
 
 
-async def test_nothing_runs_before_a_person_answers(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
+async def test_nothing_runs_before_a_person_answers(opening: Opening, launches: Launches) -> None:
     model = asking()
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         output = await agent.ainvoke(said("Launch it", id="e1"))
         [question] = await questions(agent)
     assert launches.done == []
@@ -40,10 +43,10 @@ async def test_nothing_runs_before_a_person_answers(
 
 
 async def test_approved_it_runs_once_and_the_tick_ends(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         [question] = await questions(agent)
         output = await agent.approve(question["id"])
@@ -68,19 +71,17 @@ async def test_approved_it_runs_once_and_the_tick_ends(
     ],
 )
 async def test_the_interrupt_is_answered_as_clients_do(
-    tmp_path: Path, clock: Clock, launches: Launches, answer: Any
+    opening: Opening, launches: Launches, answer: Any
 ) -> None:
-    async with opened(tmp_path, asking("It flies."), clock, tools=[launches.tool]) as agent:
+    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         output = await agent.ainvoke(Command(resume=answer))
     assert launches.done == ["the moon"]
     assert output["report"]["ticks"][0]["reply"] == "It flies."
 
 
-async def test_what_is_no_answer_is_asked_again(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    async with opened(tmp_path, asking("It flies."), clock, tools=[launches.tool]) as agent:
+async def test_what_is_no_answer_is_asked_again(opening: Opening, launches: Launches) -> None:
+    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(Command(resume={"decision": "perhaps"}))
         assert "not an answer" in again["__interrupt__"][0].value["problem"]
@@ -94,10 +95,10 @@ async def test_what_is_no_answer_is_asked_again(
 
 
 async def test_refused_it_does_not_run_and_the_model_is_told(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("Then not.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         output = await agent.refuse(question["id"], "too early")
@@ -107,10 +108,10 @@ async def test_refused_it_does_not_run_and_the_model_is_told(
 
 
 async def test_an_edit_changes_what_runs_and_what_the_history_says(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         await agent.approve(question["id"], {"target": "Mars"})
@@ -121,9 +122,9 @@ async def test_an_edit_changes_what_runs_and_what_the_history_says(
 
 
 async def test_an_unknown_question_or_a_wrong_edit_changes_nothing(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
-    async with opened(tmp_path, asking(), clock, tools=[launches.tool]) as agent:
+    async with opening(asking(), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         with pytest.raises(InputError, match=f"no question 'ask_0' waits.*{question['id']}"):
@@ -135,10 +136,10 @@ async def test_an_unknown_question_or_a_wrong_edit_changes_nothing(
 
 
 async def test_new_input_is_answered_first_and_the_question_asked_again(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking("Hello.", "It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         [question] = await questions(agent)
         output = await agent.ainvoke(said("Hello", id="e2"))
@@ -156,35 +157,21 @@ async def test_new_input_is_answered_first_and_the_question_asked_again(
 
 
 async def test_without_input_it_is_asked_again_and_no_model_is_called(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking()
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         first = await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(None)
     assert again["__interrupt__"][0].value["id"] == first["__interrupt__"][0].value["id"]
     assert (len(model.calls), launches.done) == (1, [])
 
 
-async def test_answered_after_a_restart_it_runs_once(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    async with opened(tmp_path, asking(), clock, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
-    model = scripted("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
-        output = await agent.approve(question["id"])
-    assert launches.done == ["the moon"]
-    assert output["report"]["ticks"][0]["reply"] == "It flies."
-    assert len(model.calls) == 1
-
-
 async def test_what_was_done_is_not_done_again_when_the_tick_fails_after_it(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = asking(ModelError("down"), "It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         [question] = await questions(agent)
         with pytest.raises(ModelError, match="down"):
@@ -195,24 +182,8 @@ async def test_what_was_done_is_not_done_again_when_the_tick_fails_after_it(
     assert "launched to the moon" in results(model)[0]
 
 
-async def test_a_night_goes_by_while_a_question_waits(
-    tmp_path: Path, clock: Clock, launches: Launches
-) -> None:
-    model = asking("It flies.")
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
-        night = await agent.ainvoke({"request": "sleep"})
-        assert night["mode"] == "sleep"
-        assert "__interrupt__" not in night
-        assert launches.done == []
-        output = await agent.approve(question["id"])
-    assert launches.done == ["the moon"]
-    assert output["mode"] == "awake"
-
-
 async def test_what_was_done_before_the_question_stays_done_once(
-    tmp_path: Path, clock: Clock, launches: Launches
+    opening: Opening, launches: Launches
 ) -> None:
     model = scripted(
         calls(
@@ -223,7 +194,7 @@ async def test_what_was_done_before_the_question_stays_done_once(
         "Hello.",
         "It flies.",
     )
-    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+    async with opening(model, tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         state = (await agent.aget_state()).values
         assert [goal["description"] for goal in state["goals"].values()] == ["Reach the moon"]
@@ -234,3 +205,214 @@ async def test_what_was_done_before_the_question_stays_done_once(
     names = [one["name"] for one in output["report"]["ticks"][-1]["tools"]]
     assert names == ["add_goal", "launch", "noop"]
     assert len(results(model)) == 3
+
+
+async def test_only_one_dangerous_call_a_tick(opening: Opening, launches: Launches) -> None:
+    twice = calls(("launch", {"target": "the moon"}), ("launch", {"target": "Mars"}))
+    model = scripted(twice, ASK, "One flew.")
+    async with opening(model, settings=UNASKED, tools=[launches.tool]) as agent:
+        output = await agent.ainvoke(said("Launch both"))
+    assert launches.done == ["the moon"]
+    assert "one dangerous tool a tick" in results(model)[1]
+    assert output["report"]["ticks"][0]["reply"] == "One flew."
+    assert [one["ok"] for one in output["report"]["ticks"][0]["tools"]] == [True, False, False]
+
+
+async def test_unasked_it_runs_at_once_and_building_asks_all_the_same(
+    opening: Opening, launches: Launches
+) -> None:
+    async with opening(asking("Done.", ASK), settings=UNASKED, tools=[launches.tool]) as agent:
+        await agent.ainvoke(said("Start the rocket now please"))
+        assert launches.done == ["the moon"]
+        output = await agent.ainvoke(said("Build me a rocket and then create a moon base"))
+    assert launches.done == ["the moon"]
+    assert output["__interrupt__"][0].value["tool"] == "launch"
+
+
+async def test_too_many_questions_are_refused(opening: Opening, launches: Launches) -> None:
+    model = asking(ASK, "It has to wait.")
+    settings = Settings(max_questions=1)
+    async with opening(model, settings=settings, tools=[launches.tool]) as agent:
+        await agent.ainvoke(said("Launch it", id="e1"))
+        output = await agent.ainvoke(said("Launch it too", id="e2"))
+    assert output["report"]["ticks"][0]["reply"] == "It has to wait."
+    assert "too many questions wait" in results(model)[0]
+    assert launches.done == []
+
+
+async def test_arguments_that_do_not_fit_are_answered_and_nobody_is_asked(
+    opening: Opening, launches: Launches
+) -> None:
+    model = scripted(call("launch", aim="the moon"), "I gave it up.")
+    async with opening(model, tools=[launches.tool]) as agent:
+        output = await agent.ainvoke(said("Launch it"))
+    assert "__interrupt__" not in output
+    assert launches.done == []
+    assert "target: Field required" in results(model)[0]
+
+
+async def test_question_answer_and_deed_stand_in_the_log(
+    opening: Opening, launches: Launches
+) -> None:
+    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
+        await agent.ainvoke(said("Launch it", id="e1"))
+        await agent.ainvoke(Command(resume={"decision": "approve"}))
+        log = await audit.read(agent.store, agent.scope)
+    told = [(one["what"], one["target"], one["who"], one["outcome"]) for one in log]
+    assert told == [
+        ("question_asked", "launch", "agent", "ok"),
+        ("question_answered", "launch", "local", "ok"),
+        ("tool_call", "launch", "agent", "ok"),
+    ]
+    assert {one["origin"] for one in log} == {"e1"}
+
+
+class Coerced(BaseModel):
+    """Paths, given as a list or as one."""
+
+    paths: list[str]
+
+    @field_validator("paths", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+
+async def test_arguments_that_the_tool_would_coerce_are_asked_about_too(opening: Opening) -> None:
+    removed: list[list[str]] = []
+
+    async def rm(paths: list[str]) -> str:
+        removed.append(paths)
+        return "gone"
+
+    made = StructuredTool.from_function(
+        coroutine=rm, name="rm", description="Remove.", args_schema=Coerced
+    )
+    async with opening(
+        scripted(call("rm", paths="/etc")), tools=[registered(made, "dangerous")]
+    ) as agent:
+        output = await agent.ainvoke(said("Clean up"))
+    assert output["__interrupt__"][0].value["tool"] == "rm"
+    assert removed == []
+
+
+async def test_wrong_arguments_do_not_use_up_the_one_dangerous_call(
+    tmp_path: Path, clock: Clock, launches: Launches
+) -> None:
+    model = scripted(call("launch", target=["x"]), ASK)
+    async with opened(tmp_path, model, clock, tools=[launches.tool]) as agent:
+        output = await agent.ainvoke(said("Launch it"))
+    assert output["__interrupt__"][0].value["args"]["target"] == "the moon"
+    model = scripted(call("launch", target=["x"]), ASK, "It flies.")
+    async with opened(
+        tmp_path / "unasked", model, clock, settings=UNASKED, tools=[launches.tool]
+    ) as agent:
+        await agent.ainvoke(said("Launch it"))
+    assert launches.done == ["the moon"]
+
+
+async def test_what_was_to_follow_a_refused_call_is_not_done(
+    opening: Opening, launches: Launches
+) -> None:
+    model = scripted(
+        calls(
+            ("add_goal", {"description": "Reach the moon"}),
+            ("launch", {"target": "the moon"}),
+            ("send_message", {"to": "Bob", "text": "launched"}),
+        ),
+        "Then not.",
+    )
+    async with opening(model, tools=[launches.tool]) as agent:
+        await agent.ainvoke(said("Launch it"))
+        [question] = await questions(agent)
+        output = await agent.refuse(question["id"])
+    tick = output["report"]["ticks"][-1]
+    assert (tick["sent"], tick["reply"]) == ([], "Then not.")
+    assert [one["ok"] for one in tick["tools"]] == [True, False, False]
+    assert "not run: launch before it was refused" in results(model)[2]
+
+
+async def test_a_tick_that_waits_keeps_within_what_the_settings_allow_by_then(
+    opening: Opening, launches: Launches
+) -> None:
+    async with opening(asking(), tools=[launches.tool]) as agent:
+        await agent.ainvoke(said("Launch it"))
+        [question] = await questions(agent)
+    model = scripted("It flies.")
+    narrow = Settings(multi_action_enabled=False)
+    async with opening(model, settings=narrow, tools=[launches.tool]) as agent:
+        output = await agent.approve(question["id"])
+    pattern = output["report"]["ticks"][-1]["pattern"]
+    assert (pattern["mode"], pattern["source_layers"]["mode"]) == ("single_action", "static")
+    assert model.calls[0].tools == []
+
+
+async def test_an_answer_where_no_question_stands_is_refused(opening: Opening) -> None:
+    async with opening(scripted("Hello.")) as agent:
+        await agent.ainvoke(said("Hello"))
+        with pytest.raises(InputError, match="no question stands"):
+            await agent.ainvoke(Command(resume="yes"))
+
+
+async def test_call_ids_are_told_apart_from_those_of_a_tick_that_waits(
+    opening: Opening, launches: Launches
+) -> None:
+    numbered = AIMessage("", tool_calls=[{"name": "launch", "args": ARGS, "id": "call_0"}])
+    again = AIMessage("", tool_calls=[{"name": "noop", "args": {}, "id": "call_0"}])
+    model = scripted(numbered, again, "Hello.", "It flies.")
+    async with opening(model, tools=[launches.tool]) as agent:
+        await agent.ainvoke(said("Launch it"))
+        await agent.ainvoke(said("Hello"))
+        await agent.ainvoke(Command(resume="yes"))
+        history = (await agent.aget_state()).values["messages"]
+    ids = [c["id"] for m in history if isinstance(m, AIMessage) for c in m.tool_calls]
+    assert len(ids) == len(set(ids)) == 2
+
+
+NUMBER = 10
+DREAMT = {"dream", "consolidate_entities", "write_pages"}
+
+
+def asks(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    """Awake it asks to launch, each time to another target; asleep it consolidates."""
+    if "launch" in tools:
+        asked = str(messages[-1].text)
+        if "rocket" in asked:
+            number = asked.rsplit("rocket ", 1)[1].split()[0].strip(".<")
+            return call("launch", target=f"target {number}")
+        return AIMessage("Noted.")
+    return night_model(messages, tools)
+
+
+async def test_a_night_runs_whole_beside_ten_questions(opening: Opening) -> None:
+    launches = Launches()
+    model = scripted(otherwise=asks)
+    async with opening(model, tools=[launches.tool]) as agent:
+        for number in range(NUMBER):
+            await agent.ainvoke(said(f"Launch rocket {number} .", id=f"e{number}"))
+        await agent.ainvoke(said("Ben planted 40 oaks by the river.", id="told"))
+        waiting = await questions(agent)
+        out = await agent.ainvoke({"request": "sleep"})
+        facts = await agent.resources.semantic.all(agent.scope)
+        still = await questions(agent)
+        journal = await entries(agent)
+    night = out["report"]["night"]
+    assert len(waiting) == NUMBER
+    assert {one["id"] for one in still} == {one["id"] for one in waiting}
+    assert night["complete"]
+    assert night["stopped"] is None
+    assert {step["step"] for step in night["steps"]} >= DREAMT
+    assert {one["consolidation"] for one in journal} == {"consolidated"}
+    assert "Ben planted 40 oaks by the river." in {fact["text"] for fact in facts}
+    assert launches.done == []
+
+
+async def test_fatigue_does_not_wait_for_an_answer(opening: Opening) -> None:
+    settings = Settings(fatigue_threshold=0.01, max_context_tokens=20_000)
+    model = scripted(otherwise=asks)
+    async with opening(model, settings=settings, tools=[Launches().tool]) as agent:
+        await agent.ainvoke(said("Launch rocket 1 .", id="e1"))
+        await agent.ainvoke(said("Ben planted oaks by the river. " * 40, id="told"))
+        out = await agent.ainvoke({"request": "tick"})
+    assert [one["why"] for one in out["report"]["mode_changes"]] == ["fatigue"]
+    assert out["report"]["night"]["stopped"] is None

@@ -23,7 +23,7 @@ from memory.operations.apply import LINKS, apply_operations
 from memory.records.operations import change_fact, link_facts
 from memory.records.records import Fact
 from memory.storage.access import list_items
-from tests.support.agents import entries, night_model, opened, said
+from tests.support.agents import Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.homes import held
@@ -137,41 +137,30 @@ async def test_the_default_speaker_is_the_owner(agent: AsyncAgent, paris: Fact) 
         await correct(agent.context, paris["id"], BERGEN, by=" ")
 
 
-async def test_an_interrupted_correction_is_finished_by_repeating_it(
-    agent: AsyncAgent, paris: Fact, clock: Clock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("repeated", [True, False])
+async def test_an_interrupted_correction_is_named_and_finished_by_whatever_runs_next(
+    agent: AsyncAgent, paris: Fact, clock: Clock, monkeypatch: pytest.MonkeyPatch, repeated: bool
 ) -> None:
     async def broken(*_: Any, **__: Any) -> None:
         raise MemoryStoreError("the disk is full")
 
-    began = clock().isoformat()
     with monkeypatch.context() as patch:
         patch.setattr("memory.operations.apply.write_batch", broken)
         with pytest.raises(MemoryStoreError):
             await correct(agent.context, paris["id"], OSLO)
     assert await entries(agent) == []
-    clock.advance(days=1)
-    new = await correct(agent.context, paris["id"], OSLO)
-    (entry,) = await entries(agent)
-    assert (entry["timestamp"], new["source_entries"]) == (began, [entry["id"]])
-    assert len(await stored(agent)) == 2
-
-
-async def test_an_interrupted_correction_is_named_and_finished_by_whatever_runs_next(
-    agent: AsyncAgent, paris: Fact, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def broken(*_: Any, **__: Any) -> None:
-        raise MemoryStoreError("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("memory.operations.apply.write_batch", broken)
-        with pytest.raises(MemoryStoreError):
-            await correct(agent.context, paris["id"], OSLO)
     assert "`circadian tick`" in (await half_done(agent.context))["correction"]
-    await agent.ainvoke({"request": "wake"})
+    began = clock().isoformat()
+    clock.advance(days=1)
+    if repeated:
+        await correct(agent.context, paris["id"], OSLO)
+    else:
+        await agent.ainvoke({"request": "wake"})
     assert await half_done(agent.context) == {}
     old, new = await stored(agent)
     assert (old["superseded_by"], new["text"]) == (new["id"], OSLO)
-    assert [one["id"] for one in await entries(agent)] == new["source_entries"]
+    (entry,) = await entries(agent)
+    assert (entry["timestamp"], new["source_entries"]) == (began, [entry["id"]])
     lines = await audit.read(agent.store, agent.scope)
     assert [one["what"] for one in lines] == ["fact_corrected"]
 
@@ -243,16 +232,6 @@ async def test_a_correction_needs_the_agents_lock(
         assert (await correct(late.context, paris["id"], OSLO))["text"] == OSLO
 
 
-async def test_another_agents_fact_is_not_found(
-    agent: AsyncAgent, paris: Fact, tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted(), clock, agent="other") as other:
-        for given in (paris["id"], paris["id"][:8]):
-            with pytest.raises(InputError, match="there is no fact"):
-                await correct(other.context, given, OSLO)
-    assert await stored(agent) == [paris]
-
-
 async def test_a_shortened_id_finds_its_fact(agent: AsyncAgent, paris: Fact) -> None:
     for given in (paris["id"], paris["id"][:8], f" {paris['id'][:8].upper()}… "):
         assert await find_fact(agent.context, given) == paris
@@ -270,10 +249,8 @@ async def test_an_unknown_or_ambiguous_id_is_an_error(agent: AsyncAgent, paris: 
         await find_fact(agent.context, "zzz")
 
 
-async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted("Noted."), clock) as agent:
+async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(opening: Opening) -> None:
+    async with opening(scripted("Noted.")) as agent:
         await agent.ainvoke(said(PARIS))
         (entry,) = await entries(agent)
         with pytest.raises(InputError, match="is an entry of the journal and no fact"):

@@ -13,6 +13,7 @@ from memory.records.operations import add_fact
 from memory.settings import Settings
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
+from tests.support.facts import draft
 from tests.support.scripted import Step, call, scripted
 
 OWNED = Settings(owners=["Ada"])
@@ -26,30 +27,15 @@ async def accesses(tmp_path: Path, *steps: Step) -> dict[str, int]:
     """Accesses by fact, after Ada asked where she lives and the model answered so."""
     clock = Clock()
     async with opened(tmp_path / "data", scripted(*steps), clock, settings=OWNED) as agent:
-        await _learn(agent, clock)
+        await _learn(agent)
         await agent.ainvoke(said("Where does Ada live?"))
         facts = await agent.resources.semantic.all(agent.scope)
     return {one["op"]: one.get("access_count", 0) for one in facts}
 
 
-async def _learn(agent: AsyncAgent, clock: Clock) -> None:
+async def _learn(agent: AsyncAgent) -> None:
     memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}
-    now = clock().isoformat()
-    drafts: list[Any] = [
-        {
-            "op": op,
-            "text": text,
-            "source_entries": [],
-            "source_events": [f"e-{op}"],
-            "speaker": "Ada",
-            "entities": ["Ada"],
-            "trust": 0.9,
-            "importance": 5,
-            "created": now,
-            "valid_from": now,
-        }
-        for op, text in FACTS.items()
-    ]
+    drafts = [draft(op, text, speaker="Ada", entities=["Ada"]) for op, text in FACTS.items()]
     await apply.apply_operations([add_fact(one, "told") for one in drafts], **memory)
 
 

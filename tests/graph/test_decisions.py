@@ -17,7 +17,7 @@ from memory.events import approvals
 from memory.records.records import LOCAL_USER, Scope, thread_id
 from memory.records.tick import Decision
 from memory.storage.access import list_items
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.dangerous import Launches, asking
 
@@ -37,12 +37,12 @@ def decision(word: Any, by: str = "ana") -> Decision:
 
 
 async def test_of_concurrent_answers_the_first_holds_and_the_others_are_refused(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     launches = Launches()
     async with (
-        opened(tmp_path, asking("Done."), clock, tools=[launches.tool]) as agent,
-        opened(tmp_path, asking(), clock, tools=[launches.tool]) as other,
+        opening(asking("Done."), tools=[launches.tool]) as agent,
+        opening(asking(), tools=[launches.tool]) as other,
     ):
         question = await asked(agent)
         given = [(agent, "approve"), (other, "refuse")] * 8
@@ -73,10 +73,10 @@ async def test_of_concurrent_answers_the_first_holds_and_the_others_are_refused(
     ],
 )
 async def test_a_different_answer_later_is_refused(
-    tmp_path: Path, clock: Clock, first: Any, second: Any, words: str
+    opening: Opening, first: Any, second: Any, words: str
 ) -> None:
     launches = Launches()
-    async with opened(tmp_path, asking("Done."), clock, tools=[launches.tool]) as agent:
+    async with opening(asking("Done."), tools=[launches.tool]) as agent:
         question = await asked(agent)
         stands = await decide(agent.context, question, first)
         with pytest.raises(InputError, match=words):
@@ -107,7 +107,7 @@ async def test_every_run_that_brings_another_answer_gets_the_stored_one() -> Non
 
 
 async def test_a_run_acts_on_the_stored_answer_not_on_its_own(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launches = Launches()
     look = approvals.answers
@@ -117,7 +117,7 @@ async def test_a_run_acts_on_the_stored_answer_not_on_its_own(
         await look(*args)
         return {}
 
-    async with opened(tmp_path, asking("Well."), clock, tools=[launches.tool]) as agent:
+    async with opening(asking("Well."), tools=[launches.tool]) as agent:
         question = await asked(agent)
         await decide(agent.context, question, "refuse")
         monkeypatch.setattr(approvals, "answers", none_yet)
@@ -125,11 +125,9 @@ async def test_a_run_acts_on_the_stored_answer_not_on_its_own(
     assert launches.done == []
 
 
-async def test_arguments_that_differ_from_those_shown_are_an_error(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_arguments_that_differ_from_those_shown_are_an_error(opening: Opening) -> None:
     launches = Launches()
-    async with opened(tmp_path, asking("Done."), clock, tools=[launches.tool]) as agent:
+    async with opening(asking("Done."), tools=[launches.tool]) as agent:
         question = await asked(agent)
         [parked] = (await agent.aget_state()).values["parked"]
         shown = {**parked["question"], "args": {"target": "the garden"}}

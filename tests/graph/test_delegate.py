@@ -14,7 +14,7 @@ from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.models.breaker import Breakers
 from memory.models.offline.model import OfflineChatModel
 from memory.settings import Settings
-from tests.support.delegates import Requesting, content, parent
+from tests.support.delegates import Requesting, content
 from tests.support.scripted import Reply, ScriptedChatModel, call, calls, scripted
 from tests.support.tool_calls import NOW, THREAD
 from tools.answers import Answer, Runtime, answer
@@ -303,9 +303,3 @@ async def test_the_offline_model_carries_out_a_task(mode: Any) -> None:
     settings = Settings(personality_insulation=mode)
     told = await Requesting(["Say what oak is."], OfflineChatModel(), settings).told()
     assert told["success"]
-
-
-def test_studio_shows_its_steps() -> None:
-    nodes = set(parent().get_graph(xray=True).nodes)
-    own = {"brief_delegate", "ask_delegate", "use_delegate_tools", "report_result"}
-    assert {f"delegate:{one}" for one in own} <= nodes

@@ -17,7 +17,7 @@ from memory import audit
 from memory.errors import ModelError
 from memory.records.tick import ToolOutcome
 from memory.settings import Settings
-from tests.support.agents import entries, opened, said
+from tests.support.agents import Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import Reply, ScriptedChatModel, call, calls, scripted
 
@@ -52,7 +52,7 @@ def answers(messages: list[Any]) -> list[Any]:
 
 
 async def test_two_results_come_back_in_the_order_of_the_calls_and_all_is_counted(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     mixed = calls(
         ("delegate_task", {"task": "oak"}),
@@ -60,7 +60,7 @@ async def test_two_results_come_back_in_the_order_of_the_calls_and_all_is_counte
         ("delegate_task", {"task": "pine"}),
     )
     model = delegating(mixed, "Oak, then.")
-    async with opened(data, model, clock, settings=ON) as agent:
+    async with opening(model, settings=ON) as agent:
         out = await agent.ainvoke(said("Which wood?"))
         state = (await agent.aget_state()).values
     told = [one.get("result", one.get("goal_id")) for one in answers(out["messages"])]
@@ -74,7 +74,7 @@ async def test_two_results_come_back_in_the_order_of_the_calls_and_all_is_counte
 
 
 async def test_of_five_tasks_in_one_answer_three_run_side_by_side_and_then_two(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     three, two = asyncio.Barrier(3), asyncio.Barrier(2)
     gates = [three, three, three, two, two]
@@ -89,7 +89,7 @@ async def test_of_five_tasks_in_one_answer_three_run_side_by_side_and_then_two(
     words = ("one", "two", "three", "four", "five")
     model = Meeting(otherwise=delegating(tasks(*words), "All done.").otherwise)
     steps: list[str] = []
-    async with opened(data, model, clock, settings=ON) as agent:
+    async with opening(model, settings=ON) as agent:
         modes = ["updates", "messages"]
         async for part in agent.astream(
             said("Do five things."), stream_mode=modes, subgraphs=True, version="v2"
@@ -105,14 +105,14 @@ async def test_of_five_tasks_in_one_answer_three_run_side_by_side_and_then_two(
 
 
 async def test_a_sub_agent_that_fails_is_a_tool_that_failed_and_the_tick_goes_on(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     def reply(messages: list[BaseMessage], tools: list[str]) -> Reply:
         if "<delegated_task>" in str(messages[1].text):
             raise ModelError("the model gave no usable answer")
         return tasks("oak") if len(messages) == 2 else "I do not know."
 
-    async with opened(data, scripted(otherwise=reply), clock, settings=ON) as agent:
+    async with opening(scripted(otherwise=reply), settings=ON) as agent:
         out = await agent.ainvoke(said("Which wood?"))
     tick = out["report"]["ticks"][0]
     assert (tick["reply"], tick["tools"]) == (
@@ -124,17 +124,17 @@ async def test_a_sub_agent_that_fails_is_a_tool_that_failed_and_the_tick_goes_on
 
 
 async def test_switched_off_it_is_not_offered_and_a_call_is_an_unknown_tool(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(tasks("oak"), "Never mind.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke(said("Which wood?"))
     assert "delegate_task" not in model.calls[0].tools
     assert answers(out["messages"])[0]["error"] == "there is no tool 'delegate_task'"
     assert len(model.calls) == 2
 
 
-async def test_its_words_and_writes_are_not_the_assistant_s(data: Path, clock: Clock) -> None:
+async def test_its_words_and_writes_are_not_the_assistant_s(opening: Opening) -> None:
     heard: list[str] = []
     used: list[ToolOutcome] = []
 
@@ -145,7 +145,7 @@ async def test_its_words_and_writes_are_not_the_assistant_s(data: Path, clock: C
         def used(self, outcomes: list[ToolOutcome]) -> None:
             used.extend(outcomes)
 
-    async with opened(data, delegating(tasks("oak"), "It is oak."), clock, settings=ON) as agent:
+    async with opening(delegating(tasks("oak"), "It is oak."), settings=ON) as agent:
         await follow(agent.context, said("Which wood?", id="e1"), Ear())
         written = await entries(agent)
     assert "".join(heard) == "It is oak."
@@ -153,25 +153,8 @@ async def test_its_words_and_writes_are_not_the_assistant_s(data: Path, clock: C
     assert not any("Done: oak" in entry["content"] for entry in written)
 
 
-async def test_without_insulation_it_recalls_what_the_assistant_knows(
-    data: Path, clock: Clock
-) -> None:
-    def reply(messages: list[BaseMessage], tools: list[str]) -> Reply:
-        if "<delegated_task>" not in str(messages[1].text):
-            return tasks("Find out") if messages[-1].type == "human" else "Three."
-        return call("review_journal") if len(messages) == 2 else "Found."
-
-    model = scripted("Noted.", otherwise=reply)
-    settings = ON.model_copy(update={"personality_insulation": "none"})
-    async with opened(data, model, clock, settings=settings) as agent:
-        await agent.ainvoke(said("The tavern has three doors.", id="e1"))
-        await agent.ainvoke(said("How many doors?", id="e2"))
-    shown = next(one for one in model.calls if one.messages[-1].type == "tool")
-    assert "three doors" in str(shown.messages[-1].text)
-
-
 async def test_a_run_that_ends_while_sub_agents_work_goes_on_with_what_they_found(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     class Stuck(ScriptedChatModel):
         async def _agenerate(self, messages: list[BaseMessage], *a: Any, **k: Any) -> Any:
@@ -180,14 +163,14 @@ async def test_a_run_that_ends_while_sub_agents_work_goes_on_with_what_they_foun
             return await super()._agenerate(messages, *a, **k)
 
     first = Stuck(otherwise=delegating(tasks("oak", "pine")).otherwise)
-    async with opened(data, first, clock, settings=ON) as agent:
+    async with opening(first, settings=ON) as agent:
         parts = agent.astream(said("Which wood?"), stream_mode="updates", subgraphs=True)
         async for namespace, update in parts:
             if len(namespace) == 1 and "delegate" in update:
                 break
         await parts.aclose()
     model = delegating("Both.")
-    async with opened(data, model, clock, settings=ON) as agent:
+    async with opening(model, settings=ON) as agent:
         out = await agent.ainvoke(None)
     assert out["report"]["ticks"][0]["reply"] == "Both."
     assert [one["result"] for one in answers(out["messages"])] == ["Done: oak", "Done: pine"]
@@ -222,9 +205,7 @@ async def test_the_audit_log_has_the_task_and_the_tools_that_were_used_for_it(
     assert log[0]["duration_ms"] == 3_000
 
 
-async def test_a_call_id_that_a_model_uses_again_has_a_result_of_its_own(
-    data: Path, clock: Clock
-) -> None:
+async def test_a_call_id_that_a_model_uses_again_has_a_result_of_its_own(opening: Opening) -> None:
     def same(word: str) -> AIMessage:
         before = {"name": "noop", "args": {}, "id": "call_0"}
         return AIMessage(
@@ -233,7 +214,7 @@ async def test_a_call_id_that_a_model_uses_again_has_a_result_of_its_own(
         )
 
     model = delegating(same("oak"), same("pine"), "Both.")
-    async with opened(data, model, clock, settings=ON) as agent:
+    async with opening(model, settings=ON) as agent:
         out = await agent.ainvoke(said("Which wood?"))
     told = [one["result"] for one in answers(out["messages"]) if "result" in one]
     assert told == ["Done: oak", "Done: pine"]

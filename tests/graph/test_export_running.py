@@ -5,7 +5,7 @@ from pathlib import Path
 from graph.use_cases.transfer import import_memory
 from memory.transfer import exporting
 from memory.transfer.format import line_of
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import scripted
 from tests.unit.memory.transfer.test_transfer import exported, records
@@ -36,7 +36,7 @@ async def test_a_running_tick_is_exported_whole_or_not_at_all(tmp_path: Path, cl
 
 
 async def test_an_export_keeps_events_in_the_inbox_that_the_state_does_not_contain(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     async def read(taken: exporting.Taken) -> tuple[set[str], set[str]]:
         found = [line_of(one) async for one in exporting.records(source, taken)]
@@ -44,7 +44,7 @@ async def test_an_export_keeps_events_in_the_inbox_that_the_state_does_not_conta
         inbox, handled = records(lines, "inbox"), records(lines, "handled")
         return {one["key"] for one in inbox}, {one["key"] for one in handled}
 
-    async with opened(tmp_path / "data", scripted("One.", "Two.", "Three."), clock) as agent:
+    async with opening(scripted("One.", "Two.", "Three.")) as agent:
         source = exporting.AgentMemory(agent.store, agent.resources.semantic, agent.scope)
         await agent.ainvoke(said("One.", id="e1"))
         await agent.post({"id": "e2", "sender": "Ada", "text": "Two."})

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from graph.agent import open_agent
-from memory.errors import ConfigurationError, InputError, MemoryStoreError, ModelError, failed
+from memory.errors import (
+    CircuitOpen,
+    ConfigurationError,
+    InputError,
+    MemoryStoreError,
+    ModelError,
+    failed,
+)
 from memory.events import inbox
-from memory.messages.trust import event_text
 from memory.models import CUT_OFF
 from memory.settings import Settings
-from tests.support.agents import entries, opened, said
+from tests.support.agents import Opening, entries, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
 
@@ -28,10 +34,8 @@ DOWN = ModelError("no usable answer from the model after 4 tries: HTTP 503: no")
 WRONG_KEY = ConfigurationError("http://x/v1 refuses the key of the model m: set OPENAI_API_KEY")
 
 
-async def test_a_run_whose_tick_failed_raises_and_loses_nothing(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted("Hello.", DOWN, "There you are."), clock) as agent:
+async def test_a_run_whose_tick_failed_raises_and_loses_nothing(opening: Opening) -> None:
+    async with opening(scripted("Hello.", DOWN, "There you are.")) as agent:
         await agent.ainvoke({"messages": "Hello"})
         with pytest.raises(ModelError, match=r"HTTP 503: no \(event e1 waits in the inbox\)") as it:
             await agent.ainvoke(said("Are you there?", id="e1"))
@@ -43,11 +47,9 @@ async def test_a_run_whose_tick_failed_raises_and_loses_nothing(
     assert out["report"]["ticks"][0]["reply"] == "There you are."
 
 
-async def test_an_error_is_kept_without_secrets_and_halves_of_letters(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_error_is_kept_without_secrets_and_halves_of_letters(opening: Opening) -> None:
     broken = [RuntimeError("no sk-proj-abcdef123456"), ModelError("half \ud800")]
-    async with opened(tmp_path, scripted(*broken, "Here."), clock) as agent:
+    async with opening(scripted(*broken, "Here.")) as agent:
         for told in ("RuntimeError: no ***", "half \ufffd"):
             out = await agent.ainvoke(said("Hi", id="e1"), raise_on_failure=False)
             assert [one["error"] for one in out["report"]["failures"]] == [told]
@@ -56,18 +58,16 @@ async def test_an_error_is_kept_without_secrets_and_halves_of_letters(
 
 @pytest.mark.parametrize("count", [-5, 10**30])
 async def test_a_count_of_tokens_that_cannot_be_true_is_not_taken(
-    tmp_path: Path, clock: Clock, count: int
+    opening: Opening, count: int
 ) -> None:
     usage = UsageMetadata(input_tokens=count, output_tokens=1, total_tokens=count)
-    async with opened(tmp_path, scripted(AIMessage("Hi.", usage_metadata=usage)), clock) as agent:
+    async with opening(scripted(AIMessage("Hi.", usage_metadata=usage))) as agent:
         (tick,) = (await agent.ainvoke(said("Hello")))["report"]["ticks"]
     assert (tick["reply"], 0 < tick["tokens"] < 10_000) == ("Hi.", True)
 
 
-async def test_asked_for_the_report_it_hands_out_no_older_answer(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted("Hello.", DOWN), clock) as agent:
+async def test_asked_for_the_report_it_hands_out_no_older_answer(opening: Opening) -> None:
+    async with opening(scripted("Hello.", DOWN)) as agent:
         first = await agent.ainvoke({"messages": "Hello"})
         assert (first["reply"], first["messages"][-1].text) == ("Hello.", "Hello.")
         out = await agent.ainvoke({"messages": "Are you there?"}, raise_on_failure=False)
@@ -77,10 +77,8 @@ async def test_asked_for_the_report_it_hands_out_no_older_answer(
     assert out["report"]["failures"][0]["kind"] == "ModelError"
 
 
-async def test_what_else_the_run_did_stands_in_the_errors_report(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted(DOWN, "Hello Ben."), clock) as agent:
+async def test_what_else_the_run_did_stands_in_the_errors_report(opening: Opening) -> None:
+    async with opening(scripted(DOWN, "Hello Ben.")) as agent:
         events = [{"id": "e1", "text": "One", "sender": "Ada"}]
         events += [{"id": "e2", "text": "Two", "sender": "Ben"}]
         with pytest.raises(ModelError) as raised:
@@ -89,22 +87,14 @@ async def test_what_else_the_run_did_stands_in_the_errors_report(
     assert [tick["reply"] for tick in raised.value.report["ticks"]] == ["Hello Ben."]
 
 
-async def test_a_bug_in_a_model_is_seen_as_well(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, scripted(ZeroDivisionError("a bug")), clock) as agent:
-        with pytest.raises(ModelError, match="ZeroDivisionError: a bug"):
-            await agent.ainvoke({"messages": "Hello"})
-
-
 def test_a_failure_of_memory_is_told_as_such() -> None:
     assert type(failed("MemoryStoreError", "the disk is full")) is MemoryStoreError
     assert type(failed("IndexError", "a bug")) is ModelError
 
 
-async def test_a_stream_gives_everything_and_raises_at_its_end(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_stream_gives_everything_and_raises_at_its_end(opening: Opening) -> None:
     parts: list[Any] = []
-    async with opened(tmp_path, scripted(DOWN, DOWN), clock) as agent:
+    async with opening(scripted(DOWN, DOWN)) as agent:
         failing = agent.astream({"messages": "Hello"}, stream_mode="values")
         with pytest.raises(ModelError, match="HTTP 503"):
             await _gathered(failing, parts)
@@ -133,25 +123,12 @@ def test_the_blocking_agent_raises_and_streams_alike(tmp_path: Path, clock: Cloc
         assert agent.invoke({"messages": "Hi"}, raise_on_failure=False)["messages"]
 
 
-async def test_four_callers_at_once_get_an_answer_each(tmp_path: Path, clock: Clock) -> None:
-    def echo(messages: list[BaseMessage], tools: list[str]) -> str:
-        return f"You said {event_text(messages[-1]).split()[-1]}"
-
-    async with opened(tmp_path, scripted(otherwise=echo), clock) as agent:
-        outs = await asyncio.gather(
-            *(agent.ainvoke({"messages": f"number {number}"}) for number in range(4))
-        )
-    for number, out in enumerate(outs):
-        assert str(number) in out["reply"]
-        assert out["messages"][-1].text == out["reply"]
-
-
 async def test_a_wrong_key_counts_against_nothing_and_the_message_waits(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "1")
     model = scripted(*[WRONG_KEY] * 6, "Now I hear you.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         for message in ({"messages": [HumanMessage("Hello", id="m1")]}, *[{}] * 5):
             with pytest.raises(ConfigurationError, match="set OPENAI_API_KEY"):
                 await agent.ainvoke(message)
@@ -164,12 +141,10 @@ async def test_a_wrong_key_counts_against_nothing_and_the_message_waits(
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Now I hear you."]
 
 
-async def test_a_night_ends_at_a_wrong_key_and_keeps_its_entries(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_night_ends_at_a_wrong_key_and_keeps_its_entries(opening: Opening) -> None:
     heard = [{"text": f"Bean {n}", "sender": "Ada", "addressed": False} for n in range(9)]
     model = scripted(WRONG_KEY)
-    async with opened(tmp_path, model, clock, settings=Settings(score_batch_size=2)) as agent:
+    async with opening(model, settings=Settings(score_batch_size=2)) as agent:
         out = await agent.ainvoke({"events": heard, "request": "sleep"})
         assert {one["consolidation"] for one in await entries(agent)} == {"pending"}
     assert len(model.calls) == 1
@@ -177,10 +152,10 @@ async def test_a_night_ends_at_a_wrong_key_and_keeps_its_entries(
 
 
 async def test_with_a_wrong_key_a_run_does_not_try_every_message_that_waits(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(*[WRONG_KEY] * 2)
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         events = [{"id": f"e{n}", "text": "Hello", "sender": "Ada"} for n in range(9)]
         with pytest.raises(ConfigurationError):
             await agent.ainvoke({"events": events})
@@ -189,11 +164,11 @@ async def test_with_a_wrong_key_a_run_does_not_try_every_message_that_waits(
 
 
 async def test_the_log_has_a_line_for_a_failure_and_a_traceback_for_a_bug(
-    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = scripted(WRONG_KEY, ZeroDivisionError("a bug"))
     with caplog.at_level(logging.ERROR, logger="circadian.tick"):
-        async with opened(tmp_path, model, clock) as agent:
+        async with opening(model) as agent:
             with pytest.raises(ModelError):
                 await agent.ainvoke({"messages": "Hello"})
             with pytest.raises(ModelError):
@@ -202,9 +177,9 @@ async def test_the_log_has_a_line_for_a_failure_and_a_traceback_for_a_bug(
     assert [bool(record.exc_info) for record in logged] == [False, True]
 
 
-async def test_a_refusal_is_the_reply_and_the_event_is_done(tmp_path: Path, clock: Clock) -> None:
+async def test_a_refusal_is_the_reply_and_the_event_is_done(opening: Opening) -> None:
     no = AIMessage("", additional_kwargs={"refusal": "I do not do that."})
-    async with opened(tmp_path, model := scripted(no), clock) as agent:
+    async with opening(model := scripted(no)) as agent:
         out = await agent.ainvoke({"messages": "Do it"})
         assert await inbox.waiting(agent.store, agent.scope) == []
     assert out["reply"] == "The model refused: I do not do that."
@@ -213,9 +188,9 @@ async def test_a_refusal_is_the_reply_and_the_event_is_done(tmp_path: Path, cloc
     assert len(model.calls) == 1
 
 
-async def test_a_reply_that_was_cut_off_says_so(tmp_path: Path, clock: Clock) -> None:
+async def test_a_reply_that_was_cut_off_says_so(opening: Opening) -> None:
     half = AIMessage("Once upon a", response_metadata={"finish_reason": "length"})
-    async with opened(tmp_path, scripted(half, "The end."), clock) as agent:
+    async with opening(scripted(half, "The end.")) as agent:
         out = await agent.ainvoke({"messages": "Tell me a story"})
         whole = await agent.ainvoke({"messages": "And the end?"})
     assert out["reply"] == f"Once upon a {CUT_OFF}"
@@ -224,13 +199,11 @@ async def test_a_reply_that_was_cut_off_says_so(tmp_path: Path, clock: Clock) ->
     assert "truncated" not in whole["report"]["ticks"][0]
 
 
-async def test_a_call_that_cannot_be_read_is_answered_in_the_loop(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_call_that_cannot_be_read_is_answered_in_the_loop(opening: Opening) -> None:
     cut = call("add_goal", description="Mend the")
     cut.response_metadata = {"finish_reason": "length"}
     model = scripted(cut, call("add_goal", description="Mend the fence"), "It is noted.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke({"messages": "Please mend the fence"})
         goals = (await agent.aget_state()).values["goals"]
     assert [goal["description"] for goal in goals.values()] == ["Mend the fence"]
@@ -238,14 +211,12 @@ async def test_a_call_that_cannot_be_read_is_answered_in_the_loop(
     assert "cut this call off" in str(model.calls[1].messages[-1].text)
 
 
-async def test_a_call_printed_as_text_is_never_run_and_never_the_reply(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_call_printed_as_text_is_never_run_and_never_the_reply(opening: Opening) -> None:
     printed = (
         'Sure!\n<tool_call>{"name": "add_goal", "arguments": {"description": "x"}}</tool_call>'
     )
     model = scripted(printed, "I cannot set that goal.", printed, printed)
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke({"messages": "Please add a goal"})
         assert out["reply"] == "I cannot set that goal."
         with pytest.raises(ModelError, match="prints a call of add_goal as text"):
@@ -282,3 +253,32 @@ async def test_a_model_that_cannot_work_is_told_at_opening(
     with pytest.raises(InputError, match=told), open_agent(tmp_path / "data", model=model):
         pass
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts"), [(ModelError("no answer"), 1), (CircuitOpen("left alone"), 0)]
+)
+async def test_a_failure_is_noted_though_the_process_died_meanwhile(
+    opening: Opening,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    attempts: int,
+) -> None:
+    """LangGraph gives the error again as its `repr`."""
+
+    async with opening(scripted(error)) as agent:
+        with monkeypatch.context() as patched:
+            patched.setattr(import_module("nodes.tick.return_event"), "describe", dies_at_once)
+            with pytest.raises(RuntimeError, match="killed"):
+                await agent.ainvoke(said("Hello", id="e1"))
+    async with opening(scripted("Hi.")) as agent:
+        output = await agent.ainvoke({}, raise_on_failure=False)
+        [failure] = output["report"]["failures"]
+        assert (failure["event_id"], failure["attempts"]) == ("e1", attempts)
+        assert failure["error"] == f"{type(error).__name__}('{error}')"
+        output = await agent.ainvoke({})
+    assert [one["reply"] for one in output["report"]["ticks"]] == ["Hi."]
+
+
+def dies_at_once(error: Any) -> str:
+    raise RuntimeError("killed")

@@ -15,7 +15,7 @@ from memory import audit
 from memory.errors import ModelError
 from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
-from tests.support.agents import night_model, opened, result_of, said
+from tests.support.agents import Opening, night_model, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, calls, scripted
 
@@ -43,10 +43,10 @@ async def logged(agent: AsyncAgent) -> list[tuple[str, str]]:
 
 
 async def test_its_tool_ends_the_tick_and_the_night_follows_in_the_same_run(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(SLEEP, otherwise=night_model)
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke(said("Good night!"))
         log = await audit.read(agent.store, agent.scope)
     assert out["report"]["ticks"][0]["reply"] == "Good night."
@@ -61,10 +61,10 @@ async def test_its_tool_ends_the_tick_and_the_night_follows_in_the_same_run(
 
 
 async def test_with_a_direct_event_pending_its_tool_is_refused_and_the_event_is_answered(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(SLEEP, "Then not yet.", "Yes, Ben?")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.post({"id": "e2", "text": "Wait!", "sender": "Ben"})
         out = await agent.ainvoke(said("Sleep well", id="e1"))
     (refused,) = [result_of(m) for m in model.calls[1].messages if m.type == "tool"]
@@ -76,10 +76,10 @@ async def test_with_a_direct_event_pending_its_tool_is_refused_and_the_event_is_
 
 
 async def test_an_event_that_comes_after_its_wish_is_answered_and_the_wish_is_dropped(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(SLEEP, "Yes?")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         stream = agent.astream(said("Sleep well"), stream_mode="updates", subgraphs=True)
         async for _, update in stream:
             if "use_tools" in update:
@@ -131,9 +131,9 @@ async def test_a_stop_asked_for_in_the_tick_makes_its_tool_refuse(data: Path, cl
     )
 
 
-async def test_asked_twice_in_a_tick_its_tool_says_so(data: Path, clock: Clock) -> None:
+async def test_asked_twice_in_a_tick_its_tool_says_so(opening: Opening) -> None:
     twice = calls(("go_to_sleep", {"reasoning": "a"}), ("go_to_sleep", {"reasoning": "b"}))
-    async with opened(data, scripted(twice, otherwise=night_model), clock) as agent:
+    async with opening(scripted(twice, otherwise=night_model)) as agent:
         out = await agent.ainvoke(said("Good night!"))
     assert [one["ok"] for one in out["report"]["ticks"][0]["tools"]] == [True, False]
     assert changes(out) == [("sleep", "go_to_sleep")]
@@ -166,19 +166,6 @@ async def test_at_its_hour_a_run_that_is_given_nothing_sleeps_once_and_wakes_at_
     assert (paid, len(model.calls)) == (paid, paid)
     assert paid > 0
     assert log == [("fell_asleep", "schedule"), ("woke", "hours")]
-
-
-async def test_come_up_within_its_hours_it_sleeps_then_and_after_them_not(
-    data: Path, clock: Clock
-) -> None:
-    async with opened(data, scripted(), clock, settings=NIGHTLY) as agent:
-        clock.set(at("2026-01-10T05:00"))
-        late = await agent.ainvoke({})
-        clock.set(at("2026-01-11T04:58"))
-        within = await agent.ainvoke({"request": "tick"})
-    assert (late["mode"], within["mode"]) == ("awake", "sleep")
-    assert changes(within) == [("sleep", "schedule")]
-    assert within["report"]["notes"] == ["Nothing to do tonight."]
 
 
 async def test_a_message_in_its_hours_is_answered_and_nobody_who_waits_gets_a_night(
@@ -257,12 +244,12 @@ async def test_asleep_of_its_own_accord_it_sleeps_on_by_its_schedule_and_wakes_w
 
 
 async def test_fatigue_waits_until_nothing_is_pending_and_comes_again_only_with_more(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     settings = Settings(fatigue_threshold=0.2, max_context_tokens=2_000)
     long = "bean " * 400
     model = scripted(long, "Hm.", otherwise=night_model)
-    async with opened(data, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         told = await agent.ainvoke(said("Tell me of beans"))
         assert (told["mode"], told["report"]["night"]) == ("awake", None)
         tired = await agent.ainvoke({})
@@ -273,37 +260,6 @@ async def test_fatigue_waits_until_nothing_is_pending_and_comes_again_only_with_
         again = await agent.ainvoke({})
     assert changes(woken) == [("awake", "event")]
     assert (again["mode"], len(model.calls)) == ("awake", paid + 1)
-
-
-async def test_fatigue_is_off_by_default(data: Path, clock: Clock) -> None:
-    settings = Settings(max_context_tokens=2_000)
-    model = scripted("bean " * 700)
-    async with opened(data, model, clock, settings=settings) as agent:
-        await agent.ainvoke(said("Tell me of beans"))
-        out = await agent.ainvoke({})
-    assert (out["mode"], len(model.calls)) == ("awake", 1)
-
-
-async def test_a_thread_of_before_there_were_hours_gets_them(data: Path, clock: Clock) -> None:
-    async with opened(
-        data, scripted("Hello.", otherwise=night_model), clock, settings=NIGHTLY
-    ) as agent:
-        await agent.ainvoke(said("Hi"))
-        bound = agent.config()
-        checkpointer = agent.graph.checkpointer
-        assert not isinstance(checkpointer, bool)
-        assert checkpointer is not None
-        kept = await checkpointer.aget_tuple(bound)
-        assert kept is not None
-        for key in ("slumber", "sleep_wish", "unattended"):
-            del kept.checkpoint["channel_values"][key]
-            kept.checkpoint["channel_versions"].pop(key, None)
-        await checkpointer.aput(kept.config, kept.checkpoint, kept.metadata, {})
-        old = (await agent.aget_state()).values
-        clock.set(at("2026-03-03T01:00"))
-        out = await agent.ainvoke({})
-    assert "slumber" not in old
-    assert (out["mode"], changes(out)) == ("sleep", [("sleep", "schedule")])
 
 
 async def test_small_nights_at_their_hour_keep_the_budget_and_one_that_is_asked_for_does_not_wait(

@@ -234,12 +234,6 @@ async def test_forgetting_an_unknown_person_is_an_error(agent: AsyncAgent, name:
     assert await records(agent, agent.scope) == before
 
 
-async def test_a_second_forget_knows_nobody_of_that_name(agent: AsyncAgent) -> None:
-    await forget(agent.context, "Zora")
-    with pytest.raises(InputError, match="nothing is known of 'Zora'"):
-        await forget(agent.context, "Zora")
-
-
 async def test_what_mem0_kept_of_an_earlier_text_goes_too(agent: AsyncAgent, data: Path) -> None:
     semantic, scope = agent.resources.semantic, agent.scope
     one = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])

@@ -1,6 +1,5 @@
 """Forgetting one fact, and forgetting while work is on its way."""
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,27 +13,12 @@ from memory.errors import InputError
 from memory.night import record as night
 from memory.operations.apply import LINKS
 from memory.storage import list_items
+from tests.graph.test_forget_bytes import agent as agent
+from tests.graph.test_forget_bytes import data as data
+from tests.graph.test_forget_bytes import lived as lived
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
-from tests.support.lives import ZORAS, Lived, at_home, copied, holding, lived_in
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    return lived_in(tmp_path_factory.mktemp("lived"))
-
-
-@pytest.fixture
-def data(tmp_path: Path, lived: Lived) -> Path:
-    return copied(lived, tmp_path / "data")
-
-
-@pytest.fixture
-async def agent(data: Path, lived: Lived, clock: Clock) -> AsyncIterator[AsyncAgent]:
-    """One that has lived with Zora and Ben."""
-    clock.set(lived.now)
-    async with at_home(data, clock) as handle:
-        yield handle
+from tests.support.lives import ZORAS, holding
 
 
 async def test_a_forgotten_fact_takes_its_links_and_revives_what_it_superseded(

@@ -12,7 +12,7 @@ from graph.api.async_agent import AsyncAgent
 from memory.errors import InputError
 from memory.forgetting import unfinished
 from memory.records import Fact
-from tests.support.agents import dreamless, entries, opened, said, shown_lines
+from tests.support.agents import Opening, dreamless, entries, opened, said, shown_lines
 from tests.support.clock import Clock
 from tests.support.lives import holding
 from tests.support.scripted import ScriptedChatModel, calls, scripted
@@ -178,10 +178,8 @@ async def test_an_entry_goes_with_what_was_made_of_it(tmp_path: Path, clock: Clo
     assert holding(tmp_path, ["turin", "mill street"]) == []
 
 
-async def test_everything_that_recall_finds_is_listed_with_its_id(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted(otherwise=unimportant), clock) as agent:
+async def test_everything_that_recall_finds_is_listed_with_its_id(opening: Opening) -> None:
+    async with opening(scripted(otherwise=unimportant)) as agent:
         await lived(agent, "It rained a little on Tuesday.", OPENS)
         hits = await agent.recall("Did it rain on Tuesday?")
         listed: dict[str, Any] = {row["id"]: row for row in await agent.everything()}

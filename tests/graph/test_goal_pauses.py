@@ -14,7 +14,7 @@ from graph.use_cases import status
 from graph.use_cases.scheduler import Scheduler
 from memory.settings import Settings
 from tests.graph.test_scheduler import Notes
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
@@ -135,9 +135,9 @@ async def test_a_change_by_the_look_itself_leads_to_the_next_one_at_once(
     assert after - before == 3  # two that changed it, 30 seconds apart, and one that did not
 
 
-async def test_a_tick_that_is_asked_for_waits_for_nothing(tmp_path: Path, clock: Clock) -> None:
+async def test_a_tick_that_is_asked_for_waits_for_nothing(opening: Opening) -> None:
     model = idle_model()
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         before = await made(agent, model)
         for _ in range(3):
             await agent.ainvoke({"request": "tick"})

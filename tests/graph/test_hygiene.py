@@ -1,72 +1,129 @@
-"""Hygiene: what was recalled, ruled, echoed or chatted never becomes a fact; what was said does."""
+"""Hygiene: what was recalled, ruled, returned or chatted never becomes a memory of its own."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from collections.abc import Callable, Mapping
 
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
 from memory.entities import entities
 from memory.settings import Settings
-from tests.support.agents import entries, opened, said
-from tests.support.clock import Clock
-from tests.support.junk import REAL, Greedy
-from tests.support.poisoned import sleep
-from tests.support.scripted import scripted
+from tests.support.agents import Opening, entries, said, shown_lines
+from tests.support.crash_model import LINE, attributes
+from tests.support.facts import draft
+from tests.support.scripted import call, calls, scripted
 
-SETTINGS = Settings(
-    compact_preserve_window=4,
-    compact_sleep_threshold=0.05,
-    gate_facts=10_000,
-    max_iterations_per_tick=10,
-    min_observations=2,
-    night_calls_per_100=500,
-    probes_kept=0,
-    reflection_threshold=20,
-)
-DAYS = 2
-TEXTS = {text: (id_, who) for id_, who, text in REAL}
+KNOWN = "Ada sold the grey horse to the miller of Ardo last spring."
+CHATTER = "Everything mentioned has been noted carefully for later use."
+SAID, ALSO = "Ada repaired the western gate with oak boards.", "Ada painted the western gate green."
 
 
-async def kept(agent: AsyncAgent) -> tuple[list[tuple[str, str | None]], list[str]]:
-    """What is stored after all: facts with their speakers, and everything else that was made."""
-    facts = [(f["text"], f["speaker"]) for f in await agent.resources.semantic.all(agent.scope)]
-    notes = [one["content"] for one in await entries(agent) if "event" not in one["tags"]]
-    notes = [one for one in notes if not one.startswith("[CONTEXT SYNTHESIS]")]
-    profiles = await entities.everyone(agent.store, agent.scope)
-    observed = [one["text"] for profile in profiles for one in profile["observations"]]
-    made = [one["value"] for profile in profiles for one in profile["attributes"].values()]
-    memory = (await agent.aget_state()).values["session_memory"]
-    contexts = [f.get("context") for f in await agent.resources.semantic.all(agent.scope)]
-    other = [*notes, *observed, *made, *memory["key_facts"], *(one for one in contexts if one)]
-    return facts, other
+def rule(messages: list[BaseMessage]) -> str:
+    """A sentence of the system message."""
+    plain = " ".join(re.sub(r"<[^>]*>", " ", str(messages[0].text)).split())
+    return next(one for one in re.split(r"(?<=[.:!?])\s+", plain) if len(one.split()) > 8)
 
 
-async def test_of_a_stream_with_forty_percent_junk_at_most_five_percent_is_kept(
-    tmp_path: Path, clock: Clock, request: pytest.FixtureRequest
+def returned(messages: list[BaseMessage]) -> str:
+    """The beginning of what a tool returned."""
+    status = [one for one in messages if isinstance(one, ToolMessage)][-1]
+    return str(status.text).split("\n", 1)[1][:300]
+
+
+SOURCES: Mapping[str, Callable[[list[BaseMessage]], str]] = {
+    "a memory": lambda _: KNOWN,
+    "a rule": rule,
+    "a tool": returned,
+    "a reply": lambda _: CHATTER,
+}
+SINKS: Mapping[str, Callable[[str], AIMessage]] = {
+    "facts": lambda text: call("store_memory", facts=[{"text": text}]),
+    "notes": lambda text: call("add_journal_entry", content=text, importance=8),
+    "observations": lambda text: call(
+        "update_entity_observation", entity="the mill", observation=text
+    ),
+    "session memory": lambda text: call("add_session_memory", memory_type="fact", content=text),
+}
+
+
+async def kept(agent: AsyncAgent) -> list[str]:
+    """The texts of everything that was made of what was said."""
+    facts = await agent.resources.semantic.all(agent.scope)
+    people = await entities.everyone(agent.store, agent.scope)
+    return [
+        *(text for one in facts for text in (one["text"], one.get("context")) if text),
+        *(one["content"] for one in await entries(agent) if "event" not in one["tags"]),
+        *(one["text"] for person in people for one in person["observations"]),
+        *(one["value"] for person in people for one in person["attributes"].values()),
+        *(await agent.aget_state()).values["session_memory"]["key_facts"],
+    ]
+
+
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("source", SOURCES)
+async def test_a_tick_keeps_nothing_that_it_was_only_shown(
+    opening: Opening, source: str, sink: str
 ) -> None:
-    greedy = Greedy()
-    async with opened(
-        tmp_path / "data", scripted(otherwise=greedy), clock, settings=SETTINGS
-    ) as agent:
-        for day in range(DAYS):
-            for id_, who, text in REAL[day::DAYS]:
-                clock.advance(minutes=5)
-                await agent.ainvoke(said(text, who, id=id_))
-            await sleep(agent, clock)
-        facts, other = await kept(agent)
-    real = {text: speaker for text, speaker in facts if text in TEXTS}
-    junk = [text for text, _ in facts if text not in TEXTS] + other
-    rightly = [text for text, who in real.items() if who == TEXTS[text][1]]
-    told = (
-        f"junk tried {len(greedy.wanted)}, of {len(greedy.wanted) + len(greedy.real)} writes; "
-        f"kept {len(junk)} of {len(junk) + len(real)} memories "
-        f"({len(junk) / max(1, len(junk) + len(real)):.1%}); "
-        f"real {len(rightly)} of {len(REAL)} with their speakers"
-    )
-    if (reporter := request.config.pluginmanager.get_plugin("terminalreporter")) is not None:
-        reporter.write(f"\n{told}\n")
-    assert len(greedy.wanted) >= 0.4 * (len(greedy.wanted) + len(greedy.real)), told
-    assert len(junk) <= 0.05 * (len(junk) + len(real)), "\n".join([told, *junk])
-    assert len(rightly) >= 0.95 * len(REAL), told
+    def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        match sum(isinstance(one, ToolMessage) for one in messages):
+            case 0 if "What do you know" in str(messages[-1].text):
+                looks = [("recall_memories", {"query": "Ada horse"}), ("get_system_status", {})]
+                return calls(*looks)
+            case 2:
+                return SINKS[sink](SOURCES[source](messages))
+        return CHATTER
+
+    async with opening(scripted(otherwise=answer)) as agent:
+        await agent.resources.semantic.add(agent.scope, [draft("known", KNOWN, speaker="Ada")])
+        await agent.ainvoke(said("Hello", id="e1"))
+        out = await agent.ainvoke(said("What do you know?", id="e2"))
+        assert await kept(agent) == [KNOWN]
+    (tick,) = out["report"]["ticks"]
+    assert [one["ok"] for one in tick["tools"]] == [True, True, False]
+
+
+async def test_a_night_keeps_nothing_that_it_was_only_shown(opening: Opening) -> None:
+    wanted = {CHATTER}
+
+    def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        if not tools or "update_goal" in tools:
+            return CHATTER
+        junk, shown = rule(messages), str(messages[-1].text)
+        wanted.add(junk)
+        ids = [number for number, _ in LINE.findall(shown)]
+        match tools[0]:
+            case "Scores":
+                return call("Scores", scores=[{"id": one, "importance": 7} for one in ids])
+            case "Dream":
+                contexts = [{"fact": one, "context": junk} for one in ids]
+                return call("Dream", relations=[], contexts=contexts)
+            case "Attributes":
+                made = [{**one, "value": CHATTER} for one in attributes(shown)]
+                return call("Attributes", attributes=made)
+            case "Questions":
+                return call("Questions", questions=["What did Ada do?"])
+            case "Insights":
+                made = [{"text": junk, "evidence": ids, "importance": 9}]
+                return call("Insights", insights=made)
+        if any(isinstance(one, ToolMessage) for one in messages):
+            return call("noop")
+        lines = shown_lines(messages)
+        facts = [{"text": text, "source_ids": [n], "speaker": who} for n, who, text in lines]
+        facts += [{**one, "text": text} for one in facts for text in (junk, CHATTER)]
+        note = {"content": junk, "importance": 9, "tags": ["event"]}
+        return calls(("store_memory", {"facts": facts}), ("add_journal_entry", note))
+
+    settings = Settings(min_observations=1, reflection_threshold=5)
+    model = scripted(otherwise=answer)
+    async with opening(model, settings=settings) as agent:
+        for number, text in enumerate((SAID, ALSO)):
+            await agent.ainvoke(said(text, id=f"e{number}"))
+        night = await agent.sleep()
+        stored = await kept(agent)
+    assert {one["step"] for one in night["steps"]} >= {"dream", "consolidate_entities", "reflect"}
+    asked = {name for one in model.calls for name in one.tools}
+    assert asked >= {"Scores", "Dream", "Attributes", "Insights"}
+    assert ({SAID, ALSO} <= {*stored}, wanted & {*stored}) == (True, set())

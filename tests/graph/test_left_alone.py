@@ -13,7 +13,7 @@ from graph.agent import open_agent
 from memory.errors import ServiceDown
 from memory.events import inbox
 from memory.settings import Settings
-from tests.support.agents import entries, night_model, opened, said
+from tests.support.agents import Opening, entries, night_model, said
 from tests.support.clock import Clock
 from tests.support.scripted import scripted
 
@@ -29,9 +29,9 @@ def _soon_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "1")
 
 
-async def test_an_event_waits_and_nothing_counts_against_it(tmp_path: Path, clock: Clock) -> None:
+async def test_an_event_waits_and_nothing_counts_against_it(opening: Opening) -> None:
     model = scripted(DOWN, "Now I am well.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
         for _ in range(4):
             out = await agent.ainvoke({}, raise_on_failure=False)
@@ -44,10 +44,10 @@ async def test_an_event_waits_and_nothing_counts_against_it(tmp_path: Path, cloc
     assert len(model.calls) == 1
 
 
-async def test_a_night_ends_at_once_and_keeps_its_entries(tmp_path: Path, clock: Clock) -> None:
+async def test_a_night_ends_at_once_and_keeps_its_entries(opening: Opening) -> None:
     model = scripted(DOWN)
     settings = Settings(score_batch_size=2)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke({"events": HEARD})
         await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
         out = await agent.ainvoke({"request": "sleep"}, raise_on_failure=False)
@@ -60,12 +60,12 @@ async def test_a_night_ends_at_once_and_keeps_its_entries(tmp_path: Path, clock:
         assert error.startswith("score_importance: the model failed and is left alone")
 
 
-async def test_the_next_night_does_what_was_left(tmp_path: Path, clock: Clock) -> None:
+async def test_the_next_night_does_what_was_left(opening: Opening) -> None:
     model = scripted(DOWN, otherwise=night_model)
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"events": HEARD})
         await agent.ainvoke({"request": "sleep"})
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke({"request": "sleep"})
     assert (out["report"]["night"]["complete"], out["report"]["night"]["held"]) == (True, [])
 
@@ -104,7 +104,7 @@ async def test_while_the_embedder_is_left_alone_a_tick_recalls_by_words(
 
 
 async def test_facts_that_cannot_be_read_are_left_alone(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
 
@@ -113,7 +113,7 @@ async def test_facts_that_cannot_be_read_are_left_alone(
         raise sqlite3.OperationalError("disk I/O error")
 
     monkeypatch.setattr("memory.facts.sqlite.table.SqliteTable.keywords", broken)
-    async with opened(tmp_path, scripted(), clock) as agent:
+    async with opening(scripted()) as agent:
         first = await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
         assert "disk I/O error" in first["report"]["failures"][0]["error"]
         out = await agent.ainvoke({}, raise_on_failure=False)
@@ -123,11 +123,11 @@ async def test_facts_that_cannot_be_read_are_left_alone(
 
 
 async def test_after_its_time_the_waiting_event_is_answered(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_BREAKER_SECONDS", "0.001")
     model = scripted(DOWN, "Now I am well.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         with pytest.raises(ServiceDown):
             await agent.ainvoke(said("Are you there?", id="first"))
         out = await agent.ainvoke({})

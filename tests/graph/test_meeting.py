@@ -15,7 +15,7 @@ from memory.night.record import plans_of
 from memory.records.operations import observe_entity
 from memory.records.profiles import EntityProfile, Observation, entity_id
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, entries, night_model, opened, said
+from tests.support.agents import EXTRACTING, Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import RecordedCall, call, calls, scripted
 
@@ -35,34 +35,22 @@ def shown(made: RecordedCall) -> list[str]:
 
 
 async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_too(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(TULIPS, "Noted.", "Tulips.")
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("My sister Bea likes tulips"))
         await agent.ainvoke(said("What does Bea like?"))
     line = "  Mon 2026-03-02 Ada said: Bea likes tulips."
     assert line not in shown(model.calls[0])
     assert line in shown(model.calls[2])
     again = scripted("Tulips.", "I do not know.")
-    async with opened(tmp_path / "data", again, clock) as agent:
+    async with opening(again) as agent:
         await agent.ainvoke(said("And what does Bea like?"))
         await agent.ainvoke(said("What does Beatrice like?", "Carl"))
     assert line in shown(again.calls[0])
     assert line not in shown(again.calls[1])
     assert shown(again.calls[0])[1] == "- [stranger] Bea"
-
-
-async def test_another_agent_on_the_same_data_knows_nobody_of_it(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path / "data", scripted(TULIPS, "Noted."), clock) as agent:
-        await agent.ainvoke(said("Bea likes tulips"))
-    model = scripted("I do not know.")
-    async with opened(tmp_path / "data", model, clock, agent="other") as agent:
-        await agent.ainvoke(said("What does Bea like?"))
-        assert set(await people(agent)) == {"Ada"}
-    assert "tulips" not in "\n".join(shown(model.calls[0]))
 
 
 async def test_who_is_answered_day_after_day_becomes_a_friend_and_weighs_more(
@@ -79,12 +67,10 @@ async def test_who_is_answered_day_after_day_becomes_a_friend_and_weighs_more(
     assert [first[f"e{day}"] for day in range(15)] == [5] * 7 + [6] * 7 + [7]
 
 
-async def test_who_was_only_overheard_or_is_no_person_is_not_met(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_who_was_only_overheard_or_is_no_person_is_not_met(opening: Opening) -> None:
     settings = Settings(assistants=["Robot"], permitted_senders=["Dan"])
     model = scripted("Hm.", "Hm.", "Hm.")
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("The gate opened", "system"))
         await agent.ainvoke(said("Who are you?", "Robot"))
         await agent.ainvoke(said("Nice day", "Carl", channel="garden", addressed=False))
@@ -92,11 +78,9 @@ async def test_who_was_only_overheard_or_is_no_person_is_not_met(
         assert await people(agent) == {}
 
 
-async def test_who_could_not_be_answered_is_not_met_until_they_are(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_who_could_not_be_answered_is_not_met_until_they_are(opening: Opening) -> None:
     model = scripted(ModelError("broken"), "At nine.")
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("When does the gate close?", id="e1"), raise_on_failure=False)
         assert await people(agent) == {}
         await agent.ainvoke(None)
@@ -159,12 +143,10 @@ NOTICED = ["Ada says many words.", "Ada numbers every message."]
 NOTES = ["The gate is red.", "The roof is green.", "The wall is blue."]
 
 
-async def test_an_extraction_in_a_night_notes_and_journals_each_once(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_extraction_in_a_night_notes_and_journals_each_once(opening: Opening) -> None:
     settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
     model = scripted(otherwise=noticing)
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         for number in range(9):
             await agent.ainvoke(said(f"Message {number}: " + "word " * 126, id=f"m{number}"))
         assert (await extracted(agent))[0] == []
@@ -178,12 +160,10 @@ async def test_an_extraction_in_a_night_notes_and_journals_each_once(
     assert planned == [one["id"] for one in out["report"]["night"]["operations"]]
 
 
-async def test_an_extraction_in_an_emergency_notes_and_journals_each_once(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_extraction_in_an_emergency_notes_and_journals_each_once(opening: Opening) -> None:
     settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
     model = scripted(otherwise=noticing)
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         for number in range(12):
             await agent.ainvoke(said(f"Message {number}: " + "word " * 126, id=f"m{number}"))
         texts, notes, _ = await extracted(agent)
@@ -192,10 +172,10 @@ async def test_an_extraction_in_an_emergency_notes_and_journals_each_once(
 
 
 async def test_offline_a_note_about_someone_is_kept_and_so_is_what_an_extraction_finds(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     settings = Settings(compact_sleep_threshold=0.001, compact_preserve_window=4)
-    async with opened(tmp_path / "data", OfflineChatModel(), clock, settings=settings) as agent:
+    async with opening(OfflineChatModel(), settings=settings) as agent:
         out = await agent.ainvoke(said("Note about Zed: he sings at night", id="e0"))
         await agent.ainvoke(said("Carl Berg plays the flute. He is loud.", id="e1"))
         for number in range(4):

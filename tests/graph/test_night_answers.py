@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from memory.errors import ModelError
 from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
-from tests.support.agents import DREAMS, entries, opened, result_of, shown_lines
+from tests.support.agents import DREAMS, Opening, entries, opened, result_of, shown_lines
 from tests.support.clock import Clock
 from tests.support.dreamers import answer
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -24,8 +24,6 @@ SAID = [
 ]
 BAD = "The assistant is a good helper."
 """A fact that is rejected whatever it cites."""
-
-Rule = Callable[[list[BaseMessage], list[str]], AIMessage | str]
 
 
 def heard(said: Sequence[tuple[str, str]] = SAID) -> dict[str, Any]:
@@ -119,9 +117,9 @@ async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_ti
     assert not [id_ for id_ in ids if id_ in f"{dream[1].text}{insights[1].text}"]
 
 
-async def test_an_answer_stands_with_the_assistants_question(tmp_path: Path, clock: Clock) -> None:
+async def test_an_answer_stands_with_the_assistants_question(opening: Opening) -> None:
     asked = scripted("Noted. Is the loan taken?", "Good.", otherwise=model().otherwise)
-    async with opened(tmp_path, asked, clock) as agent:
+    async with opening(asked) as agent:
         for number, text in enumerate(["We need a loan for the second shop.", "Yes, by Ilir."]):
             event = {"id": f"e{number}", "sender": "Goran", "text": text}
             await agent.ainvoke({"events": [event]})
@@ -342,15 +340,13 @@ async def test_wrong_numbers_alone_cost_no_second_answer(tmp_path: Path, clock: 
     assert report["refused"] == ["unknown id: 4"]
 
 
-async def test_scores_are_given_in_view_of_goals_and_the_active_project(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_scores_are_given_in_view_of_goals_and_the_active_project(opening: Opening) -> None:
     plans = calls(
         ("create_project", {"project_key": "shop", "summary": "Open the second shop"}),
         ("add_goal", {"description": "Find a baker"}),
     )
     asked = scripted(plans, "It is planned.", otherwise=model().otherwise)
-    async with opened(tmp_path, asked, clock) as agent:
+    async with opening(asked) as agent:
         await agent.ainvoke({"events": [{"sender": "Goran", "text": "Plan the second shop."}]})
         await agent.ainvoke(heard())
         await agent.sleep()
@@ -435,38 +431,6 @@ async def test_questions_are_asked_only_of_entries_that_matter(
 
 
 # Cost
-
-
-def passing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-    """Stores most, one fact of the first batch in vain, and settles the rest in the same answer."""
-    if isinstance(messages[-1], ToolMessage):
-        return call("noop")
-    lines = shown_lines(messages)
-    first = any("The 0th sack" in text for *_, text in lines)
-    facts = [(text, [number]) for number, _, text in lines[1:]] + [(BAD, ["1"])] * first
-    made = stored(*facts).tool_calls[0]["args"]
-    return calls(("store_memory", made), ("noop", {"reasoning": "the rest is passing"}))
-
-
-async def test_a_hundred_entries_stay_within_the_budget_of_calls(
-    tmp_path: Path, clock: Clock
-) -> None:
-    said = [("Goran", f"The {n}th sack of flour weighs {n} kilograms.") for n in range(100)]
-    asked = model(
-        consolidate=passing,
-        Questions=[calls(("Questions", {"questions": ["What does the flour weigh?"]}))],
-    )
-    report, *_ = await night(tmp_path, clock, asked, said, night_calls_per_100=15)
-    assert (report["stopped"], report["held"]) == (None, [])
-    by_step = {one["step"]: one["llm_calls"] for one in report["steps"]}
-    assert by_step.pop("reflect", 2) == 2
-    assert {step: calls for step, calls in by_step.items() if calls} == {
-        "score_importance": 2,
-        "consolidate": 5,
-        "dream": 5,
-        "consolidate_entities": 1,
-    }
-    assert len(asked.calls) <= 15
 
 
 async def test_the_last_night_s_facts_are_seen_again_where_a_batch_has_room(tmp_path: Path) -> None:

@@ -109,15 +109,3 @@ def plots(messages: list[BaseMessage]) -> list[int]:
     """The plots that a batch shows."""
     told = shown(str(messages[1].text)).values()
     return [int(found) for line in told for found in re.findall(r"Plot (\d+)", line)]
-
-
-async def test_a_stopped_night_records_the_reason_and_the_entries_left(
-    tmp_path: Path, clock: Clock
-) -> None:
-    settings = SETTINGS.model_copy(update={"night_tokens": 1})
-    async with opened(tmp_path, dreamer(), clock, settings=settings) as agent:
-        await heard(agent, clock, 5)
-        await agent.sleep()
-        told = await agent.night("last")
-    assert told["stopped"] is not None
-    assert (told["status"], told["complete"], len(told["held"])) == ("complete", False, 5)

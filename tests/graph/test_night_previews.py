@@ -231,9 +231,9 @@ async def test_the_emergency_stop_cancels_a_preview(lived: Path, clock: Clock) -
         assert len(await agent.nights()) == 1
 
 
-@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("after", ["a preview", "a message", "a night"])
 async def test_an_interrupted_preview_is_finished_first_and_paid_for_once(
-    lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, again: bool
+    lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
     def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
         raise OSError("the disk is full")
@@ -247,37 +247,21 @@ async def test_an_interrupted_preview_is_finished_first_and_paid_for_once(
                 await agent.sleep(dry_run=True)
         assert await whole(agent) == stood
         paid = len(model.calls)
-        if again:
+        if after == "a preview":
             tried = await agent.sleep(dry_run=True)
             assert len(model.calls) == paid
             assert await whole(agent) == stood
             assert (await agent.apply_night(str(tried["id"])))["complete"] is True
         else:
-            out = await agent.ainvoke(said("Are you there?", "Ada", id="there"))
-            assert len(model.calls) == paid + 1
-            assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["there"]
+            if after == "a message":
+                out = await agent.ainvoke(said("Are you there?", "Ada", id="there"))
+                assert len(model.calls) == paid + 1
+                assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["there"]
             slept = await agent.sleep()
             assert (slept["dry_run"], slept["status"]) == (False, "complete")
         statuses = [one["status"] for one in await agent.nights()]
-    assert statuses == (["complete", "complete"] if again else ["complete", "preview", "complete"])
-
-
-async def test_a_night_follows_an_interrupted_preview(
-    lived: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(scope: Scope, record: NightRecord) -> list[PutOp]:
-        raise OSError("the disk is full")
-
-    async with copy_of(lived, "broken", clock, dreamer()) as agent:
-        with monkeypatch.context() as patched:
-            patched.setattr("memory.night.end_puts", broken)
-            with pytest.raises(CircadianError, match="the disk is full"):
-                await agent.sleep(dry_run=True)
-        slept = await agent.sleep()
-        statuses = [one["status"] for one in await agent.nights()]
-        assert (await agent.aget_state()).values["mode"] == "sleep"
-    assert (slept["dry_run"], slept["status"], slept["complete"]) == (False, "complete", True)
-    assert statuses == ["complete", "preview", "complete"]
+    previewed = [] if after == "a preview" else ["preview"]
+    assert statuses == ["complete", *previewed, "complete"]
 
 
 async def test_a_preview_waits_for_a_night_in_another_process(lived: Path, clock: Clock) -> None:

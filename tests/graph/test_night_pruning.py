@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from graph.api.async_agent import AsyncAgent
 from memory.operations.apply import apply_operations
 from memory.records.operations import add_entry, add_fact, link, link_facts, observe_entity
 from memory.records.records import Operation
-from tests.support.agents import entries, night_model, opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, entries, night_model, said
 from tests.support.facts import draft
 from tests.support.night_memories import ADA, entry, observation
 from tests.support.scripted import scripted
@@ -73,35 +71,31 @@ async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
 
 
 @pytest.mark.parametrize("why", KEPT)
-async def test_cited_entries_do_not_fade(tmp_path: Path, clock: Clock, why: str) -> None:
-    async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
+async def test_cited_entries_do_not_fade(opening: Opening, why: str) -> None:
+    async with opening(scripted(otherwise=night_model)) as agent:
         left = await night(agent, old("one"), old("other"), *KEPT[why])
         assert left == ["It was one."]
 
 
-async def test_entries_of_the_current_conversation_do_not_fade(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_entries_of_the_current_conversation_do_not_fade(opening: Opening) -> None:
     model = scripted("I see.", otherwise=night_model)
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Hm", id="shown"))
         left = await night(agent, old("shown"), old("other"))
         assert left == ["It was shown."]
 
 
-async def test_a_link_between_facts_keeps_no_entry(tmp_path: Path, clock: Clock) -> None:
+async def test_a_link_between_facts_keeps_no_entry(opening: Opening) -> None:
     facts = [draft(op, f"Beans {op}.", source_events=["elsewhere"]) for op in ("a", "b")]
     made = [add_fact(one, "x") for one in facts]
-    async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
+    async with opening(scripted(otherwise=night_model)) as agent:
         both = link_facts("a", "b", "relates", AT, "x")
         assert await night(agent, old("one"), *made, both) == []
 
 
-async def test_fading_entries_alone_begin_a_night_and_cited_ones_do_not(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_fading_entries_alone_begin_a_night_and_cited_ones_do_not(opening: Opening) -> None:
     model = scripted(otherwise=night_model)
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         cited = [old("one"), *KEPT["an insight stands on it, though no link says so"]]
         store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
         for operations, gone in ((cited, []), ([old("two")], ["event_20260101_two"])):
@@ -113,10 +107,8 @@ async def test_fading_entries_alone_begin_a_night_and_cited_ones_do_not(
     assert model.calls == []
 
 
-async def test_a_faded_entry_is_still_found_undone_exported_and_forgotten(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path / "data", scripted(otherwise=night_model), clock) as agent:
+async def test_a_faded_entry_is_still_found_undone_exported_and_forgotten(opening: Opening) -> None:
+    async with opening(scripted(otherwise=night_model)) as agent:
         assert await night(agent, old("harp", source_entity="Ada")) == []
         stood = [one for one in await entries(agent) if one["timestamp"] == OLD]
         assert [one["consolidation"] for one in stood] == ["faded"]

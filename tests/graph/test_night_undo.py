@@ -10,7 +10,6 @@ import pytest
 from graph.api.async_agent import AsyncAgent
 from memory.errors import ConflictError, InputError
 from memory.night import record as night
-from memory.settings import Settings
 from tests.graph.test_night_previews import KINDS, copy_of, life, lived
 from tests.support.agents import opened
 from tests.support.clock import Clock
@@ -127,10 +126,6 @@ def clock_of(agent: AsyncAgent) -> Clock:
     made = agent.resources.clock
     assert isinstance(made, Clock)
     return made
-
-
-async def test_seven_nights_can_be_undone_by_default() -> None:
-    assert Settings().nights_kept == 7
 
 
 async def test_previews_and_unknown_nights_cannot_be_undone(lived: Path, clock: Clock) -> None:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
 from graph.api.async_agent import AsyncAgent
-from memory.journal import entries as journal
 from memory.night import dream_work as nightwork
 from memory.night import record as night
 from memory.night import steps as night_steps
 from memory.night.order import LEAST_CALLS
-from memory.night.pending_view import MOST_WORDS, _telling
 from memory.operations import apply
-from memory.records.operations import observe_entity, score_entry
+from memory.records.operations import observe_entity
 from memory.records.profiles import Observation, entity_id
-from memory.records.records import PlanRecord
 from memory.settings import Settings
 from nodes.night.consolidate_entities import ENTITIES_A_CALL
 from tests.support.agents import opened
@@ -125,38 +122,3 @@ async def test_the_budget_is_checked_between_the_batches_of_one_visit(
     report = (await agent.ainvoke({"request": "sleep"}, context=settings))["report"]["night"]
     assert sum(one["llm_calls"] for one in report["steps"]) == 9
     assert report["held"]
-
-
-async def test_a_night_recorded_with_batches_side_by_side_goes_on(agent: AsyncAgent) -> None:
-    """Earlier versions wrote `wave` into plans; here the first plan of the wave was lost."""
-    store, scope, now = agent.store, agent.scope, agent.resources.clock()
-    entries = await journal.pending(store, scope)
-    ids = [entry["id"] for entry in entries]
-    record = night.new_night(now, ids, [])
-    done: dict[str, Any] = {
-        "key": night.plan_key(record["id"], "score_importance", 0, ids[2:4]),
-        "order": 1,
-        "step": "score_importance",
-        "phase": "compacting",
-        "operations": [score_entry(entry, 7, "scored") for entry in entries[2:4]],
-        "inputs": ids[2:4],
-        "left": [],
-        "errors": [],
-        "llm_calls": 1,
-        "tokens": 10,
-        "seconds": 0.1,
-        "exchange": [],
-        "wave": [0, 2],
-    }
-    plan = night.plan_put(scope, record["id"], cast(PlanRecord, done))
-    await store.abatch([*night.begin_puts(scope, record), plan])
-    report = (await agent.ainvoke(None))["report"]["night"]
-    assert (report["id"], report["complete"], report["held"]) == (record["id"], True, [])
-    (step,) = [one for one in report["steps"] if one["step"] == "score_importance"]
-    assert (step["done"], step["llm_calls"]) == (LIVED, LIVED // 2)
-
-
-def test_neighbours_are_searched_by_the_longest_words() -> None:
-    words = [f"{'w' * size}" for size in range(1, 20)]
-    assert _telling(" ".join(words)).split() == words[::-1][:MOST_WORDS]
-    assert _telling("to be") == "to be"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,9 @@ from rich.console import Console
 from graph.cli.views.status import log_view
 from memory import audit
 from memory.audit import AuditEntry, of_night
-from memory.events import next_action as emergency
 from memory.night.record import new_night
 from memory.records.records import NightRecord
-from tests.support.agents import night_model, opened
-from tests.support.clock import Clock
+from tests.support.agents import Opening, night_model
 from tests.support.scripted import scripted
 
 HEARD = {
@@ -44,13 +41,11 @@ def line(entry: AuditEntry) -> str:
     return console.file.getvalue().splitlines()[1].rstrip()
 
 
-async def test_unsettled_entries_are_counted_in_the_list_of_nights(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_unsettled_entries_are_counted_in_the_list_of_nights(opening: Opening) -> None:
     def chatter(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         return "I see." if "store_memory" in tools else night_model(messages, tools)
 
-    async with opened(tmp_path, scripted(otherwise=chatter), clock) as agent:
+    async with opening(scripted(otherwise=chatter)) as agent:
         await agent.ainvoke(HEARD)
         report = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
         first = (await agent.nights())[-1]
@@ -58,7 +53,7 @@ async def test_unsettled_entries_are_counted_in_the_list_of_nights(
     assert (len(report["held"]), report["complete"], first["left"]) == (3, True, 3)
     assert "✓ agent slept" in line(logged)
     assert "3 left for the next night" in line(logged)
-    async with opened(tmp_path, scripted(otherwise=night_model), clock) as agent:
+    async with opening(scripted(otherwise=night_model)) as agent:
         await agent.ainvoke({"request": "sleep"})
         assert [one["left"] for one in await agent.nights()] == [3, 0]
 
@@ -86,24 +81,3 @@ def test_the_log_shows_held_stopped_and_failed_nights(
 def test_a_held_night_that_was_logged_as_an_error_is_shown_as_held() -> None:
     entry = of_night(ended(status="held"), [], tick=1, model="offline")
     assert " ‖ agent slept" in line({**entry, "outcome": "error"})
-
-
-@pytest.mark.parametrize(
-    ("waiting", "words"),
-    [
-        (0, "Emergency stop: nothing waits, and nothing is done until it is cleared."),
-        (1, "Emergency stop: 1 event waits until it is cleared."),
-        (1_200, "Emergency stop: 1,200 events wait until it is cleared."),
-    ],
-)
-async def test_the_emergency_stop_tells_how_many_events_wait(waiting: int, words: str) -> None:
-    assert emergency.sentence(waiting) == words
-
-
-async def test_a_night_requested_under_the_emergency_stop_reports_the_stop(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, scripted(), clock) as agent:
-        await agent.ainvoke({"request": "stop"})
-        out = await agent.ainvoke({"request": "sleep"})
-    assert out["report"]["notes"] == [emergency.sentence(0)]

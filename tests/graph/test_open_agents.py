@@ -12,7 +12,6 @@ import pytest
 
 from graph.agent import open_agent, open_agents
 from memory.errors import BusyError
-from memory.events import inbox
 from memory.facts.sqlite.indexes import ScopeIndex
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import thread_id
@@ -149,28 +148,3 @@ async def test_an_abandoned_run_leaves_its_event_in_the_inbox(place: Path | None
             await task
         out = await agents.agent("default", user="ada").ainvoke(None)
         assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
-
-
-async def test_a_run_cancelled_in_a_model_call_leaves_its_event_in_the_inbox(
-    tmp_path: Path,
-) -> None:
-    model = scripted("Never heard.", "Hello.")
-    async with open_agents(tmp_path, model=model, embedder="offline") as agents:
-        agent = agents.agent("default")
-        model.delay = 60
-        task = asyncio.create_task(agent.ainvoke(said("Hello", id="e1")))
-        while not model.calls:
-            assert not task.done()
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert [one["event"]["id"] for one in await inbox.waiting(agent.store, agent.scope)] == [
-            "e1"
-        ]
-        model.delay = 0
-        out = await agent.ainvoke(None)
-        assert [(tick["event_id"], tick["reply"]) for tick in out["report"]["ticks"]] == [
-            ("e1", "Hello.")
-        ]
-        assert await inbox.waiting(agent.store, agent.scope) == []

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from graph.api.async_agent import AsyncAgent
 from memory.entities import everyone, names_given
 from memory.settings import Settings
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.scripted import call, scripted
 
 OWNED = Settings(owners=["Hanna"])
@@ -43,11 +40,11 @@ async def profiles(agent: AsyncAgent) -> dict[str, list[str]]:
 
 
 async def test_what_was_known_of_an_owner_under_another_name_becomes_the_owners(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     noticed = call("update_entity_observation", entity="Hanna Berg", observation="Runs the mill.")
     model = scripted(noticed, "Noted.", "Welcome.")
-    async with opened(tmp_path, model, clock, settings=OWNED) as agent:
+    async with opening(model, settings=OWNED) as agent:
         await agent.ainvoke(said("Hanna Berg runs the mill.", "Goran"))
         assert "Hanna Berg" in await profiles(agent)
         await agent.ainvoke(said("I am Hanna Berg.", "Hanna"))
@@ -58,10 +55,10 @@ async def test_what_was_known_of_an_owner_under_another_name_becomes_the_owners(
     assert [one["text"] for one in hanna["observations"]] == ["Runs the mill."]
 
 
-async def test_nobody_else_takes_a_name_that_is_known(tmp_path: Path, clock: Clock) -> None:
+async def test_nobody_else_takes_a_name_that_is_known(opening: Opening) -> None:
     noticed = call("update_entity_observation", entity="Hanna Berg", observation="Runs the mill.")
     model = scripted(noticed, "Noted.", "Hello.", "Hello.", "Hello.")
-    async with opened(tmp_path, model, clock, settings=OWNED) as agent:
+    async with opening(model, settings=OWNED) as agent:
         await agent.ainvoke(said("Hanna Berg runs the mill.", "Goran"))
         await agent.ainvoke(said("My name is Hanna Berg.", "Mallory"))
         await agent.ainvoke(said("My name is Hanna Berg.", "Hanna B"))
@@ -70,8 +67,8 @@ async def test_nobody_else_takes_a_name_that_is_known(tmp_path: Path, clock: Clo
     assert found == {"Goran": ["Goran Ilic"], "Hanna Berg": [], "Mallory": [], "Hanna B": []}
 
 
-async def test_a_person_who_speaks_keeps_the_name(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, scripted("Hi.", "Hi."), clock, settings=OWNED) as agent:
+async def test_a_person_who_speaks_keeps_the_name(opening: Opening) -> None:
+    async with opening(scripted("Hi.", "Hi."), settings=OWNED) as agent:
         await agent.ainvoke(said("Good morning!", "Hanna Berg"))
         await agent.ainvoke(said("I am Hanna Berg.", "Hanna"))
         assert await profiles(agent) == {"Hanna Berg": [], "Hanna": []}

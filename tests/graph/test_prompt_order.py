@@ -17,7 +17,7 @@ from memory.messages.trust import event_text, front_of
 from memory.prompt.components import component
 from memory.settings import Settings
 from memory.text import approximate_tokens
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.scripted import RecordedCall, call, calls, scripted
@@ -90,21 +90,17 @@ async def test_the_beginning_of_a_prompt_stays_byte_identical_from_tick_to_tick(
         history = plain(before.messages)[:-1]
         assert plain(after.messages)[: len(history)] == history
     assert len({front(one) for one in firsts}) == 12
-
-
-async def test_what_earlier_ticks_were_shown_is_not_kept(tmp_path: Path, clock: Clock) -> None:
-    *_, last = await life(tmp_path, clock)
+    # What earlier ticks were shown is not kept.
+    last = firsts[-1]
     people = [one for one in last.messages if isinstance(one, HumanMessage)]
     assert [front_of(one) > 0 for one in people] == [False] * 11 + [True]
     assert last.text.count("Now: ") == last.text.count("<projects>") == 1
     assert "Bake bread number 3" in front(last)
 
 
-async def test_what_a_tick_looked_up_in_memory_is_shown_in_that_tick_only(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_what_a_tick_looked_up_in_memory_is_shown_in_that_tick_only(opening: Opening) -> None:
     model = scripted(call("recall_memories", query="rye"), "From Ada.", "As I said.", "Yes.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         fact = draft("1", "The rye comes from Ada, who lives beyond the river with seven cats.")
         await agent.resources.semantic.add(agent.scope, [fact])
         for text in ("Where is the rye from?", "Thanks", "Thanks again"):
@@ -121,9 +117,9 @@ async def test_what_a_tick_looked_up_in_memory_is_shown_in_that_tick_only(
     assert "seven cats" in next(str(one.text) for one in kept if isinstance(one, ToolMessage))
 
 
-async def test_within_a_tick_everything_before_stays_the_same(tmp_path: Path, clock: Clock) -> None:
+async def test_within_a_tick_everything_before_stays_the_same(opening: Opening) -> None:
     model = scripted(call("add_goal", description="Bake bread"), call("noop"), "Done.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Please bake", "local"))
     for before, after in pairwise(model.calls):
         assert plain(after.messages)[: len(before.messages)] == plain(before.messages)
@@ -151,9 +147,9 @@ async def test_the_clock_stands_in_the_newest_message_in_the_zone_that_is_set(
     assert event_text(newest(alone)).startswith("[autonomous tick] Tue 2026-03-03 01:00\n\n")
 
 
-async def test_a_deadline_within_three_days_stands_out(tmp_path: Path, clock: Clock) -> None:
+async def test_a_deadline_within_three_days_stands_out(opening: Opening) -> None:
     model = scripted(call("add_goal", description="Send the offer by 4 March"), "Yes.", "Well.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         fact = draft("1", "The offer is read on 2026-03-05 by Goran.")
         await agent.resources.semantic.add(agent.scope, [fact])
         await agent.ainvoke(said("Please send the offer by 4 March", "local"))
@@ -173,11 +169,11 @@ async def test_a_deadline_within_three_days_stands_out(tmp_path: Path, clock: Cl
     ],
 )
 async def test_a_channel_is_private_or_public_as_set_and_else_by_the_sender(
-    tmp_path: Path, clock: Clock, sender: str, channel: str | None, audience: str
+    opening: Opening, sender: str, channel: str | None, audience: str
 ) -> None:
     model = scripted("Hello.")
     settings = Settings(channel_privacy={"shop": "public", "family": "private"})
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Hi", sender, channel=channel))
     assert f'audience="{audience}"' in str(newest(model.calls[0]).text)
 
@@ -240,10 +236,10 @@ async def test_a_rarer_tool_is_asked_for_by_its_own_name_and_nobody_is_passed_ov
     ],
 )
 async def test_use_tool_answers_as_the_tool_that_it_names(
-    tmp_path: Path, clock: Clock, arguments: dict[str, Any], told: str
+    opening: Opening, arguments: dict[str, Any], told: str
 ) -> None:
     model = scripted(call("use_tool", **arguments), "Well.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Go on", "local"))
     shown = [str(one.text) for one in model.calls[-1].messages if isinstance(one, ToolMessage)]
     assert len(shown) == 1

@@ -16,7 +16,7 @@ from graph.use_cases.scheduler import Scheduler, outlook
 from memory.errors import ModelError
 from memory.settings import Settings
 from memory.state.schema import Mode
-from tests.support.agents import night_model, opened, said
+from tests.support.agents import Opening, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
@@ -65,11 +65,9 @@ async def until(true: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to that")
 
 
-async def test_an_idle_agent_makes_no_run_checkpoint_or_model_call(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_idle_agent_makes_no_run_checkpoint_or_model_call(opening: Opening) -> None:
     model = scripted("Hello.")
-    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+    async with opening(model, settings=Settings(**QUICK)) as agent:
         await agent.ainvoke(said("Hi"))
         before = (await agent.aget_state()).config
         async with going(agent) as (_, notes, _task):
@@ -79,29 +77,25 @@ async def test_an_idle_agent_makes_no_run_checkpoint_or_model_call(
     assert set(notes.rested) == {("Nothing is pending and no goal is active.", "awake")}
 
 
-async def test_posted_events_are_answered_and_other_runs_get_their_turn(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_posted_events_are_answered_and_other_runs_get_their_turn(opening: Opening) -> None:
     model = scripted("Hello Ada.", "Hello Ben.")
     async with (
-        opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent,
+        opening(model, settings=Settings(**QUICK)) as agent,
         going(agent) as (_, notes, _task),
     ):
         await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
         await until(lambda: len(model.calls) == 1 and len(notes.rested) > 0)
-        async with opened(tmp_path, model, clock) as other:
+        async with opening(model) as other:
             await asyncio.wait_for(other.ainvoke(said("Hi", "Ben")), 10)
             values = (await other.aget_state()).values
     # Which of the two takes the message is nobody's business.
     assert (values["tick"], len(model.calls), notes.errors) == (2, 2, [])
 
 
-async def test_an_active_goal_is_worked_on_within_the_hourly_limit(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_active_goal_is_worked_on_within_the_hourly_limit(opening: Opening) -> None:
     settings = Settings(**QUICK, autonomous_ticks_per_hour=3, goal_pause_minutes=0)
     model = scripted(call("add_goal", description="Count"), "Made.", otherwise=lambda m, t: "One.")
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Please count, and keep counting as a goal of yours"))
         async with going(agent) as (_, notes, _task):
             await until(lambda: len(notes.rested) > 5)
@@ -131,11 +125,9 @@ async def test_nights_begin_and_end_at_their_hour(tmp_path: Path, clock: Clock) 
     assert (notes.runs, notes.errors) == (5, [])
 
 
-async def test_end_finishes_the_model_call_and_the_next_run_resumes(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_end_finishes_the_model_call_and_the_next_run_resumes(opening: Opening) -> None:
     model = scripted(call("noop"), "Here I am.", delay=0.5)
-    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+    async with opening(model, settings=Settings(**QUICK)) as agent:
         async with going(agent) as (scheduler, _, task):
             await agent.post({"id": "e1", "text": "What is up?", "sender": "Ada"})
             await until(lambda: len(model.calls) == 1)
@@ -151,11 +143,9 @@ async def test_end_finishes_the_model_call_and_the_next_run_resumes(
     assert after["report"]["ticks"][0]["reply"] == "Here I am."
 
 
-async def test_a_cancelled_scheduler_stops_at_once_and_keeps_the_event(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_cancelled_scheduler_stops_at_once_and_keeps_the_event(opening: Opening) -> None:
     model = scripted("lost", "Here I am.", delay=30)
-    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+    async with opening(model, settings=Settings(**QUICK)) as agent:
         task = asyncio.create_task(Scheduler(agent.context, Notes()).run())
         await agent.post({"id": "e1", "text": "What is up?", "sender": "Ada"})
         await until(lambda: len(model.calls) == 1)
@@ -169,32 +159,31 @@ async def test_a_cancelled_scheduler_stops_at_once_and_keeps_the_event(
     assert (after["tick"], after["report"]["ticks"][0]["reply"]) == (1, "Here I am.")
 
 
-async def test_end_does_not_wait_for_another_holder_of_the_agent(
-    tmp_path: Path, clock: Clock
-) -> None:
-    slow = scripted("Done.", delay=3)
-    async with opened(tmp_path, slow, clock, settings=Settings(**QUICK)) as other:
+async def test_end_does_not_wait_for_another_holder_of_the_agent(opening: Opening) -> None:
+    slow = scripted("Done.", delay=60)
+    async with opening(slow, settings=Settings(**QUICK)) as other:
         held = asyncio.create_task(other.ainvoke(said("Hi")))
         await until(lambda: len(slow.calls) == 1)
         model = scripted()
-        async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+        async with opening(model, settings=Settings(**QUICK)) as agent:
             async with going(agent) as (scheduler, notes, task):
                 await until(lambda: notes.runs == 1)
                 scheduler.end()
                 await asyncio.wait_for(task, 1)
             assert not held.done()
-        await held
+        held.cancel()
+        await asyncio.gather(held, return_exceptions=True)
     assert model.calls == []
 
 
 async def test_a_lock_timeout_names_the_holder_and_is_retried(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
-    slow, model = scripted("Done.", delay=2), scripted("Hello.")
+    slow, model = scripted("Done.", delay=0.6), scripted("Hello.")
     async with (
-        opened(tmp_path, slow, clock) as other,
-        opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent,
+        opening(slow) as other,
+        opening(model, settings=Settings(**QUICK)) as agent,
     ):
         held = asyncio.create_task(other.ainvoke(said("Hi")))
         await until(lambda: len(slow.calls) == 1)
@@ -208,12 +197,10 @@ async def test_a_lock_timeout_names_the_holder_and_is_retried(
     assert (tick, len(model.calls)) == (2, 1)
 
 
-async def test_a_failing_model_is_retried_until_the_emergency_stop(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_failing_model_is_retried_until_the_emergency_stop(opening: Opening) -> None:
     settings = Settings(**QUICK, max_failed_ticks=10, max_consecutive_errors=4)
     model = ScriptedChatModel(steps=[ModelError("no answer")] * 4 + ["Back."])
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         async with going(agent) as (_, notes, _task):
             await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
             await until(lambda: bool(notes.rested) and "stop" in notes.rested[-1][0])
@@ -225,10 +212,10 @@ async def test_a_failing_model_is_retried_until_the_emergency_stop(
 
 
 async def test_an_invalid_state_is_reported_and_does_not_end_the_scheduler(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted("Hello.", "Again.")
-    async with opened(tmp_path, model, clock, settings=Settings(**QUICK)) as agent:
+    async with opening(model, settings=Settings(**QUICK)) as agent:
         await agent.ainvoke(said("Hi"))
         await agent.aupdate_state(None, {"tick": -5})
         async with going(agent) as (_, notes, _task):
@@ -242,10 +229,10 @@ async def test_an_invalid_state_is_reported_and_does_not_end_the_scheduler(
 
 @pytest.mark.parametrize("given", [{}, {"request": "stop"}, {"request": "sleep"}])
 async def test_the_outlook_agrees_with_what_a_run_does(
-    tmp_path: Path, clock: Clock, given: dict[str, Any]
+    opening: Opening, given: dict[str, Any]
 ) -> None:
     model = scripted("Hello.", otherwise=night_model)
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Hi"))
         await agent.ainvoke(given)
         paid = len(model.calls)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -14,19 +13,18 @@ from rich.console import Console, RenderableType
 
 from graph.cli.views.night import night_view
 from graph.cli.views.status import goals_view, status_view
-from graph.use_cases.status import prompt_of, prompt_tokens, status
+from graph.use_cases.status import prompt_tokens, status
 from memory.messages.convert import valid_event
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import component
-from memory.records.records import Goal, InboxItem
+from memory.records.records import InboxItem
 from memory.records.reports import NightReport
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.commandline import circadian
 from tests.support.homes import held
-from tests.support.scripted import call, scripted
+from tests.support.tool_calls import goal_of
 
 
 def plain(part: RenderableType, width: int = 100) -> str:
@@ -36,8 +34,8 @@ def plain(part: RenderableType, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-async def test_memory_counts_follow_a_day_and_a_night(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+async def test_memory_counts_follow_a_day_and_a_night(opening: Opening) -> None:
+    async with opening(OfflineChatModel()) as agent:
         await agent.ainvoke(said("I moved to Oslo in March"))
         await agent.ainvoke(said("Thank you!"))
         before = await status(agent.context)
@@ -48,11 +46,9 @@ async def test_memory_counts_follow_a_day_and_a_night(tmp_path: Path, clock: Clo
     assert after["mode"] == "sleep"
 
 
-async def test_exempt_entries_do_not_add_to_cumulative_importance(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_exempt_entries_do_not_add_to_cumulative_importance(opening: Opening) -> None:
     """Direct messages score 5; notes on the assistant itself add nothing."""
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+    async with opening(OfflineChatModel()) as agent:
         await agent.ainvoke(said("I moved to Oslo in March"))
         await agent.ainvoke(said("The roof leaks"))
         assert (await status(agent.context))["cumulative_importance"] == 10
@@ -63,55 +59,14 @@ async def test_exempt_entries_do_not_add_to_cumulative_importance(
         assert (await status(agent.context))["cumulative_importance"] == 10
 
 
-async def test_a_posted_event_waits_until_the_state_contains_its_tick(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        await agent.post({"id": "e1", "text": "Hello", "sender": "Ana"})
-        assert (await status(agent.context))["inbox"] == {"waiting": 1, "set_aside": []}
-        mark = {"id": "e1", "tick": 1, "at": clock().isoformat()}
-        await agent.aupdate_state(None, {"handled": [mark]})
-        assert (await status(agent.context))["inbox"]["waiting"] == 0
-
-
-def test_a_bad_edit_is_one_clear_line(
-    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def edit() -> None:
-        async with opened(tmp_path / "data", OfflineChatModel(), clock) as agent:
-            await agent.ainvoke(said("Hi"))
-            await agent.aupdate_state(None, {"goals": {"goal_1_0": {"id": "goal_1_0"}}})
-
-    asyncio.run(edit())
-    done = circadian(capsys, "status", "--data", tmp_path / "data")
-    assert done.status == 2
-    assert "wrong goals.goal_1_0" in done.error
-
-
-async def test_a_report_without_newer_fields_is_shown_and_replaced(
-    tmp_path: Path, clock: Clock
-) -> None:
-    """Its report lacks fields of now; every run makes its own."""
-    old: Any = {"ticks": [{"tick": 1, "event_id": "e1"}], "notes": [], "night": None}
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        await agent.ainvoke(said("Hi"))
-        await agent.aupdate_state(None, {"report": old})
-        assert (await status(agent.context))["tick"] == 1
-        assert (await prompt_of(agent.context))["version"] == 0
-        assert (await agent.rollback_prompt(0))["version"] == 0
-        await agent.aupdate_state(None, {"report": old})
-        output = await agent.ainvoke(said("Hello"))
-    assert [one["tick"] for one in output["report"]["ticks"]] == [2]
-
-
-async def test_prompt_tokens_count_every_part_of_the_prompt(tmp_path: Path, clock: Clock) -> None:
+async def test_prompt_tokens_count_every_part_of_the_prompt(opening: Opening) -> None:
     rules = component(1, "rules", "word " * 400, token_budget=50)
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+    async with opening(OfflineChatModel()) as agent:
         resources = replace(agent.resources, components=(rules,))
     state: State = {**fresh_state(), "messages": []}
     empty = prompt_tokens(state, Settings(), agent.resources)
     state["messages"] = [HumanMessage("word " * 4000)]
-    state["goals"] = {"goal_1_0": goal("goal_1_0", description="fence " * 500)}
+    state["goals"] = {"goal_1_0": goal_of("goal_1_0", description="fence " * 500)}
     full = prompt_tokens(state, Settings(), resources)
     twice = prompt_tokens({**state, "calibration": 2.0}, Settings(), resources)
     cut = prompt_tokens(state, Settings(goals_tokens=100), resources)
@@ -125,9 +80,9 @@ async def test_prompt_tokens_count_every_part_of_the_prompt(tmp_path: Path, cloc
     assert cut["goals"] < 150
 
 
-async def test_problems_of_the_prompt_are_listed(tmp_path: Path, clock: Clock) -> None:
+async def test_problems_of_the_prompt_are_listed(opening: Opening) -> None:
     settings = Settings(max_context_tokens=6_000, session_memory_tokens=20, project_tokens=20)
-    async with opened(tmp_path, OfflineChatModel(), clock, settings=settings) as agent:
+    async with opening(OfflineChatModel(), settings=settings) as agent:
         facts = ["The gate is locked at night, and the key lies under the blue pot."] * 3
         memory = {**fresh_state()["session_memory"], "key_facts": facts}
         await agent.aupdate_state(None, {"session_memory": memory})
@@ -146,55 +101,17 @@ async def test_problems_of_the_prompt_are_listed(tmp_path: Path, clock: Clock) -
     assert second.startswith("The tools' schemas take")
 
 
-async def test_approvals_are_shown_as_they_were_asked(tmp_path: Path, clock: Clock) -> None:
-    model = scripted(call("update_system_prompt", new_prompt="Be brief.", reasoning="asked"))
-    async with opened(tmp_path, model, clock) as agent:
-        out = await agent.ainvoke(said("Be brief from now on.", "local", id="e1"))
-        now = await status(agent.context)
-    (asked,) = now["approvals"]
-    assert asked in out["report"]["questions"]
-    assert (asked["tool"], asked["sender"], asked["event_id"]) == (
-        "update_system_prompt",
-        "local",
-        "e1",
-    )
-
-
-async def test_the_version_of_the_assistants_prompt_is_shown(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
-        await agent.aupdate_state(
-            None, {"assistant_prompt": {"version": 3, "text": "x", "versions": []}}
-        )
-        now = await status(agent.context)
-    assert now["assistant_prompt"] == {"version": 3}
-    assert now["prompt"]["components"][0]["key"] == "system_prompt"
-
-
 # For people
-
-
-def goal(goal_id: str, **more: Any) -> Goal:
-    made: Any = {
-        "id": goal_id,
-        "description": "Mend the fence",
-        "priority": "high",
-        "status": "active",
-        "progress": 0,
-        "created": "2026-05-02T08:00:00+00:00",
-        "parent_id": None,
-        "subtask_ids": [],
-        "auto_generated": False,
-    }
-    found: Goal = made | more
-    return found
 
 
 def test_goals_are_a_tree_with_progress_bars() -> None:
     goals = [
-        goal("goal_1_0", progress=50),
-        goal("goal_1_1", parent_id="goal_1_0", description="Saw", progress=100, status="completed"),
-        goal("goal_1_2", parent_id="goal_1_0", description="Nail"),
-        goal("goal_2_3", description="Paint", priority="low"),
+        goal_of("goal_1_0", progress=50),
+        goal_of(
+            "goal_1_1", parent_id="goal_1_0", description="Saw", progress=100, status="completed"
+        ),
+        goal_of("goal_1_2", parent_id="goal_1_0", description="Nail"),
+        goal_of("goal_2_3", description="Paint", priority="low"),
     ]
     assert plain(goals_view(goals)).splitlines() == [
         "█████░░░░░  50 % Mend the fence  high, active, goal_1_0",
@@ -204,10 +121,8 @@ def test_goals_are_a_tree_with_progress_bars() -> None:
     ]
 
 
-async def test_a_person_sees_projects_memory_inbox_and_the_stop(
-    tmp_path: Path, clock: Clock
-) -> None:
-    async with opened(tmp_path, OfflineChatModel(), clock) as agent:
+async def test_a_person_sees_projects_memory_inbox_and_the_stop(opening: Opening) -> None:
+    async with opening(OfflineChatModel()) as agent:
         await agent.ainvoke(said("Start a project to build a shed in the garden"))
         await agent.ainvoke(said("Create a project fence: mend the old fence"))
         await agent.ainvoke(said("Remember that the gate is locked at night"))
@@ -249,14 +164,6 @@ def night(**more: Any) -> NightReport:
     }
     found: NightReport = made | more
     return found
-
-
-def test_a_night_shows_what_is_left_and_why() -> None:
-    report = night(held=["event_1", "event_2"], errors=["consolidate: no answer"], complete=False)
-    seen = plain(night_view(report))
-    assert "Night of Saturday 2 May 2026  night_20260502_220000, not complete" in seen
-    assert "Left for the next night: 2 journal entries (see below)" in seen
-    assert "! consolidate: no answer" in seen
 
 
 def test_a_long_list_of_facts_is_shortened() -> None:

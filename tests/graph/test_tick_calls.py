@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory.storage.sqlite import CircadianSqliteStore, OpenedFile
 from memory.storage.sqlite.saver import SqliteCheckpoints
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.scripted import scripted
 
 STORE = ("abatch", "aput_new", "alook", "alist", "acount", "acount_named", "aleast_named")
@@ -34,7 +32,7 @@ LIMITS = {
 
 
 async def test_a_tick_makes_few_calls_and_hand_offs(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = Counter[str]()
 
@@ -47,7 +45,7 @@ async def test_a_tick_makes_few_calls_and_hand_offs(
 
         monkeypatch.setattr(owner, name, counted)
 
-    async with opened(tmp_path / "data", scripted(otherwise=lambda *_: "Noted."), clock) as agent:
+    async with opening(scripted(otherwise=lambda *_: "Noted.")) as agent:
         for number in range(3):
             await agent.ainvoke(said(f"Pear tree {number} has blossoms.", sender="Ada"))
         for name in STORE:

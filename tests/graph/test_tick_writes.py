@@ -12,11 +12,12 @@ from memory.events import inbox
 from memory.events.rules import entry_for_event
 from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
+from memory.messages.convert import valid_event
 from memory.operations.apply import apply_operations
-from memory.records.operations import add_entry
-from tests.support.agents import entries, opened, said
+from memory.records.operations import add_entry, mark_entry
+from tests.support.agents import Opening, entries, opened, said
 from tests.support.clock import Clock
-from tests.support.scripted import call, scripted
+from tests.support.scripted import call, calls, scripted
 from tests.support.tool_calls import EVENT, SCOPE
 
 BAD = said("The north gate closes at nine.", id="bad")
@@ -27,10 +28,10 @@ def stores(*texts: str) -> Any:
 
 
 async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journal(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     steps = [stores("The north gate closes at nine."), ModelError("broken")] * 3
-    async with opened(tmp_path / "data", scripted(*steps), clock) as agent:
+    async with opening(scripted(*steps)) as agent:
         for attempt in range(3):
             assert await entries(agent) == [], attempt
             await agent.ainvoke(BAD, raise_on_failure=False)
@@ -42,10 +43,10 @@ async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journa
 
 
 async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_others(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(*[ModelError("broken")] * 3, "Noted.")
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         for _ in range(4):
             await agent.ainvoke(
                 said("Hello", id="bad", at="2026-03-02T09:00:00+00:00"), raise_on_failure=False
@@ -55,7 +56,7 @@ async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_ot
 
 
 async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     model = scripted(
         stores("The gate closes at nine."),
@@ -66,7 +67,7 @@ async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
         call("add_journal_entry", content="The gate closes."),
         "Noted.",
     )
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(
             said("The gate closes at nine. I mean the north gate.", id="e1"), raise_on_failure=False
         )
@@ -87,3 +88,41 @@ async def test_an_entry_is_written_while_semantic_memory_cannot_be_used(tmp_path
     operations = [add_entry(entry, "said")]
     await apply_operations(operations, store=store, semantic=unusable, scope=SCOPE)
     assert await journal.read(store, SCOPE, entry["id"]) == entry
+
+
+async def test_notes_of_a_tick_that_is_done_again_stand_once_each(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = scripted(
+        call("add_journal_entry", content="The gate is shut."),
+        ModelError("the provider is down"),
+        calls(
+            ("add_journal_entry", {"content": "The gate is shut."}),
+            ("add_journal_entry", {"content": "It opens at nine."}),
+        ),
+        "Noted.",
+    )
+    async with opened(tmp_path / "data", model, clock) as agent:
+        await agent.ainvoke(said("The gate?", id="e1"), raise_on_failure=False)
+        clock.advance(minutes=5)
+        await agent.ainvoke(None)
+        notes = [one["content"] for one in await entries(agent) if one["tags"] != ["event"]]
+    assert notes == ["The gate is shut.", "It opens at nine."]
+
+
+async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
+    tmp_path: Path, clock: Clock
+) -> None:
+    event = valid_event({"id": "e1", "at": clock().isoformat(), "sender": "Ada", "text": "Hello"})
+    entry = entry_for_event(event, known_entities=[], projects=[])
+    added, marked = add_entry(entry, "heard"), mark_entry(entry, "consolidated", "settled")
+    async with opened(tmp_path / "data", scripted(), clock) as agent:
+        for operations in ([added], [marked], [added]):
+            await apply_operations(
+                operations,
+                store=agent.store,
+                semantic=agent.resources.semantic,
+                scope=agent.scope,
+            )
+        assert [one["consolidation"] for one in await entries(agent)] == ["consolidated"]
+        assert await journal.pending(agent.store, agent.scope) == []

@@ -13,14 +13,12 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import briefing, new_briefing, status
-from graph.use_cases.transfer import export_memory, import_memory
 from memory import pages
 from memory.entities import entities
 from memory.night import lines_of
 from memory.records.profiles import EntityProfile
 from memory.settings import Settings
-from memory.transfer import line_of
-from tests.support.agents import opened, result_of, said
+from tests.support.agents import Opening, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, answer, day, whole
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -146,14 +144,6 @@ async def test_forgetting_erases_lines_and_attributes_with_their_facts(agent: As
     assert not any(op in json.dumps(kept) for op in gone)
 
 
-async def test_an_export_carries_pages(agent: AsyncAgent, tmp_path: Path, clock: Clock) -> None:
-    await agent.sleep()
-    lines = [line_of(record) async for record in export_memory(agent.context)]
-    async with opened(tmp_path / "other", lively(), clock, settings=VIENNA) as other:
-        await import_memory(other.context, lines)
-        assert await page(other, "Ada") == await page(agent, "Ada")
-
-
 # The briefing
 
 
@@ -208,9 +198,9 @@ async def test_only_an_owner_settles_a_contradiction(
     assert found["questions"] == []
 
 
-async def test_someone_else_cannot_call_the_tool(tmp_path: Path, clock: Clock) -> None:
+async def test_someone_else_cannot_call_the_tool(opening: Opening) -> None:
     rude = scripted(call("settle_dispute", holds="a" * 8, falls="b" * 8), otherwise="Well.")
-    async with opened(tmp_path / "data", rude, clock, settings=Settings()) as agent:
+    async with opening(rude, settings=Settings()) as agent:
         await agent.ainvoke(said("It is settled.", "Mallory"))
         answered = result_of(rude.calls[-1].messages[-1])
     assert "no owner" in answered["error"]
@@ -219,7 +209,9 @@ async def test_someone_else_cannot_call_the_tool(tmp_path: Path, clock: Clock) -
 # Answers that have to be mended
 
 
-async def test_ids_and_inventions_are_told_to_the_model_once(tmp_path: Path, clock: Clock) -> None:
+async def test_ids_and_inventions_are_told_to_the_model_once(
+    opening: Opening, clock: Clock
+) -> None:
     asked: list[str] = []
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
@@ -235,9 +227,7 @@ async def test_ids_and_inventions_are_told_to_the_model_once(tmp_path: Path, clo
             return calls(("Attributes", {"attributes": [lost, cats]}))
         return calls(("Attributes", {"attributes": [{**home, "value": "Lives in Bergen."}]}))
 
-    async with opened(
-        tmp_path / "data", scripted(otherwise=answered), clock, settings=SETTINGS
-    ) as agent:
+    async with opening(scripted(otherwise=answered), settings=SETTINGS) as agent:
         await day(agent, clock, [("Ada", "I live in Bergen with my two cats.")])
         slept: Any = await agent.sleep()
         ada = await profile(agent, "Ada")

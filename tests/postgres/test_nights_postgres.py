@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from memory.errors import ConflictError
 from memory.events import inbox
 from memory.settings import Settings
 from tests.graph.test_night_previews import KINDS, live, state_of
@@ -96,38 +95,6 @@ async def test_preview_apply_and_undo_work_as_in_a_folder(lives: Lives, clock: C
         assert (await agent.undo_night("last"))["status"] == "undone"
         assert await whole(agent) == stood
         assert kinds(await agent.sleep()) == KINDS
-
-
-async def test_a_conflict_is_named_and_nothing_is_changed(lives: Lives, clock: Clock) -> None:
-    async with lives.copy(clock, dreamer()) as agent:
-        first = str((await agent.nights())[0]["id"])
-        tried = await agent.sleep(dry_run=True)
-        slept = await agent.sleep()
-        stood = await whole(agent)
-        with pytest.raises(ConflictError, match="memory has changed since"):
-            await agent.apply_night(str(tried["id"]))
-        with pytest.raises(ConflictError, match=f"`circadian undo {slept['id']}` comes first"):
-            await agent.undo_night(first)
-        assert await whole(agent) == stood
-        assert (await agent.discard_night(str(tried["id"])))["status"] == "discarded"
-
-
-async def test_a_held_night_is_applied_or_discarded(lives: Lives, clock: Clock) -> None:
-    async with lives.copy(clock, dreamer()) as agent:
-        await agent.sleep()
-        itself = await whole(agent)
-    for let_go in (False, True):
-        async with lives.copy(clock, dreamer(), GATED) as agent:
-            held = await agent.sleep()
-            assert held["status"] == "held"
-            between = await whole(agent)
-            assert between != itself
-            if let_go:
-                await agent.discard_night("last")
-                assert await whole(agent) == between
-            else:
-                assert (await agent.apply_night("last"))["status"] == "complete"
-                assert await whole(agent) == itself
 
 
 @pytest.mark.parametrize("what", ["preview", "held", "undone"])

@@ -8,11 +8,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import PoolTimeout
 
 from memory.storage.postgres.connections import BlockingPool
 from tests.support.facts import running
-from tests.support.postgres import Postgres, open_pool
+from tests.support.postgres import Postgres
 
 
 def test_every_test_gets_an_empty_database_with_pgvector(
@@ -28,23 +27,6 @@ def test_every_test_gets_an_empty_database_with_pgvector(
     postgres.drop(other)
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
         psycopg.connect(other)
-
-
-def test_commits_survive_a_crash_of_the_server(
-    own_postgres: Postgres,
-) -> None:
-    url = own_postgres.database()
-    with open_pool(url) as pool:
-        with pool.connection() as connection:
-            connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-        own_postgres.crash()
-        began = time.monotonic()
-        with pytest.raises(PoolTimeout), pool.connection():
-            pass
-        assert time.monotonic() - began < 5
-        own_postgres.start()
-        with pool.connection() as connection:
-            assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
 
 
 KILLED = """

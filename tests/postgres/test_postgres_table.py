@@ -5,20 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
-from memory.errors import DatabaseDown, FolderError, MemoryStoreError
+from memory.errors import FolderError, MemoryStoreError
 from memory.facts.postgres import schema as memories
 from memory.facts.postgres.table import PostgresTable
 from memory.storage.postgres.connections import BlockingPool
 from memory.text import analysis
-from tests.support.facts import acknowledged, running
 from tests.support.postgres import Postgres, open_pool
 from tests.support.tables import (
     DIMENSION,
@@ -33,8 +29,6 @@ from tests.support.tables import (
     scope,
     worded,
 )
-
-NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 def query(pool: BlockingPool, statement: str, *values: object) -> list[tuple[Any, ...]]:
@@ -104,31 +98,6 @@ def test_a_database_of_a_newer_version_or_without_pgvector_says_so(
     postgres.drop(url)
 
 
-def test_ten_threads_at_once_mix_nothing_up(
-    table: PostgresTable, postgres_pool: BlockingPool
-) -> None:
-    def live(user: str) -> list[str]:
-        for number in range(12):
-            with table.transaction():
-                put(table, user, str(number), f"fact {number} of {user}")
-                put(table, user, "first", "the same of all")
-            table.touch([f"{user}-first"], NOW)
-            assert worded(table, user, f"{number}")[:1] == [f"{user}-{number}"]
-            assert near(table, direction(1.0), user, 1) == [f"{user}-0"]
-        table.delete({**scope(user), "op": ["1", "2"]})
-        return ids(table.select(scope(user)))
-
-    users = [f"user{number}" for number in range(5)] * 2
-    with ThreadPoolExecutor(10) as threads:
-        lives = dict(zip(users, threads.map(live, users), strict=True))
-    for user in lives:
-        rows = table.select(scope(user))
-        left = {f"{user}-{one}" for one in ("first", "0", *range(3, 12))}
-        assert set(ids(rows)) - {f"{user}-1", f"{user}-2"} == left
-        assert {row.access_count for row in rows if row.payload["op"] == "first"} == {24}
-    assert miscounted(postgres_pool) == []
-
-
 def test_a_transaction_holds_the_scopes_that_it_names_and_no_other(
     table: PostgresTable, open_postgres: Open
 ) -> None:
@@ -154,78 +123,6 @@ def test_a_transaction_holds_the_scopes_that_it_names_and_no_other(
         another.join()
     assert done == ["ana", "ben"]
     assert ids(table.select({})) == ["ana-mine", "ben-theirs"]
-
-
-WRITER = """
-import sys
-from pydantic import SecretStr
-from memory.facts.postgres.table import PostgresTable
-from memory.storage.postgres.connections import BlockingPool, address_of
-import numpy as np
-url, name = sys.argv[1:]
-with BlockingPool(address_of(SecretStr(url))) as pool:
-    table = PostgresTable(pool, model="words", dimension=8)
-    vector = np.eye(8, dtype=np.float32)[0]
-    for number in range(100_000):
-        with table.transaction():
-            for op in (f"{name}-{number}", f"both-{number}"):
-                payload = {"data": f"fact {op}", "user_id": "ana", "agent_id": "agent", "op": op}
-                table.insert(f"{name}-{op}", vector, payload)
-            if number % 5 == 4:
-                table.delete({"id": f"{name}-{name}-{number - 1}"})
-        print(number, flush=True)
-"""
-
-
-def test_what_killed_processes_acknowledged_is_there_and_they_may_all_make_the_tables(
-    postgres_url: str, postgres_pool: BlockingPool, open_postgres: Open
-) -> None:
-    with ExitStack() as stack:
-        names = ("one", "two", "three")
-        writers = [stack.enter_context(running(WRITER, postgres_url, name)) for name in names]
-        acked = [acknowledged(writer, 15) for writer in writers]
-    table = open_postgres()
-    stored = {row.payload["op"] for row in table.select(scope("ana"))}
-    for name, lines in zip(names, acked, strict=True):
-        numbers = {int(line) for line in lines}
-        kept = {one for one in numbers if one % 5 != 3 or one + 1 not in numbers}
-        assert {f"{name}-{one}" for one in kept - {max(numbers)}} <= stored
-        assert {f"both-{one}" for one in numbers} <= stored
-    assert len(table.select(scope("ana"))) == len(stored), "one row for each operation"
-    assert miscounted(postgres_pool) == []
-    [row, *_] = table.select(scope("ana"))
-    assert near(table, direction(1.0), "ana", 1) == [row.id]
-
-
-def test_a_database_that_is_down_is_told_within_three_seconds_and_found_again(
-    own_postgres: Postgres,
-) -> None:
-    with open_pool(own_postgres.database()) as pool:
-        table = PostgresTable(pool, model=MODEL, dimension=DIMENSION)
-        put(table, "ana", "a")
-        calls = (
-            lambda: _interrupted(table, own_postgres),
-            lambda: table.select({}),
-            lambda: put(table, "ana", "b"),
-            lambda: near(table, direction(1.0), "ana"),
-            lambda: PostgresTable(pool, model=MODEL, dimension=DIMENSION),
-        )
-        for call in calls:
-            began = time.monotonic()
-            with pytest.raises(DatabaseDown, match="cannot be reached"):
-                call()
-            assert time.monotonic() - began < 3
-        own_postgres.start()
-        assert ids(table.select({})) == ["ana-a"]
-        put(table, "ana", "b")
-        assert near(table, direction(1.0), "ana") == ["ana-a", "ana-b"]
-
-
-def _interrupted(table: PostgresTable, server: Postgres) -> None:
-    with table.transaction():
-        put(table, "ana", "half")
-        server.crash()
-        put(table, "ana", "other half")
 
 
 def test_what_was_deleted_is_in_no_file_of_the_tables(own_postgres: Postgres) -> None:

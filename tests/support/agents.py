@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,6 +61,10 @@ async def opened(
     )
     async with opening as handle:
         yield handle
+
+
+Opening = Callable[..., AbstractAsyncContextManager[AsyncAgent]]
+"""`opened` in a folder of the test's own, by the test's clock: given a model and options."""
 
 
 def said(text: str, sender: str = "Ada", **more: Any) -> dict[str, Any]:

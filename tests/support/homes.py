@@ -1,10 +1,6 @@
 """Both homes of an installation for tests that must hold for either, and looking into their tables.
 
-A test file that wants them has a fixture of three lines:
-
-    @pytest.fixture(params=KINDS)
-    def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-        return home_of(request, tmp_path)
+A test file that wants them has `from tests.support.homes import home as home`.
 """
 
 from __future__ import annotations
@@ -30,6 +26,12 @@ from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 
 KINDS = ["folder", "database"]
+
+
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
+    """Every test that takes it holds for both."""
+    return home_of(request, tmp_path)
 
 
 def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:

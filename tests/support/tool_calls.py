@@ -19,7 +19,9 @@ from langgraph.types import Command
 from memory import runtime as resources
 from memory.facts.semantic import SemanticMemory
 from memory.operations import collector as sink
-from memory.records.records import Event, Fact, FactDraft, JournalEntry, Scope
+from memory.planning.goals import Goals, add
+from memory.records.records import Event, Fact, FactDraft, Goal, JournalEntry, Priority, Scope
+from memory.records.tick import Loop
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state, merge_by_id, merge_projects
@@ -191,17 +193,64 @@ def tick_state(**changes: Any) -> State:
             "sub_agents_enabled": False,
             "source_layers": {},
         },
-        "loop": {
-            "iteration": 1,
-            "tools": [],
-            "llm_calls": 1,
-            "tokens": 0,
-            "reply": None,
-            "overflowed": False,
-            "compaction": "none",
-        },
+        "loop": loop_of(iteration=1, llm_calls=1),
     }
     return cast(State, {**state, **changes})
+
+
+def loop_of(**changes: Any) -> Loop:
+    """The loop of a tick in which nothing was done yet."""
+    loop: Loop = {
+        "iteration": 0,
+        "tools": [],
+        "written": [],
+        "llm_calls": 0,
+        "tokens": 0,
+        "reply": None,
+        "overflowed": False,
+        "compaction": "none",
+        "next": "act",
+        "ended": False,
+        "dangerous": None,
+        "decision": None,
+        "raised": 0,
+        "sent": [],
+        "delegating": [],
+        "prompt": {},
+    }
+    return cast(Loop, {**loop, **changes})
+
+
+def goals_of(*given: tuple[str, Priority, str | None]) -> Goals:
+    """Goals of (description, priority, parent); their ids are goal_1_0, goal_1_1, ..."""
+    goals: Goals = {}
+    for index, (description, priority, parent_id) in enumerate(given):
+        goals, _ = add(
+            goals,
+            description=description,
+            priority=priority,
+            parent_id=parent_id,
+            tick=1,
+            index=index,
+            now=NOW,
+        )
+    return goals
+
+
+def goal_of(goal_id: str = "goal_1_0", **changes: Any) -> Goal:
+    """An open goal of nobody's making."""
+    goal: Goal = {
+        "id": goal_id,
+        "description": "Mend the fence",
+        "priority": "high",
+        "status": "active",
+        "progress": 0,
+        "created": "2026-05-02T08:00:00+00:00",
+        "parent_id": None,
+        "subtask_ids": [],
+        "auto_generated": False,
+    }
+    return cast(Goal, {**goal, **changes})
 
 
 def shown_entry(

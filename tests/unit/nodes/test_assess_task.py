@@ -14,7 +14,6 @@ from memory.errors import ContextOverflow, ModelError
 from memory.facts.semantic import SemanticMemory
 from memory.messages.convert import EVENT_KEY
 from memory.models.breaker import Breakers
-from memory.planning.goals import Goals, add
 from memory.records.records import Event
 from memory.records.tick import Assessment, Loop, PatternState
 from memory.runtime import Resources
@@ -22,7 +21,7 @@ from memory.settings import Settings
 from memory.state.schema import State
 from nodes.tick.assess_task import PROMPT, after_assessment, assess_task
 from tests.support.scripted import ScriptedChatModel, call, scripted
-from tests.support.tool_calls import EVENT, NOW, THREAD, Shelf, tick_state
+from tests.support.tool_calls import EVENT, NOW, THREAD, Shelf, goals_of, loop_of, tick_state
 
 JUDGING = Settings(task_assessment_enabled=True)
 LARGE = "Plan and hold the harvest festival: find a field, order tables, hire a band, print posters"
@@ -59,40 +58,12 @@ def on(text: str, **changes: Any) -> State:
 
 def begun(**changes: Any) -> State:
     """A tick that nothing was done in yet."""
-    loop: Loop = {
-        "iteration": 0,
-        "tools": [],
-        "written": [],
-        "llm_calls": 0,
-        "tokens": 0,
-        "reply": None,
-        "overflowed": False,
-        "compaction": "none",
-        "next": "act",
-        "ended": False,
-        "dangerous": None,
-        "decision": None,
-        "raised": 0,
-        "sent": [],
-        "delegating": [],
-        "prompt": {},
-    }
-    return tick_state(**{"loop": loop, **changes})
+    return tick_state(**{"loop": loop_of(), **changes})
 
 
 def on_goals(*descriptions: str, **changes: Any) -> State:
     """An autonomous tick on goals of the same priority, the first of them the oldest."""
-    goals: Goals = {}
-    for index, description in enumerate(descriptions):
-        goals, _ = add(
-            goals,
-            description=description,
-            priority="medium",
-            parent_id=None,
-            tick=1,
-            index=index,
-            now=NOW,
-        )
+    goals = goals_of(*((one, "medium", None) for one in descriptions))
     context = {**cast(Any, tick_state()["context"]), "context_type": "tick_autonomous"}
     return begun(event=None, goals=goals, context=context, **changes)
 

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.events.assessment import BY_SCORE, assess, complexity_of
-from memory.planning.goals import Goals, add, in_hand, update
-from memory.records.records import Priority
+from memory.planning.goals import in_hand, update
 from memory.records.tick import Assessment
 from memory.settings import Settings
-from tests.support.tool_calls import NOW
+from tests.support.tool_calls import goals_of
 from tools.policy import CONTEXTS, limits_of, select_execution_pattern
 
 LARGE = (
@@ -32,22 +31,6 @@ def taken(text: str | None, **changes: Any) -> Assessment:
         "names": ["circadian"],
     }
     return assess(text, **{**quiet, **changes})
-
-
-def with_goals(*given: tuple[str, Priority, str | None]) -> Goals:
-    """Goals of (description, priority, parent); their ids are goal_1_0, goal_1_1, ..."""
-    goals: Goals = {}
-    for index, (description, priority, parent_id) in enumerate(given):
-        goals, _ = add(
-            goals,
-            description=description,
-            priority=priority,
-            parent_id=parent_id,
-            tick=1,
-            index=index,
-            now=NOW,
-        )
-    return goals
 
 
 @pytest.mark.parametrize(
@@ -132,7 +115,7 @@ def test_token_pressure_has_the_thresholds_of_the_advisory(
 
 
 def test_urgency_is_that_of_the_most_important_open_goal() -> None:
-    goals = with_goals(("a", "low", None), ("b", "high", None), ("c", "medium", None))
+    goals = goals_of(("a", "low", None), ("b", "high", None), ("c", "medium", None))
     assert taken("Hi", goals=goals)["signals"]["goal_urgency"] == "high"
     goals = update(goals, "goal_1_1", "completed", None)
     assert taken("Hi", goals=goals)["signals"]["goal_urgency"] == "medium"
@@ -185,7 +168,7 @@ def test_the_scores_of_a_model_recommend_what_the_page_says() -> None:
 
 def test_the_goal_in_hand_is_the_most_important_open_one_with_nothing_open_below() -> None:
     assert in_hand({}) is None
-    goals = with_goals(
+    goals = goals_of(
         ("book", "medium", None),
         ("roof", "high", None),
         ("tiles", "high", "goal_1_1"),
@@ -207,13 +190,13 @@ def test_the_goal_in_hand_is_the_most_important_open_one_with_nothing_open_below
 
 
 def test_under_an_ancestor_that_is_not_open_nothing_is_in_hand() -> None:
-    goals = with_goals(("roof", "high", None), ("tiles", "high", "goal_1_0"))
+    goals = goals_of(("roof", "high", None), ("tiles", "high", "goal_1_0"))
     goals["goal_1_0"] = {**goals["goal_1_0"], "status": "abandoned"}
     assert in_hand(goals) is None
 
 
 def test_a_goal_whose_steps_were_all_abandoned_is_itself_in_hand() -> None:
-    goals = with_goals(("roof", "high", None), ("tiles", "high", "goal_1_0"))
+    goals = goals_of(("roof", "high", None), ("tiles", "high", "goal_1_0"))
     goals = update(goals, "goal_1_1", "abandoned", None)
     goal = in_hand(goals)
     assert goal is not None

@@ -20,7 +20,7 @@ from memory.messages.history import MARK, merge_messages
 from memory.settings import Settings
 from memory.state.schema import REDUCED_KEYS, State, fresh_state
 from nodes.hand_back import hand_back, returned
-from tests.support.agents import EXTRACTING, opened, said
+from tests.support.agents import EXTRACTING, Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
 
@@ -39,12 +39,10 @@ def short(messages: list[BaseMessage], tools: list[str]) -> Any:
     return "Ada said many words." if not tools else "I see."
 
 
-async def test_the_parents_history_stays_short_over_many_compactions(
-    data: Path, clock: Clock
-) -> None:
+async def test_the_parents_history_stays_short_over_many_compactions(opening: Opening) -> None:
     settings = Settings(max_context_tokens=2_000, compact_preserve_window=4, reflection_interval=0)
     sizes, answered = [], []
-    async with opened(data, scripted(otherwise=short), clock, settings=settings) as agent:
+    async with opening(scripted(otherwise=short), settings=settings) as agent:
         for number in range(RUNS):
             message = HumanMessage(f"Message {number}: " + "word " * 120, id=f"m{number}")
             out = await agent.ainvoke({"messages": [message]})
@@ -60,11 +58,11 @@ async def test_the_parents_history_stays_short_over_many_compactions(
 
 
 async def test_a_message_that_was_compacted_does_not_come_back_when_it_is_sent_again(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     settings = Settings(max_context_tokens=2_000, compact_preserve_window=4, reflection_interval=0)
     messages = [HumanMessage(f"Message {n}: " + "word " * 120, id=f"m{n}") for n in range(12)]
-    async with opened(data, scripted(otherwise=short), clock, settings=settings) as agent:
+    async with opening(scripted(otherwise=short), settings=settings) as agent:
         for message in messages:
             before = (await agent.ainvoke({"messages": [message]}))["messages"]
         out = await agent.ainvoke({"messages": [messages[0]]})

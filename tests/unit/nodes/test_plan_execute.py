@@ -16,9 +16,9 @@ from memory.messages.convert import EVENT_KEY
 from memory.records.records import Goal
 from memory.settings import Settings
 from nodes.tick.draft_plan import draft_plan
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.scripted import ScriptedChatModel, call, scripted
+from tests.support.tool_calls import goal_of
 
 LARGE = "Plan and hold the harvest festival: find a field, order tables, hire a band, print posters"
 STEPS = {"subtasks": ["Find a field", "Hire a band", "Print the posters"]}
@@ -31,18 +31,8 @@ def data(tmp_path: Path) -> Path:
 
 def goal(description: str = LARGE, **changes: Any) -> dict[str, Goal]:
     """One open goal, made in tick 1."""
-    made: Goal = {
-        "id": "goal_1_0",
-        "description": description,
-        "priority": "medium",
-        "status": "active",
-        "progress": 0,
-        "created": "2026-03-01T09:00:00+00:00",
-        "parent_id": None,
-        "subtask_ids": [],
-        "auto_generated": False,
-    }
-    return {"goal_1_0": {**made, **changes}}  # type: ignore[typeddict-item]
+    made = {"description": description, "priority": "medium", **changes}
+    return {"goal_1_0": goal_of(created="2026-03-01T09:00:00+00:00", **made)}
 
 
 async def ticked(agent: AsyncAgent, goals: dict[str, Goal]) -> dict[str, Any]:
@@ -65,16 +55,14 @@ def answers(model: ScriptedChatModel) -> list[str]:
     return [str(one.text) for one in model.calls[-1].messages if isinstance(one, ToolMessage)]
 
 
-async def test_a_large_goal_gets_steps_and_the_tick_goes_on_with_them(
-    data: Path, clock: Clock
-) -> None:
+async def test_a_large_goal_gets_steps_and_the_tick_goes_on_with_them(opening: Opening) -> None:
     model = scripted(
         call("Subtasks", **STEPS),
         call("update_goal", goal_id="goal_1_1", status="completed"),
         call("update_goal", goal_id="goal_1_2", progress=50),
         "The field is found; the band is next.",
     )
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         tick = await ticked(agent, goal())
         goals = (await agent.aget_state()).values["goals"]
     assert names(tick) == [("decompose_goal", True), ("update_goal", True), ("update_goal", True)]
@@ -87,12 +75,10 @@ async def test_a_large_goal_gets_steps_and_the_tick_goes_on_with_them(
     assert tick["llm_calls"] == 4
 
 
-async def test_the_plan_is_a_call_like_any_other_and_costs_no_iteration(
-    data: Path, clock: Clock
-) -> None:
+async def test_the_plan_is_a_call_like_any_other_and_costs_no_iteration(opening: Opening) -> None:
     model = scripted(call("Subtasks", **STEPS), call("noop"), call("noop"), "So far.")
     settings = Settings(max_iterations_per_tick=2)
-    async with opened(data, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await ticked(agent, goal())
         messages = (await agent.aget_state()).values["messages"]
     assert [bool(call.tools) for call in model.calls] == [True, True, True, False]
@@ -114,11 +100,11 @@ async def test_the_plan_goes_on_with_the_tools() -> None:
 
 
 async def test_the_steps_are_worked_on_in_later_ticks_and_not_planned_again(
-    data: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     large = {"subtasks": [LARGE, "Hire a band", "Print the posters"]}
     model = scripted(call("Subtasks", **large), "The steps stand.", "Step one is in hand.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         first = await ticked(agent, goal())
         out = await agent.ainvoke({"request": "tick"})
     (second,) = out["report"]["ticks"]
@@ -127,29 +113,27 @@ async def test_the_steps_are_worked_on_in_later_ticks_and_not_planned_again(
     assert model.remaining == 0
 
 
-async def test_a_small_goal_is_worked_on_without_a_plan(data: Path, clock: Clock) -> None:
+async def test_a_small_goal_is_worked_on_without_a_plan(opening: Opening) -> None:
     model = scripted("Chapter one comes next.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         tick = await ticked(agent, goal("Write a book"))
     assert (names(tick), tick["pattern"]["mode"]) == ([], "react_loop")
     assert tick["pattern"]["source_layers"]["mode"] == "assessment"
 
 
-async def test_of_several_goals_the_most_important_one_is_planned(data: Path, clock: Clock) -> None:
+async def test_of_several_goals_the_most_important_one_is_planned(opening: Opening) -> None:
     first, second = goal("Write a book")["goal_1_0"], goal(priority="high")["goal_1_0"]
     model = scripted(call("Subtasks", **STEPS), "The steps stand.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await ticked(agent, {"goal_1_0": first, "goal_1_1": {**second, "id": "goal_1_1"}})
         goals = (await agent.aget_state()).values["goals"]
     assert len(goals["goal_1_1"]["subtask_ids"]) == 3
     assert goals["goal_1_0"]["subtask_ids"] == []
 
 
-async def test_a_plan_that_fails_leaves_the_tick_and_the_goal_as_they_are(
-    data: Path, clock: Clock
-) -> None:
+async def test_a_plan_that_fails_leaves_the_tick_and_the_goal_as_they_are(opening: Opening) -> None:
     model = scripted(ModelError("no answer"), "I begin with the field.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         tick = await ticked(agent, goal())
         goals = (await agent.aget_state()).values["goals"]
     assert names(tick) == [("decompose_goal", False)]
@@ -158,15 +142,13 @@ async def test_a_plan_that_fails_leaves_the_tick_and_the_goal_as_they_are(
     assert list(goals) == ["goal_1_0"]
 
 
-async def test_after_an_overflow_no_second_plan_is_made_in_the_tick(
-    data: Path, clock: Clock
-) -> None:
+async def test_after_an_overflow_no_second_plan_is_made_in_the_tick(opening: Opening) -> None:
     model = scripted(
         ModelError("no answer"),
         ContextOverflow("too long"),
         otherwise=lambda messages, tools: "I begin with the field.",
     )
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         tick = await ticked(agent, goal())
         messages = (await agent.aget_state()).values["messages"]
     assert names(tick) == [("decompose_goal", False)]
@@ -177,11 +159,9 @@ async def test_after_an_overflow_no_second_plan_is_made_in_the_tick(
     assert len(planned) == len(answered)
 
 
-async def test_an_event_is_never_planned_however_large_the_goals_are(
-    data: Path, clock: Clock
-) -> None:
+async def test_an_event_is_never_planned_however_large_the_goals_are(opening: Opening) -> None:
     model = scripted("I will see to it.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.aupdate_state(None, {"goals": goal(), "goal_index": 1})
         out = await agent.ainvoke(said(LARGE))
     (tick,) = out["report"]["ticks"]
@@ -189,27 +169,27 @@ async def test_an_event_is_never_planned_however_large_the_goals_are(
     assert (names(tick), tick["pattern"]["mode"]) == ([], "react_loop")
 
 
-async def test_with_the_loop_switched_off_nothing_is_planned(data: Path, clock: Clock) -> None:
+async def test_with_the_loop_switched_off_nothing_is_planned(opening: Opening) -> None:
     model = scripted("I begin with the field.")
     settings = Settings(multi_action_enabled=False)
-    async with opened(data, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         tick = await ticked(agent, goal())
     assert (names(tick), tick["pattern"]["mode"]) == ([], "single_action")
     assert tick["pattern"]["source_layers"]["mode"] == "static"
 
 
-async def test_a_model_may_find_that_a_large_goal_needs_no_plan(data: Path, clock: Clock) -> None:
+async def test_a_model_may_find_that_a_large_goal_needs_no_plan(opening: Opening) -> None:
     small = call("TaskAssessment", complexity=3, reasoning="One letter does it.")
     model = scripted(small, "The letter is written.")
     settings = Settings(task_assessment_enabled=True)
-    async with opened(data, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         tick = await ticked(agent, goal())
     assert names(tick) == []
     assert (tick["assessment"]["by"], tick["pattern"]["max_iterations"]) == ("model", 3)
     assert tick["llm_calls"] == 2
 
 
-async def test_thanks_get_one_tool_at_most_and_then_the_answer(data: Path, clock: Clock) -> None:
+async def test_thanks_get_one_tool_at_most_and_then_the_answer(opening: Opening) -> None:
     two = AIMessage(
         "",
         tool_calls=[
@@ -218,7 +198,7 @@ async def test_thanks_get_one_tool_at_most_and_then_the_answer(data: Path, clock
         ],
     )
     model = scripted(two, "You are welcome.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         out = await agent.ainvoke(said("Thank you, see you tomorrow!"))
         goals = (await agent.aget_state()).values["goals"]
     (tick,) = out["report"]["ticks"]

@@ -113,13 +113,6 @@ async def test_an_event_that_is_not_set_aside_cannot_be_retried(clock: Clock) ->
         await inbox.retry(store, SCOPE, "a")
 
 
-async def test_agents_have_inboxes_of_their_own(clock: Clock) -> None:
-    store = InMemoryStore()
-    await inbox.post(store, SCOPE, [event("a")], now=clock())
-    for other in (Scope("local", "other"), Scope("else", "thread")):
-        assert await inbox.waiting(store, other) == []
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -1,17 +1,31 @@
-"""When the agent sleeps of its own accord."""
+"""When the agent sleeps or wakes of its own accord: the pure rules, over whole years."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
+from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
-from memory.events.schedule import next_start, sleep_due, tired, wake_due, window_at, window_of
+from memory.events.schedule import (
+    RECOVERY,
+    hours_over,
+    next_start,
+    own_sleep,
+    sleep_due,
+    tired,
+    wake_due,
+    window_at,
+    window_of,
+)
 from memory.settings import Settings
+from memory.state.mode import fallen_asleep, woken
+from memory.state.schema import SleepCause, State, fresh_state
 
 BERLIN = Settings(sleep_schedule_enabled=True, time_zone="Europe/Berlin")
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"]
@@ -24,39 +38,6 @@ def utc(text: str) -> datetime:
 def test_the_night_begins_at_its_local_hour_and_lasts_its_hours() -> None:
     window = window_of(date(2026, 1, 10), BERLIN)
     assert window == (utc("2026-01-10T01:00"), utc("2026-01-10T05:00"))
-
-
-def test_an_hour_that_does_not_exist_is_the_first_moment_after_it() -> None:
-    # 29 March 2026: 02:00 is 03:00 in Berlin.
-    window = window_of(date(2026, 3, 29), BERLIN)
-    assert window.start == utc("2026-03-29T01:00")
-    assert window.start.astimezone(ZoneInfo("Europe/Berlin")).hour == 3
-    assert window.end - window.start == timedelta(hours=4)
-
-
-def test_an_hour_that_comes_twice_begins_one_night() -> None:
-    # 25 October 2026: 02:00 comes twice in Berlin, at 00:00 and at 01:00 UTC.
-    first, second = utc("2026-10-25T00:00"), utc("2026-10-25T01:00")
-    assert window_of(date(2026, 10, 25), BERLIN).start == first
-    assert sleep_due(first, BERLIN, last=None)
-    assert not sleep_due(second, BERLIN, last=first)
-
-
-def test_a_window_over_midnight_is_found_on_both_days() -> None:
-    late = Settings(sleep_schedule_enabled=True, sleep_start_hour=23)
-    for moment in ("2026-05-01T23:00", "2026-05-02T02:59"):
-        window = window_at(utc(moment), late)
-        assert window is not None
-        assert window.start == utc("2026-05-01T23:00")
-    assert window_at(utc("2026-05-02T03:00"), late) is None
-    assert window_at(utc("2026-05-01T22:59"), late) is None
-
-
-def test_it_falls_asleep_once_in_a_window_and_again_in_the_next() -> None:
-    slept = utc("2026-01-10T01:00")
-    assert not sleep_due(utc("2026-01-10T04:59"), BERLIN, last=slept)
-    assert not sleep_due(utc("2026-01-10T12:00"), BERLIN, last=slept)
-    assert sleep_due(utc("2026-01-11T01:00"), BERLIN, last=slept)
 
 
 def test_without_a_schedule_no_hour_sends_it_to_sleep_or_wakes_it() -> None:
@@ -107,3 +88,171 @@ def test_every_day_has_one_night_and_it_is_due_once(
     assert sleep_due(start, settings, last=start - timedelta(hours=22))
     assert not sleep_due(start, settings, last=start)
     assert wake_due(start + timedelta(hours=hours), settings, asleep_since=start)
+
+
+def state(**changes: Any) -> State:
+    return cast(State, {**fresh_state(), "messages": [], "unattended": True, **changes})
+
+
+def cause(of: State, settings: Settings, now: datetime, **waits: bool) -> SleepCause | None:
+    return own_sleep(of, settings, now, **{"direct": False, "busy": False, **waits})
+
+
+def lived(settings: Settings, start: datetime, end: datetime, step: timedelta) -> list[str]:
+    """The times at which it falls asleep and wakes when it is looked at every `step`."""
+    found, now, agent = [], start, state()
+    while now < end:
+        if hours_over(agent, settings, now):
+            agent = cast(State, {**agent, **woken(agent, settings, now, "hours", "")})
+            found.append(f"woke {now:%m-%d %H:%M}")
+        if cause(agent, settings, now) == "schedule":
+            agent = cast(State, {**agent, **fallen_asleep(agent, now, "schedule", "")})
+            found.append(f"slept {now:%m-%d %H:%M}")
+        now += step
+    return found
+
+
+def test_over_the_day_on_which_its_hour_does_not_exist() -> None:
+    # 29 March 2026: 02:00 does not exist in Berlin; the first moment after it is 01:00 UTC.
+    told = lived(BERLIN, utc("2026-03-28T00:00"), utc("2026-03-31T00:00"), timedelta(minutes=5))
+    assert told == [
+        *("slept 03-28 01:00", "woke 03-28 05:00"),
+        *("slept 03-29 01:00", "woke 03-29 05:00"),
+        *("slept 03-30 00:00", "woke 03-30 04:00"),
+    ]
+
+
+def test_over_the_day_on_which_its_hour_comes_twice() -> None:
+    told = lived(BERLIN, utc("2026-10-24T00:00"), utc("2026-10-27T00:00"), timedelta(minutes=5))
+    assert told == [
+        *("slept 10-24 00:00", "woke 10-24 04:00"),
+        *("slept 10-25 00:00", "woke 10-25 04:00"),
+        *("slept 10-26 01:00", "woke 10-26 05:00"),
+    ]
+
+
+def test_a_window_over_midnight_is_found_on_both_days() -> None:
+    late = Settings(sleep_schedule_enabled=True, sleep_start_hour=23)
+    for moment in ("2026-05-01T23:00", "2026-05-02T02:59"):
+        window = window_at(utc(moment), late)
+        assert window is not None
+        assert window.start == utc("2026-05-01T23:00")
+    assert window_at(utc("2026-05-02T03:00"), late) is None
+    assert window_at(utc("2026-05-01T22:59"), late) is None
+
+
+def test_a_window_over_midnight_is_one_night() -> None:
+    late = Settings(sleep_schedule_enabled=True, sleep_start_hour=23)
+    told = lived(late, utc("2026-05-01T22:00"), utc("2026-05-02T22:00"), timedelta(minutes=1))
+    assert told == ["slept 05-01 23:00", "woke 05-02 03:00"]
+
+
+@given(
+    zone=st.sampled_from(ZONES),
+    hour=st.integers(0, 23),
+    hours=st.sampled_from([0.5, 4.0, 23.0]),
+    day=st.integers(0, 364),
+    minutes=st.integers(7, 29),
+)
+def test_a_window_starts_one_night_however_often_it_is_checked(
+    zone: str, hour: int, hours: float, day: int, minutes: int
+) -> None:
+    settings = Settings(
+        sleep_schedule_enabled=True,
+        time_zone=zone,
+        sleep_start_hour=hour,
+        sleep_duration_hours=hours,
+    )
+    start = utc("2026-01-01T00:00") + timedelta(days=day)
+    told = lived(settings, start, start + timedelta(days=5), timedelta(minutes=minutes))
+    slept = [one for one in told if one.startswith("slept")]
+    assert 4 <= len(slept) <= 6
+    # Asleep and awake in turn: a window is never slept through twice.
+    kinds = [one.split()[0] for one in told]
+    assert all(one != other for one, other in pairwise(kinds))
+
+
+def test_woken_within_its_hours_it_stays_awake_until_the_next_ones() -> None:
+    now = utc("2026-01-10T01:00")
+    agent = state()
+    agent = cast(State, {**agent, **fallen_asleep(agent, now, "schedule", "")})
+    later = now + timedelta(hours=1)
+    agent = cast(State, {**agent, **woken(agent, BERLIN, later, "event", "Ada asks")})
+    assert cause(agent, BERLIN, later + timedelta(minutes=1)) is None
+    assert cause(agent, BERLIN, utc("2026-01-11T01:00")) == "schedule"
+    assert [one["why"] for one in agent["report"]["mode_changes"]] == ["schedule", "event"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "waits"),
+    [
+        ({}, {"direct": True}),
+        ({"emergency_stop": True}, {}),
+        ({"unattended": False}, {}),
+    ],
+)
+def test_reasons_to_stay_awake_at_its_hour(changes: dict[str, Any], waits: dict[str, bool]) -> None:
+    now = utc("2026-01-10T01:30")
+    assert cause(state(), BERLIN, now) == "schedule"
+    assert cause(state(**changes), BERLIN, now, **waits) is None
+
+
+def test_switched_off_it_does_not_sleep_of_its_own_accord() -> None:
+    off = BERLIN.model_copy(update={"enabled": False})
+    assert cause(state(), off, utc("2026-01-10T01:30")) is None
+
+
+def test_its_wish_is_granted_also_in_an_attended_run() -> None:
+    wish = {"at": "2026-01-10T12:00:00+00:00", "reasoning": "Done"}
+    noon = utc("2026-01-10T12:00")
+    assert cause(state(sleep_wish=wish, unattended=False), BERLIN, noon) == "go_to_sleep"
+    assert cause(state(sleep_wish=wish, mode="sleep"), BERLIN, noon) is None
+    assert cause(state(sleep_wish=wish), BERLIN, noon, direct=True) is None
+    assert cause(state(sleep_wish=wish, emergency_stop=True), BERLIN, noon) is None
+
+
+def test_fatigue_counts_the_history_alone_and_only_awake() -> None:
+    settings = Settings(fatigue_threshold=0.5, max_context_tokens=500)
+    full = [HumanMessage("bean " * 400)]
+    now = utc("2026-01-10T12:00")
+    assert cause(state(messages=full), settings, now) == "fatigue"
+    assert cause(state(), settings, now) is None
+    assert cause(state(messages=full), settings, now, busy=True) is None
+    assert cause(state(messages=full, mode="sleep"), settings, now) is None
+    assert cause(state(messages=full, unattended=False), settings, now) is None
+
+
+def test_fatigue_does_not_return_at_once_after_a_night_without_relief() -> None:
+    settings = Settings(fatigue_threshold=0.6)
+    assert not tired(0.62, settings, pending=False, rested=0.61)
+    assert tired(0.61 + RECOVERY, settings, pending=False, rested=0.61)
+    assert tired(0.6, settings, pending=False, rested=0.2)
+
+
+def test_waking_remembers_how_full_the_history_was() -> None:
+    settings = Settings(max_context_tokens=500)
+    asleep = state(mode="sleep", messages=[HumanMessage("bean " * 400)])
+    after = woken(asleep, settings, utc("2026-01-10T12:00"), "event", "")
+    assert after["slumber"]["rested"] > 0.5
+    assert (after["slumber"]["since"], after["slumber"]["why"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("why", "wakes"),
+    [("request", False), ("schedule", True), ("go_to_sleep", True), ("fatigue", True)],
+)
+def test_the_end_of_its_hours_wakes_it_unless_a_person_had_asked(
+    why: SleepCause, wakes: bool
+) -> None:
+    agent = state()
+    agent = cast(State, {**agent, **fallen_asleep(agent, utc("2026-01-10T02:00"), why, "")})
+    assert not hours_over(agent, BERLIN, utc("2026-01-10T04:59"))
+    assert hours_over(agent, BERLIN, utc("2026-01-10T05:00")) is wakes
+
+
+def test_a_person_who_asks_for_sleep_already_asleep_is_not_woken_by_the_clock() -> None:
+    agent = state()
+    agent = cast(State, {**agent, **fallen_asleep(agent, utc("2026-01-10T01:00"), "schedule", "")})
+    agent = cast(State, {**agent, **fallen_asleep(agent, utc("2026-01-10T03:00"), "request", "")})
+    assert not hours_over(agent, BERLIN, utc("2026-01-10T05:00"))
+    assert [one["why"] for one in agent["report"]["mode_changes"]] == ["schedule", "request"]

@@ -34,12 +34,6 @@ def test_ticks_of_its_own_are_counted_by_the_hour_and_all_tokens_by_the_day() ->
     }
 
 
-def test_a_new_day_begins_with_nothing_spent() -> None:
-    held = after((NOW, 100, True), (NOW + timedelta(days=1), 7, True))
-    assert (held["day"], held["tokens"]) == ("2026-03-03", 7)
-    assert (held["hour"], held["autonomous_ticks"]) == ("2026-03-03T14", 1)
-
-
 def test_hours_and_days_are_utcs() -> None:
     east = datetime(2026, 3, 3, 1, 30, tzinfo=timezone(timedelta(hours=3)))
     held = spent(FRESH, east, tokens=1, autonomous=True)
@@ -79,17 +73,6 @@ def test_a_limit_of_zero_leaves_nothing_at_any_time(name: str) -> None:
     settings = Settings(**{name: 0})
     assert over(FRESH, settings, NOW) == f"{name} is 0: only events are answered."
     assert over(FRESH, Settings(), NOW) is None
-
-
-def test_a_clock_put_back_within_the_day_takes_nothing_off_and_forth_again_neither() -> None:
-    held = after((NOW, 600, True), (NOW - timedelta(hours=2), 600, True), (NOW, 5, False))
-    assert held == {
-        "hour": "2026-03-02T14",
-        "autonomous_ticks": 2,
-        "day": "2026-03-02",
-        "tokens": 1_205,
-    }
-    assert over(held, SETTINGS, NOW - timedelta(hours=2)) is not None
 
 
 def test_one_time_far_ahead_does_not_hold_the_assistant_until_then() -> None:

@@ -79,11 +79,6 @@ def test_the_embedder_of_a_new_folder(
     assert head(tmp_path / "data")["embedder"] == name
 
 
-def test_the_dimension_of_given_embeddings_is_measured(tmp_path: Path) -> None:
-    folder = open_folder(tmp_path / "data", embeddings=WordEmbeddings())
-    assert folder.dimension == head(tmp_path / "data")["dimension"] == DIMENSION
-
-
 def test_an_embedder_that_cannot_be_loaded_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
         open_folder(tmp_path / "data", embedder="openai:text-embedding-3-small")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import subprocess
@@ -169,14 +170,15 @@ async def test_closing_leaves_no_threads_connections_or_files(
     pool = {one for one in threading.enumerate() if one.name.startswith("asyncio_")}
     assert set(threading.enumerate()) - before - pool == set()
     assert os.listdir(scratch) == []
-    assert (
-        execute(
-            url,
-            "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
-        )
-        == []
+    others = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
     )
+    for _ in range(500):  # a server takes a moment to end a connection
+        if execute(url, others) == []:
+            break
+        await asyncio.sleep(0.02)
+    assert execute(url, others) == []
 
 
 @pytest.mark.parametrize(
@@ -251,13 +253,6 @@ def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.Mo
     execute(url, "CREATE TABLE pg_available_extensions (name TEXT)")
     with_path = url + "&options=-csearch_path%3Dpublic,pg_catalog"
     assert "has no pgvector" in refusal(with_path, offline=True)
-
-
-def test_a_database_that_is_down_is_reported_at_once(own_postgres: Postgres) -> None:
-    url = own_postgres.database()
-    own_postgres.stop()
-    with pytest.raises(DatabaseDown, match=r"cannot be reached .*: no event was accepted"):
-        opened(url, offline=True)
 
 
 def test_checking_a_database_that_went_down_is_a_clear_error(

@@ -20,7 +20,8 @@ from memory.installation.locks import WriterLock
 from memory.installation.opening import Installation
 from memory.records import LOCAL_USER, thread_id
 from tests.support.forked import forks
-from tests.support.homes import KINDS, folder_in, held, home_of, url_of
+from tests.support.homes import folder_in, held, url_of
+from tests.support.homes import home as home
 
 
 def hold(where: str, kind: str, thread: str, other: Connection) -> None:
@@ -35,12 +36,6 @@ def hold(where: str, kind: str, thread: str, other: Connection) -> None:
             await asyncio.to_thread(other.recv)
 
     asyncio.run(keep())
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test that takes it holds for both."""
-    return home_of(request, tmp_path)
 
 
 @contextmanager

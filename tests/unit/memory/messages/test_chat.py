@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,7 +12,7 @@ from langchain_core.messages import HumanMessage
 from memory.errors import InputError
 from memory.messages.convert import event_of, for_model, text_of, text_only, valid_event, with_kind
 from memory.messages.trust import event_text
-from tests.support.agents import entries, opened
+from tests.support.agents import Opening, entries
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
 
@@ -140,9 +139,9 @@ def test_a_message_keeps_its_text_and_not_its_images() -> None:
     assert kept.content == "What is this?\n[image]\nAnd that?"
 
 
-async def test_after_its_tick_an_image_is_in_no_state(tmp_path: Path, clock: Clock) -> None:
+async def test_after_its_tick_an_image_is_in_no_state(opening: Opening) -> None:
     model = scripted(call("get_system_status"), "A garden.", "As I said.")
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke({"messages": [HumanMessage(CONTENT, id="m1")]})
         seen = [one.messages[1].content for one in model.calls]
         assert [one[2:-1] for one in seen if isinstance(one, list)] == [CONTENT, CONTENT]
@@ -156,8 +155,8 @@ async def test_after_its_tick_an_image_is_in_no_state(tmp_path: Path, clock: Clo
     assert journal[0]["content"] == "What is this?\n[image_url]\nAnd that?"
 
 
-async def test_the_event_is_left_without_its_image(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "data", scripted("A garden."), clock) as agent:
+async def test_the_event_is_left_without_its_image(opening: Opening) -> None:
+    async with opening(scripted("A garden.")) as agent:
         message = HumanMessage(CONTENT, id="m1")
         steps = [
             part["record"]

@@ -30,7 +30,7 @@ from memory.prompt.rendering import recent
 from memory.records.records import Scope
 from memory.settings import Settings
 from memory.state.schema import fresh_state
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, scripted
 from tests.unit.memory.messages.test_trust import CLOSING, NASTY, OPENING
@@ -99,7 +99,7 @@ def test_the_note_on_what_is_left_out_stands_as_it_is() -> None:
 
 
 async def test_the_model_is_shown_the_summary_that_the_history_keeps_as_it_was(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     def rule(messages: list[Any], tools: list[str]) -> Any:
         if str(messages[0].text).startswith("Summarise the conversation"):
@@ -108,7 +108,7 @@ async def test_the_model_is_shown_the_summary_that_the_history_keeps_as_it_was(
 
     model = scripted(otherwise=rule)
     settings = Settings(max_context_tokens=2_500, compact_preserve_window=2)
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         for n in range(30):
             await agent.ainvoke(said("blah " * 60, id=f"e{n}"))
         kept = (await agent.aget_state()).values["messages"][0]
@@ -264,12 +264,10 @@ async def test_an_event_cannot_have_an_id_of_ours(agent: AsyncAgent) -> None:
             await serve(agent, HumanMessage("Hi", id=taken))
 
 
-async def test_an_event_with_the_id_of_a_tick_is_kept_beside_it(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_an_event_with_the_id_of_a_tick_is_kept_beside_it(opening: Opening) -> None:
     model = scripted(call("add_goal", description="Bake"), otherwise=lambda _m, _t: "Done.")
     settings = Settings(reflection_interval=3)
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Plan", id="reflection_3"))
         await agent.ainvoke({"request": "tick"})
         out = await agent.ainvoke(said("Please answer", "Mallory", id="autonomous_2"))

@@ -20,6 +20,7 @@ from memory.state.schema import (
 )
 from memory.state.validation import checked, kept_problem, report_so_far, state_problem
 from tests.support.scripted import calls
+from tests.support.tool_calls import loop_of, tick_state
 
 
 def node(output: Any) -> Any:
@@ -145,6 +146,7 @@ def waiting() -> dict[str, Any]:
     asked = calls(("noop", {}), ("launch", {"target": "the moon", "share": math.nan}))
     asked.additional_kwargs = dict(mark)
     done = ToolMessage("{}", tool_call_id=str(asked.tool_calls[0]["id"]), additional_kwargs=mark)
+    tick = tick_state()
     event: Any = {"id": "e1", "at": "", "sender": "Ada", "text": "Go", "channel": None}
     return {
         "question": {
@@ -161,35 +163,11 @@ def waiting() -> dict[str, Any]:
         "event": {**event, "addressed": True},
         "classification": None,
         "assessment": None,
-        "context": {"context_type": "tick_event", "now": "", "system": "", "tokens": {}},
-        "pattern": {
-            "mode": "react_loop",
-            "max_iterations": 3,
-            "allowed_categories": None,
-            "terminal_ends_loop": True,
-            "dangerous_requires_confirm": True,
-            "multi_tool_enabled": True,
-            "sub_agents_enabled": True,
-            "source_layers": {},
-        },
-        "loop": {
-            "iteration": 1,
-            "tools": [],
-            "written": [],
-            "llm_calls": 1,
-            "tokens": 0,
-            "reply": None,
-            "overflowed": False,
-            "compaction": "none",
-            "next": "confirm",
-            "ended": False,
-            "dangerous": asked.tool_calls[1]["id"],
-            "decision": None,
-            "raised": 0,
-            "sent": [],
-            "delegating": [],
-            "prompt": {},
-        },
+        "context": tick["context"],
+        "pattern": tick["pattern"],
+        "loop": loop_of(
+            iteration=1, llm_calls=1, next="confirm", dangerous=asked.tool_calls[1]["id"]
+        ),
         "messages": messages_to_dict([HumanMessage("Go", additional_kwargs=mark), asked, done]),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +13,13 @@ from typing_extensions import TypedDict
 from graph.persistence import open_saver
 from memory.installation.opening import Installation
 from memory.storage.retention import HELD, HeldCheckpoints
-from tests.support.homes import KINDS, home_of, rows
+from tests.support.homes import home as home
+from tests.support.homes import rows
 
 
 class Count(TypedDict, total=False):
     number: int
     listed: list[int]
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test that takes it holds for both."""
-    return home_of(request, tmp_path)
 
 
 class Counting:

@@ -86,14 +86,6 @@ async def test_a_server_keeps_the_number_of_checkpoints_that_the_settings_say(
         assert getattr(saver, "keep", None) == 50
 
 
-async def test_no_agent_runs_outside_while_a_server_runs(home: Installation) -> None:
-    async with persistence.checkpointer():
-        with pytest.raises(BusyError, match=r"agent with thread 't' .* \(server\)"):
-            await home.agent_lock("t", timeout=0).__aenter__()
-    async with home.agent_lock("t", timeout=0):
-        pass
-
-
 async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(
     home: Installation,
 ) -> None:
@@ -108,15 +100,6 @@ async def test_servers_exclude_each_other_from_a_folder_and_share_a_database(
             with pytest.raises(BusyError, match=r"data folder .* \(server\)"):
                 async with persistence.checkpointer():
                     raise AssertionError("opened")
-
-
-async def test_a_server_does_not_start_while_an_agent_runs(home: Installation) -> None:
-    async with home.agent_lock("t"):
-        with pytest.raises(BusyError, match=rf"{home.name} is in use by process \d+ \(circadian\)"):
-            async with persistence.checkpointer():
-                raise AssertionError("opened")
-    async with persistence.checkpointer():
-        pass
 
 
 async def test_a_file_that_cannot_be_opened_leaves_the_folder_unlocked(

@@ -8,17 +8,12 @@ import pytest
 
 from graph.persistence import open_saver
 from memory.installation.opening import Installation
-from tests.support.homes import KINDS, fetch, folder_in, home_of, rows
+from tests.support.homes import fetch, folder_in, rows
+from tests.support.homes import home as home
 from tests.support.saver_graph import DURABILITIES, Durability, Story, ask, pragma, thread
 
 SUBGRAPH = "checkpoint_ns > ''"
 ROOT_GRAPH = "checkpoint_ns = ''"
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test that takes it holds for both."""
-    return home_of(request, tmp_path)
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)

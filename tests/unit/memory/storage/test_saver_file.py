@@ -24,7 +24,8 @@ from memory.errors import FolderError, MemoryStoreError
 from memory.installation.database import Database
 from memory.installation.folder import DataFolder
 from memory.installation.opening import Installation
-from tests.support.homes import KINDS, folder_in, home_of, refuse, rows
+from tests.support.homes import folder_in, refuse, rows
+from tests.support.homes import home as home
 from tests.support.saver_graph import Story, ask, pragma, stock_saver, thread
 
 REFUSED = (sqlite3.IntegrityError, MemoryStoreError)
@@ -40,12 +41,6 @@ class Secret(BaseModel):
     """A class that no checkpoint may bring back to life."""
 
     word: str
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test that takes it holds for both."""
-    return home_of(request, tmp_path)
 
 
 def checkpoint_of(value: Any) -> Checkpoint:
@@ -218,14 +213,6 @@ async def test_every_commit_is_on_disk_and_readers_never_wait(tmp_path: Path) ->
         assert await pragma(saver, "synchronous") == full
         assert await pragma(saver, "auto_vacuum") == incremental
         assert await pragma(saver, "busy_timeout") >= 10_000
-
-
-async def test_a_corrupt_file_is_one_clear_error(tmp_path: Path) -> None:
-    folder = folder_in(tmp_path)
-    folder.checkpoints_db.write_bytes(b"this is not a database " * 50)
-    with pytest.raises(FolderError, match=r"cannot open .*checkpoints\.db: file is not a database"):
-        async with open_saver(folder):
-            raise AssertionError("opened")
 
 
 async def test_a_missing_folder_is_one_clear_error(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from langgraph.types import Command, StateSnapshot
 
 from graph.persistence import open_saver
 from memory.installation.opening import Installation
-from tests.support.homes import KINDS, home_of
+from tests.support.homes import home as home
 from tests.support.saver_graph import (
     DURABILITIES,
     Durability,
@@ -26,12 +26,6 @@ from tests.support.saver_graph import (
 )
 
 Step = Callable[[Graph, Story, Durability], Awaitable[Any]]
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test here holds for both."""
-    return home_of(request, tmp_path)
 
 
 async def resume(graph: Graph, story: Story, durability: Durability) -> Any:

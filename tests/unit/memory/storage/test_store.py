@@ -20,7 +20,8 @@ from memory.installation.opening import Installation
 from memory.storage.access import InsertingStore, ListingStore
 from memory.storage.sqlite.store import PUTS_PER_STATEMENT, CircadianSqliteStore
 from tests.support.forked import forked_python
-from tests.support.homes import KINDS, folder_in, home_of, refuse, variables
+from tests.support.homes import folder_in, refuse, variables
+from tests.support.homes import home as home
 from tests.support.source_files import ROOT
 
 NS = ("local", "t", "journal")
@@ -53,12 +54,6 @@ async def main():
         print(json.dumps({"batches": batches, "halves": halves}))
 asyncio.run(main())
 """
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test that takes it holds for both."""
-    return home_of(request, tmp_path)
 
 
 def value(number: int) -> dict[str, Any]:
@@ -192,36 +187,6 @@ async def test_a_read_does_not_wait_for_a_writer(tmp_path: Path) -> None:
             other.execute("ROLLBACK")
 
 
-async def test_a_listing_has_one_namespace_in_key_order(
-    home: Installation,
-) -> None:
-    async with open_store(home) as store:
-        for key in ("b", "a", "ä", "C"):
-            await store.aput(NS, key, {"key": key})
-        await store.aput((*NS, "2026"), "below", {})
-        await store.aput(("local", "t", "journals"), "beside", {})
-        found = await listing(store).alist(NS)
-        assert [item.key for item in found] == ["C", "a", "b", "ä"]
-        assert [item.value["key"] for item in found] == ["C", "a", "b", "ä"]
-        assert {item.namespace for item in found} == {NS}
-        assert found[0] == await store.aget(NS, "C")
-        newest = await listing(store).alist(NS, limit=2, newest_first=True)
-        assert [item.key for item in newest] == ["ä", "b"]
-        assert await listing(store).alist(("none",)) == []
-
-
-async def test_a_count_matches_whole_labels(home: Installation) -> None:
-    async with open_store(home) as store:
-        for namespace in (NS, (*NS, "2026"), (*NS, "2026", "x"), ("local", "t", "journal-b")):
-            await store.aput(namespace, "k", {})
-        await store.aput(("LOCAL", "t", "journal"), "k", {})
-        await store.aput(("local", "t", "journal%", "x"), "k", {})
-        assert await listing(store).acount(NS) == 3
-        assert await listing(store).acount(("local", "t")) == 5
-        assert await listing(store).acount(("local", "t", "journ")) == 0
-        assert await listing(store).acount(()) == 6
-
-
 async def test_a_batch_may_exceed_one_statement(home: Installation) -> None:
     many = 8 * PUTS_PER_STATEMENT + 1  # 40,005 parameters; a build of SQLite may allow 32,766
     async with open_store(home) as store:
@@ -252,13 +217,6 @@ async def test_searching_and_listing_namespaces_still_work(home: Installation) -
         assert await store.alist_namespaces(suffix=("journal",)) == [NS]
         results = await store.abatch([GetOp(NS, "c"), PutOp(NS, "c", value(3)), SearchOp(NS)])
         assert results[:2] == [None, None]
-
-
-async def test_items_survive_reopening(home: Installation) -> None:
-    for number in range(3):
-        async with open_store(home) as store:
-            assert await listing(store).acount(NS) == number
-            await store.aput(NS, str(number), value(number))
 
 
 async def test_a_half_made_file_is_completed(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from memory import audit, night
 from memory.audit import AuditEntry
 from memory.records.records import NightRecord, Scope
 from memory.settings import Settings
-from tests.graph.test_compacting import talk
-from tests.support.agents import EXTRACTING, dreamless, entries, night_model, opened, said
+from tests.graph.test_compacting import chatter
+from tests.support.agents import EXTRACTING, Opening, dreamless, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
 
@@ -69,9 +69,9 @@ async def test_an_interrupted_night_is_logged_once_at_its_end(
     assert len([one for one in log if one["target"] == "store_memory"]) == 1
 
 
-async def test_an_incomplete_night_is_logged_as_an_error(tmp_path: Path, clock: Clock) -> None:
+async def test_an_incomplete_night_is_logged_as_an_error(opening: Opening) -> None:
     model = scripted("Hello.", "not a score", "not a score", "not a score")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("I grow beans on plot 7"))
         await agent.ainvoke({"request": "sleep"})
         told = await audit.read(agent.store, agent.scope, limit=1)
@@ -100,7 +100,7 @@ async def test_an_emergency_compaction_and_its_extraction_are_logged(
         archives: list[str] = []
         while not archives:
             clock.advance(minutes=1)
-            out = await agent.ainvoke({"messages": talk(1)})
+            out = await agent.ainvoke({"messages": chatter(1)})
             journal = await entries(agent)
             archives = [one["id"] for one in journal if "compaction" in one["tags"]]
         event = out["report"]["ticks"][0]["event_id"]
@@ -112,9 +112,9 @@ async def test_an_emergency_compaction_and_its_extraction_are_logged(
     assert told(log, event)[:2] == [("tool_call", "add_journal_entry"), ("tool_call", "noop")]
 
 
-async def test_a_nights_extraction_is_logged_with_the_night(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path, scripted(otherwise=compacting), clock, settings=SMALL) as agent:
-        for message in talk(9):
+async def test_a_nights_extraction_is_logged_with_the_night(opening: Opening) -> None:
+    async with opening(scripted(otherwise=compacting), settings=SMALL) as agent:
+        for message in chatter(9):
             await agent.ainvoke({"messages": [message]})
         out = await agent.ainvoke({"request": "sleep"})
         log = await audit.read(agent.store, agent.scope)

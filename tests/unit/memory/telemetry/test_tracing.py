@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,7 @@ from memory import telemetry
 from memory.errors import ModelError
 from memory.models.client import ask
 from memory.settings import Settings
-from tests.support.agents import night_model, opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, night_model, said
 from tests.support.scripted import Waits, scripted
 from tests.support.source_files import ROOT
 
@@ -154,9 +152,9 @@ async def test_a_run_that_is_left_early_ends_its_span_without_an_error(
 
 
 async def test_a_night_shows_its_steps_and_the_calls_in_them(
-    spans: InMemorySpanExporter, tmp_path: Path, clock: Clock
+    spans: InMemorySpanExporter, opening: Opening
 ) -> None:
-    async with opened(tmp_path / "data", scripted("Hello.", otherwise=night_model), clock) as agent:
+    async with opening(scripted("Hello.", otherwise=night_model)) as agent:
         await agent.ainvoke(said(SECRET))
         spans.clear()
         await agent.ainvoke({"request": "sleep"})
