@@ -24,6 +24,7 @@ from graph.cli.views.console import (
     one_line,
     ruled_table,
 )
+from graph.use_cases import COUNTED
 from memory import audit
 from memory.audit import AuditEntry, What
 from memory.night import lines_of
@@ -64,6 +65,7 @@ _DID: dict[What, str] = {
     "night_discarded": "let go of",
     "undo": "took back",
     "compaction": "compacted into",
+    "forgotten": "forgot",
 }
 
 LONGEST_QUESTION = 160
@@ -332,17 +334,7 @@ def _did(entry: AuditEntry) -> str:
 
 
 def _more(entry: AuditEntry) -> Iterator[str]:
-    detail = entry["detail"]
-    if entry["what"] in ("goal_updated", "goal_completed"):
-        yield ", ".join(_change(key, value) for key, value in detail.items())
-    elif "description" in detail:
-        yield str(detail["description"])
-    elif entry["what"] == "fact_corrected" and "fact" in detail:
-        yield f"now {detail['fact']}"
-    elif entry["what"] == "night" and "operations" in detail:
-        yield from _night(detail)
-    elif entry["what"] in ("question_asked", "question_answered") and "id" in detail:
-        yield " ".join(filter(None, (detail.get("decision"), detail["id"])))
+    yield from _told(entry["what"], entry["detail"])
     if entry["why"]:
         yield f"“{entry['why']}”"
     if entry["duration_ms"]:
@@ -351,10 +343,32 @@ def _more(entry: AuditEntry) -> Iterator[str]:
         yield f"tick {entry['tick']}"
 
 
+def _told(what: What, detail: Mapping[str, Any]) -> Iterator[str]:
+    """What the detail of an entry says."""
+    if what in ("goal_updated", "goal_completed"):
+        yield ", ".join(_change(key, value) for key, value in detail.items())
+    elif "description" in detail:
+        yield str(detail["description"])
+    elif what == "fact_corrected" and "fact" in detail:
+        yield f"now {detail['fact']}"
+    elif what == "forgotten":
+        yield _counted(detail)
+    elif what == "night" and "operations" in detail:
+        yield from _night(detail)
+    elif what in ("question_asked", "question_answered") and "id" in detail:
+        yield " ".join(filter(None, (detail.get("decision"), detail["id"])))
+
+
 def _change(key: str, value: Any) -> str:
     """`progress 0 → 50`, or the name alone if the values were too long to be kept."""
     whole = isinstance(value, list) and len(value) == 2
     return f"{key} {value[0]} → {value[1]}" if whole else key
+
+
+def _counted(counts: Mapping[str, Any]) -> str:
+    """What was forgotten, by kind."""
+    found = ((counts[kind], forms) for kind, forms in COUNTED.items() if kind in counts)
+    return ", ".join(f"{number:,} {forms[number != 1]}" for number, forms in found)
 
 
 def _night(detail: Mapping[str, Any]) -> Iterator[str]:
