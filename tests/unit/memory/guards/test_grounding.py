@@ -30,6 +30,13 @@ TR = "Kapora 40 bin lira. Halam 6 Kasım'da geliyor, uçağı saat üç buçukta
 ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周，奖品还没买。"
 
 RIGHT = [
+    (
+        "The flight is booked, out on 14 May, back on the 21st.",
+        "The return flight is on 21 May 2027.",
+    ),
+    ("Marcus tells the tenant tonight.", "Marcus tells the tenant in the evening."),
+    ("No boat for me, rather the cellars.", "Instead of the boat Ana wants the cellars."),
+    ("The vet's bill is \u20ac74.50.", "The vet's bill is 74 euros 50 cents."),
     (EN, "The boiler engineer charges £85 for the visit."),
     (EN, "The boiler man may come on 28 October 2026 between 08:00 and 10:00."),
     (EN, "The two boats cost 76,000 euros in total."),
