@@ -81,6 +81,11 @@ class ToolKind:
     always_ask: bool = False
     """Ask a person before it runs, whatever dangerous_requires_confirm says."""
 
+    @property
+    def dangerous(self) -> bool:
+        """Whether a tick makes only one such call."""
+        return self.category == ToolCategory.DANGEROUS or self.always_ask
+
 
 _KIND = TypeAdapter(ToolKind)
 _FIELDS = [one.name for one in fields(ToolKind)]
@@ -256,13 +261,24 @@ def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
         (shown if fits else rare).append(one)
     if not rare:
         return shown
-    return [*shown, _use_tool("\n".join([use_tool.description, *map(_signature, rare)]))]
+    return [*shown, _use_tool("\n".join([use_tool.description, *map(_line, rare)]))]
 
 
 @lru_cache(maxsize=8)
 def _use_tool(description: str) -> BaseTool:
     """`use_tool` with a description. Of one tool the schema is made only once."""
     return use_tool.model_copy(update={"description": description})
+
+
+def _line(tool: BaseTool) -> str:
+    own, _ = BUILT_IN.get(tool.name, (None, None))
+    return _built_in_line(tool.name) if own is tool else _signature(tool)
+
+
+@lru_cache(maxsize=64)
+def _built_in_line(name: str) -> str:
+    """Built-in tools do not change, and making the line of one reads its schema."""
+    return _signature(BUILT_IN[name][0])
 
 
 def _signature(tool: BaseTool) -> str:

@@ -30,6 +30,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar, cast
 from urllib.parse import quote
@@ -429,6 +430,7 @@ def user_filters(scope: Scope) -> dict[str, str]:
     return {"user_id": _mem0_id(scope.user)}
 
 
+@lru_cache(maxsize=256)
 def _mem0_id(text: str) -> str:
     return "".join(quote(char) if char.isspace() or char == "%" else char for char in text) or "%"
 

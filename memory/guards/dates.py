@@ -25,7 +25,7 @@ from memory.guards.lexicon import (
 
 _AMBIGUOUS = word_set(
     """
-    may mar jan dec sept jun jul ago mars mart marco ekim ocak mei dic ene mai
+    may mar jan dec sept jun jul ago mars mart marco marcu ekim ocak mei dic ene mai
     """
 )
 """Months that are words or names, too: alone they are none unless their place says so."""

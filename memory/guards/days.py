@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from datetime import date
 
 from memory.guards import clock, dates, mood
-from memory.guards.lexicon import content
+from memory.guards.lexicon import content, fold
 from memory.guards.mood import sentences
 from memory.guards.reading import ProposedFact, in_all_digits
 
@@ -23,6 +23,8 @@ def other_day(fact: ProposedFact) -> str | None:
             continue
         if _is_left_out(fact) and dates.holds(fact.told_before.days, named):
             continue
+        if not replaced and _by_its_number(fact, named):
+            continue
         same = len(fact.digits) == len(fact.text)
         shown = fact.text[named.start : named.end] if same else named.written
         return f'The fact says "{shown.strip()}", which {_days_said(fact)}'
@@ -32,6 +34,15 @@ def other_day(fact: ProposedFact) -> str | None:
         if not is_range and not clock.holds(fact.evidence.times, time):
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether a source names the day of the month alone: "the 12th", months ahead as well."""
+    if named.day is None:
+        return False
+    day = rf"(?:the|am|el|le|den) {named.day}(?:st|nd|rd|th)?\.?(?![\d:.,/]*\d)"
+    said = re.compile(rf"(?<!\w){day}|(?<!\d){named.day}(?:st|nd|rd|th|号|日)(?!\w)")
+    return any(said.search(fold(one.text)) for one in fact.evidence.sources)
 
 
 def _replaced(digits: str, said: Collection[date]) -> Iterator[tuple[dates.Days, dates.Days]]:

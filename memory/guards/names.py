@@ -44,7 +44,8 @@ _BEHIND_TITLES = word_set(
 )
 _COMMON = word_set(
     """
-    selon laut gemass zufolge segun gore according apparently
+    selon laut gemass zufolge segun gore according apparently instead besides
+    meanwhile statt anstatt
     i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
     january february march april may june july august september october november december mon tue
     wed thu fri sat sun utc cet gmt am pm english german french spanish turkish chinese italian

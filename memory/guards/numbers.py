@@ -51,6 +51,13 @@ _NO_NUMBERS = re.compile(
 )
 
 
+_AND_CENTS = re.compile(
+    r"(?<![\d.,])(\d+) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares)"
+    r"(?: and| und| et| y)? (\d\d) ?(?:cents?|centimes?|centimos?|pence|rappen)(?!\w)"
+)
+"""74 euros 50 cents is 74.50 euros."""
+
+
 def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
     """The folded `text` with the numbers of its language in digits; 1 stays a word.
 
@@ -61,6 +68,7 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
     if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
     folded = fold(text.replace("\uff0c", ", "))  # No decimal point.
+    folded = _AND_CENTS.sub(r"\1.\3 \2", folded)
     if HAN.search(folded):
         folded = _WEEKDAY_AND_TIME.sub(r"\1 ", folded)
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from itertools import compress, count
 from operator import attrgetter, is_, is_not
@@ -64,6 +65,9 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
     removed = RemoveMessage in set(map(type, given))
     if not removed and len(given) >= len(standing) and all(map(is_, standing, given)):
         given = given[len(standing) :]  # a subgraph gives back the whole history
+    for message in given:
+        if message.id is None:
+            message.id = str(uuid.uuid4())  # as `add_messages` does
     for message, known in zip(given, _is_known.each(given), strict=True):
         if not known and isinstance(message, HumanMessage):
             check_message(message)

@@ -69,6 +69,8 @@ def merged(
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
     given = [one for one in found if one.row.payload["kind"] == "fact"]
     known = {**(facts or {}), **{one.id: one.row for one in given}}
+    if not known:
+        return _once(entries.values())
     made = _made_from(known, entries)
     said: dict[str, list[Candidate]] = defaultdict(list)
     left: dict[str, Candidate] = {}
@@ -243,6 +245,8 @@ def _marked(
     entry: Candidate, made: Sequence[Row], known: Mapping[str, Row], wanted: Collection[str]
 ) -> Candidate:
     """An entry with the marks of the facts made from it."""
+    if not made:
+        return entry
     gone = [fact for fact in made if fact.payload.get("invalid_at") is not None]
     gone.sort(key=lambda fact: -len(words_of(fact) & {*wanted}))
     holding = [fact for fact in made if fact.payload.get("invalid_at") is None]
@@ -384,7 +388,7 @@ def _below(one: Candidate, most: float | None) -> Candidate:
     return replace(one, parts={**one.parts, "superseded": BELOW * most - one.score})
 
 
-def _once(found: Sequence[Candidate]) -> list[Candidate]:
+def _once(found: Iterable[Candidate]) -> list[Candidate]:
     """Merge equal texts, but never a fact that holds with one that does not."""
     kept: dict[tuple[Any, bool], Candidate] = {}
     for candidate in ordered(found):

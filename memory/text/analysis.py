@@ -286,6 +286,7 @@ def is_named(name: str, text: str) -> bool:
     return bool(spelled and found)
 
 
+@cached_by_text(4_096)
 def asks(text: str) -> bool:
     """Whether `text` ends in a question, apart from a bracket behind it."""
     return bool(_QUESTION.search(_ASIDE.sub("", text)))

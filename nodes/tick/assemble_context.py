@@ -32,7 +32,7 @@ from memory.messages import (
 from memory.pages import ShownPage, disputes_text, open_disputes, text_of
 from memory.pages import shown as shown_pages
 from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, in_buffer
-from memory.recall import IN_PROMPT, fit_for, probes, recall
+from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
 from memory.records import (
     OWN,
     AssembledContext,
@@ -45,6 +45,7 @@ from memory.records import (
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
+from memory.storage import read_ahead
 from memory.text import shortened, shown_time
 from tools.policy import CONTEXTS, context_type_for, history, listeners_of, material
 
@@ -79,11 +80,14 @@ async def assemble_context(
     now = resources.clock()
     owners = owners_of(settings, user=resources.user, served=resources.served)
     by_owner = set_off_by_owner(state["event"], owners=owners, served=resources.served)
+    scope = scope_of(config)
+    # Who is named is looked up for people and for recall.
+    names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
     memory = _Memory(
         state,
         settings,
-        scope_of(config),
-        store_of(runtime),
+        scope,
+        await read_ahead(store_of(runtime), names),
         resources.semantic,
         listeners_of(state["event"], settings, resources),
     )

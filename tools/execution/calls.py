@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from memory.text import encodable
 from tools.builtin import DELEGATE_TASK, use_tool
 from tools.origins import ASKED_FOR, foreign_words
 from tools.policy import CONTEXTS
-from tools.registry import ToolCategory, ToolKind, kind_of, tools_for
+from tools.registry import ToolKind, kind_of, tools_for
 
 Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred", "foreign"]
 """What becomes of a call.
@@ -159,7 +159,7 @@ class OfferedTool:
     @property
     def dangerous(self) -> bool:
         """Whether a tick makes only one such call."""
-        return self.kind.category == ToolCategory.DANGEROUS or self.kind.always_ask
+        return self.kind.dangerous
 
     @property
     def in_state(self) -> bool:
@@ -234,11 +234,11 @@ def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[st
 def _offered(
     tool: BaseTool, state: State, config: RunnableConfig, settings: Settings
 ) -> OfferedTool:
-    known = OfferedTool(tool, kind_of(tool), _refuses(tool, state, config, settings))
-    if not known.dangerous and tool.name not in ASKED_FOR:
-        return known
+    kind, refuses = kind_of(tool), _refuses(tool, state, config, settings)
+    if not kind.dangerous and tool.name not in ASKED_FOR:
+        return OfferedTool(tool, kind, refuses)
     foreign = partial(foreign_words, tool.name, state=state, settings=settings, config=config)
-    return replace(known, foreign=foreign, refuses_foreign=settings.foreign_words == "refuse")
+    return OfferedTool(tool, kind, refuses, foreign, settings.foreign_words == "refuse")
 
 
 def _refuses(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memory.guards.dates import named_in
 from memory.guards.grounding import ungrounded
 from memory.guards.reading import Source
 
@@ -30,6 +31,11 @@ TR = "Kapora 40 bin lira. Halam 6 Kasım'da geliyor, uçağı saat üç buçukta
 ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周，奖品还没买。"
 
 RIGHT = [
+    (
+        "The flight is booked, out on 14 May, back on the 21st.",
+        "The return flight is on 21 May 2027.",
+    ),
+    ("The vet's bill is \u20ac74.50.", "The vet's bill is 74 euros 50 cents."),
     (EN, "The boiler engineer charges £85 for the visit."),
     (EN, "The boiler man may come on 28 October 2026 between 08:00 and 10:00."),
     (EN, "The two boats cost 76,000 euros in total."),
@@ -167,6 +173,11 @@ def test_questions_conditions_claims_and_denials_do_not_become_statements(
 @pytest.mark.parametrize(("said", "text"), STRANGE)
 def test_an_unfamiliar_language_is_no_reason_to_reject(said: str, text: str) -> None:
     assert why(text, said) is None
+
+
+def test_a_name_is_no_month() -> None:
+    assert named_in("marcus and marin may come") == []
+    assert [one.month for one in named_in("marcu 2026")] == [3]
 
 
 def test_the_speaker_is_who_said_it() -> None:
