@@ -90,7 +90,7 @@ def load_extensions(name: str) -> Extensions:
     """
     module = _imported(name)
     found = Extensions(
-        tools=_tools_in(module),
+        tools=_tools_of_module(module),
         components=_listed(module, "components", (PromptComponent,), "made with component(...)"),
     )
     if found == Extensions():
@@ -98,7 +98,7 @@ def load_extensions(name: str) -> Extensions:
     return found
 
 
-def _tools_in(module: ModuleType) -> tuple[BaseTool, ...]:
+def _tools_of_module(module: ModuleType) -> tuple[BaseTool, ...]:
     kinds = (BaseTool, FunctionType)
     listed = _listed(module, "tools", kinds, "a function or a LangChain tool")
     try:
@@ -171,15 +171,15 @@ class RemoteServer(BaseModel):
     """`${NAME}` is replaced by our own variable NAME, such as a key."""
 
 
-def _form(given: Any) -> str:
+def _kind_of_server(given: Any) -> str:
     return "remote" if isinstance(given, Mapping) and "url" in given else "local"
 
 
-Server = Annotated[
+McpServer = Annotated[
     Annotated[LocalServer, Tag("local")] | Annotated[RemoteServer, Tag("remote")],
-    Discriminator(_form),
+    Discriminator(_kind_of_server),
 ]
-Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
+ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
 
 
 class McpConfig(BaseModel):
@@ -187,7 +187,7 @@ class McpConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    servers: dict[Name, Server] = Field(min_length=1)
+    servers: dict[ServerName, McpServer] = Field(min_length=1)
     categories: dict[str, ToolCategory] = {}
     """Tool category by the tool's name as the model sees it."""
 
@@ -202,27 +202,27 @@ async def mcp_tools(path: Path, *, taken: Collection[str] = ()) -> list[BaseTool
     Raises:
         InputError: no such file, a wrong entry, a missing package, a server that does not start.
     """
-    config = await asyncio.to_thread(_read, path)
+    config = await asyncio.to_thread(_mcp_config, path)
     connections = {name: _connection(path, name, one) for name, one in config.servers.items()}
-    client = (await asyncio.to_thread(_client))(dict(connections))
+    client = (await asyncio.to_thread(_client_type))(dict(connections))
     found = await asyncio.gather(
-        *(_tools_of(client, server) for server in connections), return_exceptions=True
+        *(_tools_of_server(client, server) for server in connections), return_exceptions=True
     )
     lists: list[list[BaseTool]] = []
     for tools in found:
         if isinstance(tools, BaseException):
             raise tools
         lists.append(tools)
-    named = _named(dict(zip(connections, lists, strict=True)), taken)
+    named = _distinct(dict(zip(connections, lists, strict=True)), taken)
     if unknown := sorted(set(config.categories) - {tool.name for tool in named}):
         known = ", ".join(sorted(tool.name for tool in named)) or "none"
         raise InputError(
             f"{path}: categories.{unknown[0]}: no server has this tool; there are: {known}"
         )
-    return [registered(tool, config.categories.get(tool.name, _effect(tool))) for tool in named]
+    return [registered(tool, config.categories.get(tool.name, _hinted(tool))) for tool in named]
 
 
-def _read(path: Path) -> McpConfig:
+def _mcp_config(path: Path) -> McpConfig:
     try:
         return McpConfig.model_validate_json(path.expanduser().read_bytes())
     except OSError as error:
@@ -233,7 +233,7 @@ def _read(path: Path) -> McpConfig:
         raise InputError(f"{path}: {'.'.join(where) or 'the file'}: {first['msg']}") from None
 
 
-def _client() -> type[MultiServerMCPClient]:
+def _client_type() -> type[MultiServerMCPClient]:
     try:
         from langchain_mcp_adapters.client import MultiServerMCPClient
     except ModuleNotFoundError as error:
@@ -259,7 +259,7 @@ def _expanded(value: str, where: str) -> str:
     return _VARIABLE.sub(lambda match: os.environ[match[1]], value)
 
 
-async def _tools_of(client: MultiServerMCPClient, server: str) -> list[BaseTool]:
+async def _tools_of_server(client: MultiServerMCPClient, server: str) -> list[BaseTool]:
     try:
         async with asyncio.timeout(START_SECONDS):
             return await client.get_tools(server_name=server)
@@ -272,24 +272,24 @@ async def _tools_of(client: MultiServerMCPClient, server: str) -> list[BaseTool]
         raise InputError(f"the MCP server {server!r} did not start: {told}") from error
 
 
-def _named(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[BaseTool]:
+def _distinct(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[BaseTool]:
     """The tools with prefixed names where two tools would share one."""
-    used = Counter(_allowed(tool.name) for tools in found.values() for tool in tools)
+    used = Counter(_allowed_name(tool.name) for tools in found.values() for tool in tools)
     named = []
     for server, tools in found.items():
         for tool in tools:
-            name = _allowed(tool.name)
+            name = _allowed_name(tool.name)
             if used[name] > 1 or name in taken:
-                name = _allowed(f"{server}_{name}")
+                name = _allowed_name(f"{server}_{name}")
             named.append(tool.model_copy(update={"name": name}))
     return named
 
 
-def _allowed(name: str) -> str:
+def _allowed_name(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_NAME]
 
 
-def _effect(tool: BaseTool) -> ToolCategory:
+def _hinted(tool: BaseTool) -> ToolCategory:
     """The category by the server's own hint, which most servers do not give."""
     reads = (tool.metadata or {}).get("readOnlyHint") is True
     return ToolCategory.SAFE_CHAIN if reads else ToolCategory.DANGEROUS

@@ -18,7 +18,6 @@ from graph.documents.activity import (
 )
 from graph.documents.profiles import (
     EntityType,
-    HeldLine,
     PersonDetail,
     PersonLine,
     people_page,
@@ -33,7 +32,6 @@ from graph.documents.provenance import (
     MemoryKind,
     MemoryLine,
     MemorySort,
-    NightTouch,
     Paging,
     RecalledMemory,
     Relation,
@@ -51,7 +49,6 @@ __all__ = [
     "Correction",
     "EntityType",
     "EventLine",
-    "HeldLine",
     "Listed",
     "LogFilter",
     "MemoryDetail",
@@ -59,7 +56,6 @@ __all__ = [
     "MemoryKind",
     "MemoryLine",
     "MemorySort",
-    "NightTouch",
     "Paging",
     "PersonDetail",
     "PersonLine",

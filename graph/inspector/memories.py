@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from starlette.responses import Response
 
+from graph.cli.views import counted
 from graph.documents import (
     MemoryDetail,
     MemoryFilter,
@@ -24,7 +25,7 @@ from graph.documents import (
 )
 from graph.inspector.jobs import Tell
 from graph.inspector.neighbourhood import draw, surroundings
-from graph.inspector.rendering import counted, plain
+from graph.inspector.rendering import plain
 from graph.inspector.visits import Visit
 from graph.use_cases import AgentContext, Forgotten, correct, forget_entry, forget_fact, recall
 from memory import journal

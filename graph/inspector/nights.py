@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, get_args
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from graph.cli.views import STEP_NAMES
+from graph.cli.views import STEP_NAMES, counted
 from graph.documents import Paging, night_page
 from graph.inspector.jobs import Tell, Work
-from graph.inspector.rendering import counted, plain
+from graph.inspector.rendering import plain
 from graph.inspector.visits import Visit
 from graph.use_cases import Labels, find_night, labels_for, nights
 from memory.night import plans_of, report_of, status_of

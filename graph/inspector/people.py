@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
+from graph.cli.views import counted
 from graph.documents import (
     MemoryFilter,
     Paging,
@@ -17,7 +18,7 @@ from graph.documents import (
 )
 from graph.inspector.jobs import Tell
 from graph.inspector.memories import folded, of_line
-from graph.inspector.rendering import counted, day_of
+from graph.inspector.rendering import day_of
 from graph.inspector.visits import Visit
 from graph.use_cases import forget
 from memory.records import RISE, EntityProfile

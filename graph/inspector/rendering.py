@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from graph.cli.views import counted
 from graph.use_cases import COUNTED
 from memory.text import local, shortened
 
@@ -107,11 +108,6 @@ def number(value: float) -> str:
 def percent(part: float, whole: float) -> float:
     """A share in percent, from 0 to 100; 0 of nothing."""
     return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole else 0.0
-
-
-def counted(value: int, one: str, many: str | None = None) -> str:
-    """`1 fact`, `2 facts`."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
 def short_id(id_: str) -> str:

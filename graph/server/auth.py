@@ -41,7 +41,7 @@ from graph.server.settings import (
     HELD,
     INTERNAL_HOST,
     Serving,
-    refused,
+    refused_settings,
     serving,
     why_foreign,
 )
@@ -412,7 +412,7 @@ def _limiter(address: str) -> MovingWindowRateLimiter:
 
 def _check_settings(given: Mapping[str, Any], *, run: bool = False) -> None:
     """Raise 403 or 422 if a run, an assistant or a schedule has settings that it may not have."""
-    if found := refused(given, serving(), run=run):
+    if found := refused_settings(given, serving(), run=run):
         raise _error(*found)
 
 

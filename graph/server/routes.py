@@ -327,7 +327,7 @@ async def show_log(
     )
 
 
-# What changes it, or lets it work
+# Changes of the agent, and its work
 
 
 Line = Annotated[str, Field(max_length=LONGEST_TEXT)]

@@ -216,7 +216,7 @@ FROM_CONTEXT = "__context_provided__"
 """LangGraph Server's mark on a run's `configurable` that was copied from its context."""
 
 
-def refused(
+def refused_settings(
     given: Mapping[str, Any], serving: Serving, *, run: bool = False
 ) -> tuple[int, str] | None:
     """Why a request's settings are refused, with a status; None if they are not.
@@ -231,14 +231,14 @@ def refused(
     # A run without a context gets its `configurable` as one, which has much of LangGraph's own.
     unknown = [] if run and FROM_CONTEXT not in configurable else [*(context.keys() - known.keys())]
     if unknown:
-        return INVALID, _unknown(min(unknown))
+        return INVALID, _unknown_setting(min(unknown))
     asked = {
         name: value for name, value in (*configurable.items(), *context.items()) if name in known
     }
-    return _of_settings(asked, serving)
+    return _refused_values(asked, serving)
 
 
-def _of_settings(asked: Mapping[str, Any], serving: Serving) -> tuple[int, str] | None:
+def _refused_values(asked: Mapping[str, Any], serving: Serving) -> tuple[int, str] | None:
     may = serving.users_may_set
     if others := sorted(asked.keys() - may):
         decides = f"the operator of this server decides on {', '.join(others)}"
@@ -254,7 +254,7 @@ def _of_settings(asked: Mapping[str, Any], serving: Serving) -> tuple[int, str] 
     return None
 
 
-def _unknown(name: str) -> str:
+def _unknown_setting(name: str) -> str:
     close = get_close_matches(name, Settings.model_fields, 1)
     meant = f"; did you mean {close[0]!r}?" if close else ""
     return f"there is no setting {name!r:.60}{meant}"

@@ -71,6 +71,7 @@ COUNTED = {
 """The counts of a forget in words: singular, plural, qualification."""
 
 KIND = {"entity": "a person or thing", "fact": "a fact", "entry": "a journal entry"}
+"""What was forgotten, as the log says it, by the kind of the target."""
 
 Step = Callable[[str], object]
 """Called with the name of the step that comes next."""

@@ -181,7 +181,7 @@ async def mend(
         if changes := fact_after(fact, erasure):
             await semantic.update(scope, fact["id"], changes)
     ids = [fact["id"] for fact in staying]
-    await semantic.run(_mend_history, semantic, scope, ids, erasure)
+    await semantic.run(_mend_history, semantic, ids, erasure)
 
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
@@ -227,9 +227,7 @@ def _erase_rows(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
     return facts + semantic.open_table().delete(whose)
 
 
-def _mend_history(
-    semantic: SemanticMemory, scope: Scope, ids: Sequence[str], erasure: Erasure
-) -> None:
+def _mend_history(semantic: SemanticMemory, ids: Sequence[str], erasure: Erasure) -> None:
     history = semantic.open_mem0().history
     for id_ in ids:
         rows = history.get_history(id_)

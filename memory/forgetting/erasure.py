@@ -353,7 +353,7 @@ class Statement:
 
 
 class Traces(NamedTuple):
-    """By what a record shows that it may have to do with a statement: words and ids."""
+    """What a record shows if it may have to do with a statement: words and ids."""
 
     pieces: frozenset[str]
     ids: frozenset[str]

@@ -69,7 +69,7 @@ class Trace:
     """A quick look at a text. Most texts have nothing of what is forgotten, and show it at once."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
-        """`pieces`: skeletons, of which a text has one if it is to be read."""
+        """`pieces`: skeletons. A text that has none of them need not be read."""
         self.pieces = tuple(dict.fromkeys(pieces))
 
     def within(self, text: str) -> bool:
@@ -79,7 +79,7 @@ class Trace:
 
 
 def skeleton(text: str) -> str:
-    """`text` without all by which its spellings differ."""
+    """`text` without what differs between spellings: case, accents, apostrophes and the like."""
     if not text.isascii():
         shown = _INVISIBLE.sub("", text).translate(_SPELLED)
         folded = unicodedata.normalize("NFKC", shown).casefold()

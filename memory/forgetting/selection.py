@@ -74,7 +74,7 @@ class Selection(NamedTuple):
     unjournaled: list[str]
     """Ids of erased events that are not in the journal."""
     traces: Traces | None
-    """By what the records that may change are known; None if all of them are to be read."""
+    """What a record shows if it may change; None if all records are to be read."""
 
 
 class ErasedMemory(TypedDict):
@@ -100,8 +100,8 @@ async def find(
 ) -> Selection:
     """Decide what goes with `wanted`; changes nothing.
 
-    `sifting`: of a statement, read only what may have to do with it, until that leads to no more.
-    The same goes then; of the facts that stay, most are left out.
+    `sifting`: of a statement, read only the records that may have to do with it, until they lead to
+    no others. The selection is the same, but lacks most of the facts that stay.
     """
     traces = Traces.of(wanted) if sifting and wanted.kind != "entity" else None
     while True:

@@ -194,7 +194,7 @@ class ForgetContext:
     nights: set[str] = field(default_factory=set)
     """Ids of nights of which a plan changed; filled on the way."""
     traces: Traces | None = None
-    """By what the records that may change are known; None if any may."""
+    """What a record shows if it may change; None if any may."""
     preview: bool = False
     """Changes are counted, and not carried out."""
 
@@ -431,7 +431,7 @@ _WHOLE = frozenset(
         *(approvals.DEEDS, approvals.ANSWERS, approvals.PASSED_OVER),
     )
 )
-"""Kinds of which a counted record may go or change that has no trace of what is erased."""
+"""Kinds whose records may go or change without a trace of what is erased."""
 
 _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     "journal": _entry,

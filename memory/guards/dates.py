@@ -13,15 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from memory.guards import clock
-from memory.guards.lexicon import (
-    HAN,
-    MONTH,
-    MONTH_OF,
-    WEEKDAY,
-    WEEKDAY_OF,
-    is_feast,
-    word_set,
-)
+from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, is_feast, word_set
 
 _AMBIGUOUS = word_set(
     """

@@ -6,12 +6,7 @@ import re
 from collections.abc import Sequence
 
 from memory.guards import clock, numbers
-from memory.guards.lexicon import (
-    MORE,
-    alike,
-    fold,
-    word_set,
-)
+from memory.guards.lexicon import MORE, alike, fold, word_set
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits, whole
 
 
@@ -37,7 +32,7 @@ def other_number(fact: ProposedFact) -> str | None:
             continue
         if _stands(number, theirs, mine) or _is_an_example(number, mine, theirs):
             pass
-        elif not (_follows(number, fact, text) or _is_from_before(number, fact)):
+        elif not (_follows(number, fact) or _is_from_before(number, fact)):
             return _number_said(number, theirs)
         if (other := _bound_elsewhere(number, fact)) is not None:
             return _number_said(number, [other])
@@ -66,7 +61,7 @@ def _is_an_example(
 
 
 def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether a fraction in words is one that the sources say, or say nothing about."""
+    """Whether a fraction in words is one that the sources say, or that their numbers make."""
     theirs = fact.evidence.numbers
     rest = {*MORE.findall(fact.digits)} - {
         found for _, digits in fact.evidence.readings for found in MORE.findall(digits)
@@ -119,7 +114,7 @@ def _stands(
     return False
 
 
-def _follows(number: numbers.Number, fact: ProposedFact, text: str) -> bool:
+def _follows(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether the number follows from the sources by a rule, or the rules cannot tell."""
     evidence = fact.evidence
     values = number.readings | number.bases()
@@ -134,8 +129,8 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     """Whether it follows by arithmetic from numbers that the sources say.
 
     The rule: it is the sum, the difference, the product or the quotient of two cited numbers, the
-    sum of listed ones, a percentage of one, or one counted by another period. What looks like a
-    slip of a cited number, and small numbers without a word of sums or of rates, do not count.
+    sum of listed ones, a percentage of one, or one counted by another period. A sum needs a word of
+    sums, a small product a word of rates. What looks like a slip of a cited number is no product.
     """
     evidence, said = fact.evidence, fact.evidence.numbers
     texts = [digits for _, digits in evidence.readings]
@@ -189,7 +184,7 @@ def _periods(digits: str) -> set[str]:
 
 
 _LARGE = 50
-"""A sum or difference above this is no accident, even if the fact does not call it one."""
+"""A product or quotient above this is no accident, even without a word of rates."""
 
 
 def _is_a_count(number: numbers.Number, values: frozenset[float], evidence: Evidence) -> bool:
@@ -282,7 +277,7 @@ def _is_taken(one: numbers.Number, number: numbers.Number, fact: ProposedFact) -
     for _, digits in fact.evidence.readings:
         if digits[one.start : one.end] == one.written:
             before = _LABEL.search(digits, 0, one.start)
-            if before and _is_noun(before[1], fact):
+            if before and before[1] in _LABELS:
                 return True
     return False
 
@@ -297,11 +292,7 @@ _LABELS = word_set(
     ligne salle oda masa numara station box shelf lot class level unit house apartment version
     """
 )
-
-
-def _is_noun(word: str, fact: ProposedFact) -> bool:
-    """Whether a word before a number makes it a label: "Room 12", "hive 5"."""
-    return word in _LABELS
+"""A word before a number that makes it a label: "Room 12", "hive 5"."""
 
 
 def _of_another(

@@ -31,8 +31,6 @@ _ABBREVIATION = re.compile(
     r"|nr|inkl|hr|fr|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
 _ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
-
-
 _TAG = re.compile(
     r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar"
     r"|entendido|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne"

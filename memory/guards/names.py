@@ -1,8 +1,7 @@
 """Proper names of a fact, and whether its sources have them. Pure.
 
-A name may be inflected (Turkish cases, genitives), written in another script, or translated (Köln,
-Cologne). A capital letter makes a name only where the language uses none for common nouns, so a
-German noun counts as a name in a few places alone.
+A name may be inflected (Turkish cases, genitives). A capital letter makes a name only where the
+language uses none for common nouns, so a German noun counts as a name in a few places alone.
 """
 
 from __future__ import annotations

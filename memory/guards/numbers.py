@@ -501,7 +501,7 @@ def _pairs(one: Number, other: Number) -> Iterator[tuple[float, float]]:
 
 
 def _may_make(one: Number, other: Number, unit: tuple[str, float] | None) -> bool:
-    """Whether two numbers may be multiplied to make one with a unit: lengths make an area."""
+    """Whether two numbers may be multiplied to make one with a unit: one of them is of its kind."""
     return comparable(one, unit) or comparable(other, unit)
 
 

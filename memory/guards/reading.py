@@ -10,15 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memory.guards import clock, dates, mood, names, numbers
-from memory.guards.lexicon import (
-    alike,
-    content,
-    fold,
-    is_familiar,
-    languages,
-    shared,
-    words_of,
-)
+from memory.guards.lexicon import alike, content, fold, is_familiar, languages, shared, words_of
 from memory.guards.mood import Mood, sentences
 from memory.guards.numbers import Number
 

@@ -112,7 +112,7 @@ class LockConnection:
         self._users = 0
 
     async def take(self, claim: LockClaim, what: str, patience: float) -> None:
-        """Take the lock of `claim` for the agent called `what`. It is to be given back anyway."""
+        """Take the lock of `claim` for the agent called `what`. Call `give` after it, always."""
         self._users += 1
         await retry_while_contended(lambda: self._attempt(claim, patience), what)
 

@@ -2,7 +2,7 @@
 
 from memory.models.answers import CUT_OFF, MALFORMED, sure_words
 from memory.models.breaker import Breaker, Breakers, breakers_of, guarded
-from memory.models.client import Answer, Payer, ask, ask_for, charged, charging, in_vain, total
+from memory.models.client import Answer, ask, ask_for, charged, charging, in_vain, total
 from memory.models.embed import DIMENSION, HashingEmbeddings, embed_query, embed_texts
 from memory.models.registry import (
     OFFLINE,
@@ -26,7 +26,6 @@ __all__ = [
     "Breaker",
     "Breakers",
     "HashingEmbeddings",
-    "Payer",
     "ask",
     "ask_for",
     "breakers_of",

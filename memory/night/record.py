@@ -238,11 +238,6 @@ async def records(store: BaseStore, scope: Scope) -> list[NightRecord]:
     return sorted(found, key=lambda record: (record["started"], len(record["id"]), record["id"]))
 
 
-async def all_ids(store: BaseStore, scope: Scope) -> list[str]:
-    """The ids of all nights, oldest first."""
-    return [record["id"] for record in await records(store, scope)]
-
-
 async def plans_of(
     store: BaseStore,
     scope: Scope,

@@ -6,7 +6,6 @@ from memory.prompt.assistant_prompt import rolled_back
 from memory.prompt.components import (
     CONVERSATION_HISTORY,
     ENTITY_CONTEXT,
-    GUIDE,
     HISTORY,
     PAGES,
     SEMANTIC_MEMORIES,
@@ -26,7 +25,6 @@ from memory.prompt.rendering import OWN_LINES, block, goals, in_buffer, recent
 __all__ = [
     "CONVERSATION_HISTORY",
     "ENTITY_CONTEXT",
-    "GUIDE",
     "HISTORY",
     "OWN_LINES",
     "PAGES",

@@ -178,7 +178,7 @@ def _logged() -> Iterator[None]:
 
 async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
     """Index the marked entries; return how many there were."""
-    await _mark_all_once(store, index, scope)
+    await _mark_all_once(store, scope)
     done = 0
     while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
         await _index(store, index, scope, marks)
@@ -259,7 +259,7 @@ def _read(index: SemanticMemory, scope: Scope, there: Sequence[int]) -> list[Utt
     ]
 
 
-async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+async def _mark_all_once(store: BaseStore, scope: Scope) -> None:
     """Mark the whole journal if its index has no note of the present analysis of words.
 
     The note is written last, so that a crash before it repeats the marking.

@@ -306,8 +306,8 @@ def _place(
 def _with_heirs(
     found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
 ) -> list[Candidate]:
-    """Lift what holds now to what it superseded, and to what is in doubt because of that; keep
-    what holds in part below it.
+    """Lift what holds now to the place of what it superseded or made doubtful; keep what holds in
+    part below it.
 
     An entry stands for the facts that were made from it, if they are not found themselves.
     """

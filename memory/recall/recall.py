@@ -381,10 +381,10 @@ class _Memory:
     def _merged(
         self, ranked: Sequence[Candidate], ends: Mapping[str, links.End], wanted: Sequence[str]
     ) -> tuple[dict[str, Row], list[Candidate]]:
-        """The facts made from the best entries, or that the best facts rest on, and those that
-        superseded any, by id; and `ranked`, merged with them. Blocking.
+        """By id, the facts that were made from the best entries, that the best facts rest on, or
+        that superseded one of these; and `ranked`, merged with them. Blocking.
 
-        Those among `ranked` are left out of the facts.
+        The facts do not repeat those of `ranked`.
         """
         seen, facts = {one.id for one in ranked}, dict[str, Row]()
         near = {

@@ -3,7 +3,6 @@
 from memory.settings.fields import GROUPS, KINDS, Audience, Deployment, Settings, Verdict
 from memory.settings.file import edited, read_file
 from memory.settings.sources import (
-    FILE_NAME,
     OWN_REFUSED,
     Configuration,
     Origin,
@@ -17,7 +16,6 @@ from memory.settings.sources import (
 )
 
 __all__ = [
-    "FILE_NAME",
     "GROUPS",
     "KINDS",
     "OWN_REFUSED",

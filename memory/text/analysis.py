@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime
 from typing import Literal, NamedTuple
 
 from memory.text.clock import MONTHS
-from memory.text.words import STOP_WORDS, cached_by_text, stem
+from memory.text.words import STOP_WORDS, bare, cached_by_text, stem
 
 _NAMES = [name.lower() for name in MONTHS]
 _MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
@@ -217,8 +217,8 @@ def terms(text: str) -> list[str]:
 def _terms(text: str) -> Sequence[str]:
     """`terms`, kept: one tick's memories are nearly all the next one's, too."""
     pieces = [match.group() for match in _PIECE.finditer(_folded(text))]
-    bare = [_bare(piece) for piece in pieces]
-    return tuple(_indexed(word for word in bare if word not in STOP_WORDS) or _indexed(bare))
+    plain = [bare(piece) for piece in pieces]
+    return tuple(_indexed(word for word in plain if word not in STOP_WORDS) or _indexed(plain))
 
 
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
@@ -317,12 +317,6 @@ def _folded(text: str) -> str:
         return text.lower()
     opened = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     return unicodedata.normalize("NFC", opened)
-
-
-def _bare(piece: str) -> str:
-    """A word without its genitive: ana's becomes ana, but don't becomes dont."""
-    head, _, tail = piece.replace("\u2019", "'").partition("'")
-    return head if tail == "s" else head + tail
 
 
 def _indexed(words: Iterable[str]) -> list[str]:

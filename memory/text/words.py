@@ -76,10 +76,11 @@ _DOUBLES = frozenset("bdgmnprt")
 
 def words(text: str) -> list[str]:
     """The words of `text` in lower case without possessive endings: "Ana's cat" -> ana, cat."""
-    return [_bare(match.group().lower()) for match in _WORD.finditer(text)]
+    return [bare(match.group().lower()) for match in _WORD.finditer(text)]
 
 
-def _bare(word: str) -> str:
+def bare(word: str) -> str:
+    """A word without its genitive: ana's becomes ana, but don't becomes dont."""
     head, _, tail = word.replace("\u2019", "'").partition("'")
     return head if tail == "s" else head + tail
 

@@ -86,7 +86,7 @@ async def test_the_next_day_recalls_what_was_heard_with_its_source(
 async def test_with_nothing_to_do_sleep_says_so_and_calls_no_model(opening: Opening) -> None:
     async with opening(scripted()) as agent:
         out = await agent.ainvoke({"request": "sleep"})
-        assert await night.all_ids(agent.store, agent.scope) == []
+        assert await night.records(agent.store, agent.scope) == []
     assert out["report"]["night"]["id"] is None
     assert out["report"]["notes"] == ["Nothing to do tonight."]
     assert out["mode"] == "sleep"

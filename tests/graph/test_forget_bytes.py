@@ -136,7 +136,8 @@ async def test_the_audit_log_keeps_its_entries_without_their_texts(agent: AsyncA
 
 
 async def test_a_touched_night_is_marked_and_still_lists_its_operations(agent: AsyncAgent) -> None:
-    (name,) = await night.all_ids(agent.store, agent.scope)
+    (held,) = await night.records(agent.store, agent.scope)
+    name = held["id"]
     before = await night.plans_of(agent.store, agent.scope, name)
     await forget(agent.context, "Zora")
     record = await night.load(agent.store, agent.scope, name)

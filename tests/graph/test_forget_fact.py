@@ -44,7 +44,8 @@ async def test_a_forgotten_fact_loses_its_text_in_the_nights_record(agent: Async
     semantic, scope = agent.resources.semantic, agent.scope
     fact = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     assert (await forget_fact(agent.context, fact["id"]))["counts"]["nights"] == 1
-    (name,) = await night.all_ids(agent.store, scope)
+    (held,) = await night.records(agent.store, scope)
+    name = held["id"]
     operations = (await night.plans_of(agent.store, scope, name)).operations()
     told = {one["id"]: one["after"] for one in operations if one["kind"] == "add_fact"}
     assert told.pop(fact["op"]) is None

@@ -181,30 +181,25 @@ async def done(agent: AsyncAgent, deed: str) -> None:
         "undo": undo_night,
         "discard": nights.discard_night,
     }
-    for name in reversed(await night.all_ids(agent.store, agent.scope)):
+    for one in reversed(await night.records(agent.store, agent.scope)):
         try:
-            await deeds[deed](agent.context, name)
+            await deeds[deed](agent.context, one["id"])
         except (ConflictError, InputError):
             continue
         return
 
 
 async def records(agent: AsyncAgent) -> dict[str, NightRecord]:
-    found = {}
-    for name in await night.all_ids(agent.store, agent.scope):
-        record = await night.load(agent.store, agent.scope, name)
-        assert record is not None
-        found[name] = record
-    return found
+    return {one["id"]: one for one in await night.records(agent.store, agent.scope)}
 
 
 async def nights_with(agent: AsyncAgent, words: list[str]) -> set[str]:
     """The nights whose operations hold one of these words."""
     found = set()
-    for name in await night.all_ids(agent.store, agent.scope):
-        plans = await night.plans_of(agent.store, agent.scope, name)
+    for one in await night.records(agent.store, agent.scope):
+        plans = await night.plans_of(agent.store, agent.scope, one["id"])
         text = json.dumps([plan["operations"] for plan in plans]).casefold()
-        found |= {name} if any(word in text for word in words) else set()
+        found |= {one["id"]} if any(word in text for word in words) else set()
     return found
 
 

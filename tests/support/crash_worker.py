@@ -270,7 +270,7 @@ async def done_to_a_night(agent: AsyncAgent, deed: str, place: int = -1) -> dict
     """Preview one, or apply or undo the one at `place` among all."""
     if deed == "preview":
         return {"report": {"night": await nights.preview(agent.context)}}
-    name = (await night.all_ids(agent.store, agent.scope))[place]
+    name = (await night.records(agent.store, agent.scope))[place]["id"]
     if deed == "apply":
         return {"report": {"night": await nights.apply_night(agent.context, name)}}
     return {"report": {"night": await nights.undo_night(agent.context, name)}}

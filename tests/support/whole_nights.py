@@ -10,7 +10,7 @@ from typing import Any
 
 from graph.api.async_agent import AsyncAgent
 from memory.journal import links
-from memory.night.record import STEPS, all_ids, load, plans_of
+from memory.night.record import STEPS, load, plans_of, records
 from tests.support.crash_worker import Job, Points, running
 from tests.support.kills import workers
 from tests.support.night_memories import Memory
@@ -164,7 +164,7 @@ def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[s
 
 async def steps_done(agent: AsyncAgent) -> set[str]:
     """The steps of the newest night that made operations."""
-    name = (await all_ids(agent.store, agent.scope))[-1]
+    name = (await records(agent.store, agent.scope))[-1]["id"]
     assert await load(agent.store, agent.scope, name) is not None
     plans = await plans_of(agent.store, agent.scope, name)
     return {plan["step"] for plan in plans if plan["operations"]} & {*STEPS}

@@ -272,7 +272,7 @@ class Tally:
 
 
 class Player:
-    """Runs the agent on a step, and shows that to a person; as it stands it shows nothing."""
+    """Runs the agent on a step. What it shows a person of that is up to each kind."""
 
     def __enter__(self) -> Self:
         return self

@@ -2,8 +2,8 @@
 
 It needs no key, no network and no download, and gives the same answer to the same prompt. `decide`
 tells the kinds of calls apart. Sentences become tool calls in `requests`, questions are answered in
-`replies`; `night` and `dreaming` do the work of nights. What no rule fits is
-acknowledged, not understood.
+`replies`; `night` and `dreaming` do the work of nights. What no rule fits is acknowledged, not
+understood.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
 }
 """Functions that make the arguments of a structured answer, by the name of its form.
 
-A night's reflection asks nothing: what rules conclude from memories takes their room in prompts.
+A night's reflection asks nothing: a conclusion drawn by rules would push memories out of prompts.
 """
 SETTLE = "settle_dispute"
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)

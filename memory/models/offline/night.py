@@ -257,7 +257,7 @@ def _is_thing(part: str) -> bool:
     return not rest or first in ("a", "an", "the", "my", "our", "some") or first.isdecimal()
 
 
-# A look at its own work, awake: what failed, and what came up again.
+# The reflection of a tick: what failed in the assistant's work, and what came up again.
 
 NOTHING = "Nothing new failed, and nothing new came up twice."
 _REFLECTING = frozenset({"noop", "add_journal_entry", "review_journal"})

@@ -111,7 +111,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[BaseTool]]:
     async def offered(_client: object, server: str) -> list[BaseTool]:
         return offers[server]
 
-    monkeypatch.setattr(tools.extensions, "_tools_of", offered)
+    monkeypatch.setattr(tools.extensions, "_tools_of_server", offered)
     return offers
 
 
