@@ -55,7 +55,7 @@ _PHRASES = tuple(
         (r"(?P<m>5|10|20|25) (?:minutes? )?past (?P<h>\d+)", 0),
         (
             r"(?P<m>5|10|20|25) (?:minutes? )?to (?P<h>\d+)"
-            rf"(?! ?(?!(?:{_AFTER_AN_HOUR})(?!\w))[-a-z%])",
+            rf"(?!\d| ?(?!(?:{_AFTER_AN_HOUR})(?!\w))[-a-z%])",
             -1,
         ),
         (r"(?:dreiviertel|3 ?viertel|drei viertel) (?P<h>\d+)", -15),
@@ -144,6 +144,8 @@ def _phrase(match: re.Match[str], shift: int) -> ClockTime | None:
     groups = match.groupdict()
     named = groups.get("h") or groups.get("h2") or "99"
     hour = int(named) if named.isdigit() else 1
+    if hour > 24:  # "between 25 and 30" are numbers.
+        return None
     minutes = int(groups.get("m") or 0) * (-1 if shift == -1 else 1)
     return ClockTime(
         (hour * 60 + (0 if shift == -1 else shift) + minutes) % 1440,

@@ -35,6 +35,8 @@ RIGHT = [
         "The flight is booked, out on 14 May, back on the 21st.",
         "The return flight is on 21 May 2027.",
     ),
+    ("We expect between 25 and 30.", "Ana expects 25 to 30."),
+    ("It costs 25 to 30 euros.", "It costs 25 to 30 euros."),
     ("The vet's bill is \u20ac74.50.", "The vet's bill is 74 euros 50 cents."),
     (EN, "The boiler engineer charges £85 for the visit."),
     (EN, "The boiler man may come on 28 October 2026 between 08:00 and 10:00."),
