@@ -31,7 +31,7 @@ MATTERS, PASSES = 7, 2
 
 EVERYDAY = Path(__file__).with_name("everyday_words.txt")
 """What a chat model knows of everyday English, whatever the life."""
-MOST, PHRASE = 30, 80
+MOST, PHRASE = 15, 80
 """Other words of a fact, and characters of a phrase of them, at most."""
 
 _LINE = re.compile(r"^\s*(?:- )?[\[(#]*(?P<id>[^\])\s:]+)[\])]*[.:]? (?P<rest>.*)$")

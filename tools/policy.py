@@ -83,7 +83,7 @@ Each fact:
 - speaker: who said it, as shown. Leave it out for "-", and for a fact that joins what several
   people said: its text names each of them.
 - entities: the names of the people, places and things that it is about.
-- other_words: up to thirty words that its text lacks and by which people may ask for it: nicknames
+- other_words: up to fifteen words that its text lacks and by which people may ask for it: nicknames
   and roles of those it is about, synonyms, broader words (a sofa is furniture), a question."""
 
 EXTRACT = """The older messages of this conversation are about to be replaced by a summary. Every
