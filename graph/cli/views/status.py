@@ -352,7 +352,8 @@ def _told(what: What, detail: Mapping[str, Any]) -> Iterator[str]:
     elif what == "fact_corrected" and "fact" in detail:
         yield f"now {detail['fact']}"
     elif what == "forgotten":
-        yield _counted(detail)
+        kinds = ((detail[kind], forms) for kind, forms in COUNTED.items() if kind in detail)
+        yield ", ".join(counted(number, one, many) for number, (one, many, _) in kinds)
     elif what == "night" and "operations" in detail:
         yield from _night(detail)
     elif what in ("question_asked", "question_answered") and "id" in detail:
@@ -363,12 +364,6 @@ def _change(key: str, value: Any) -> str:
     """`progress 0 → 50`, or the name alone if the values were too long to be kept."""
     whole = isinstance(value, list) and len(value) == 2
     return f"{key} {value[0]} → {value[1]}" if whole else key
-
-
-def _counted(counts: Mapping[str, Any]) -> str:
-    """What was forgotten, by kind."""
-    found = ((counts[kind], forms) for kind, forms in COUNTED.items() if kind in counts)
-    return ", ".join(f"{number:,} {forms[number != 1]}" for number, forms in found)
 
 
 def _night(detail: Mapping[str, Any]) -> Iterator[str]:
