@@ -147,6 +147,8 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
         for branch in branches.values():
             path = cast(Any, branch.path)
             path.func = _in_shared_loop(path.afunc)
+            # A task and three callbacks for each look at where to go would cost more than the look.
+            path.trace = False
 
 
 def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
