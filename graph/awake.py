@@ -83,7 +83,7 @@ builder.add_conditional_edges("use_tools", onward, ["act", "delegate", "park", "
 builder.add_conditional_edges("confirm", onward, ["act", "use_tools", "delegate", "record"])
 builder.add_edge("delegate", "use_tools")
 builder.add_edge("park", "hand_back")
-builder.add_edge("record", "hand_back")
+builder.add_edge("record", END)
 builder.add_edge("hand_back", END)
 
 run_both_ways(builder)

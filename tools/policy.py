@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -495,10 +495,10 @@ def _recommended(assessment: Assessment) -> Limits:
 def _compose(layers: Iterable[tuple[str, Limits]]) -> tuple[Limits, dict[str, str]]:
     """The meet of all layers, and for each field the last layer that narrowed it."""
     limits = Limits()
-    sources = dict.fromkeys(asdict(limits), "allowed")
+    sources = dict.fromkeys(vars(limits), "allowed")
     for name, layer in layers:
         narrower = meet(limits, layer)
-        before, after = asdict(limits), asdict(narrower)
+        before, after = vars(limits), vars(narrower)
         sources |= {key: name for key in after if after[key] != before[key]}
         limits = narrower
     return limits, sources

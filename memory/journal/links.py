@@ -31,7 +31,8 @@ async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, 
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
-    found = await store.abatch([GetOp(scope.namespace(LINKS), id_) for id_ in wanted])
+    namespace = scope.namespace(LINKS)
+    found = await store.abatch([GetOp(namespace, id_) for id_ in wanted])
     return {
         id_: cast(End, item.value)
         for id_, item in zip(wanted, found, strict=True)

@@ -82,7 +82,7 @@ class Scope(NamedTuple):
 
     def namespace(self, *labels: str) -> tuple[str, ...]:
         """The store namespace `(user, thread, *labels)`, escaped."""
-        return tuple(_label(part) for part in (self.user, self.thread, *labels))
+        return tuple(map(_label, (self.user, self.thread, *labels)))
 
 
 @lru_cache(maxsize=256)

@@ -105,12 +105,18 @@ async def read_ahead(
         return store
     items, found = await store.alook(gets, lists)
     known = {(op.namespace, op.key): item for op, item in zip(gets, items, strict=True)}
-    short = {one: there for one, there in zip(lists, found, strict=True) if there is not None}
+    short = {
+        one: {item.key: item for item in there}
+        for one, there in zip(lists, found, strict=True)
+        if there is not None
+    }
     return _ReadAhead(store, known, short)
 
 
 class _ReadAhead(BaseStore):
-    def __init__(self, store: Any, items: dict[Any, Item | None], lists: dict[Any, Any]) -> None:
+    def __init__(
+        self, store: Any, items: dict[Any, Item | None], lists: dict[Any, dict[str, Item]]
+    ) -> None:
         self._store, self._items, self._lists = store, items, lists
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -118,19 +124,22 @@ class _ReadAhead(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = self._passing(ops)
-        known = [
-            self._known(op)
-            for op in ops
-            if isinstance(op, GetOp)
-            and (op.namespace in self._lists or (op.namespace, op.key) in self._items)
-        ]
-        return [*known] if len(known) == len(ops) else list(await self._store.abatch(ops))
+        known: list[Result] = []
+        for op in ops:
+            there = self._lists.get(op.namespace) if isinstance(op, GetOp) else None
+            if there is not None:
+                known.append(there.get(op.key))
+            elif isinstance(op, GetOp) and (op.namespace, op.key) in self._items:
+                known.append(self._items[op.namespace, op.key])
+            else:
+                return list(await self._store.abatch(ops))
+        return known
 
     async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
         if namespace not in self._lists:
             return list(await self._store.alist(namespace, **more))
-        ordered = self._lists[namespace][:: -1 if more.get("newest_first") else 1]
-        return list(ordered[: more.get("limit")])
+        ordered = [*self._lists[namespace].values()][:: -1 if more.get("newest_first") else 1]
+        return ordered[: more.get("limit")]
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         return list(await self._store.aput_new(self._passing(puts)))
@@ -147,15 +156,9 @@ class _ReadAhead(BaseStore):
     def _passing(self, ops: Iterable[Any]) -> list[Any]:
         """The operations; a write among them may change what is known."""
         ops = list(ops)
-        if any(isinstance(op, PutOp) for op in ops):
+        if PutOp in set(map(type, ops)):
             self._items, self._lists = {}, {}
         return ops
-
-    def _known(self, op: GetOp) -> Item | None:
-        there = self._lists.get(op.namespace)
-        if there is None:
-            return self._items[op.namespace, op.key]
-        return next((item for item in there if item.key == op.key), None)
 
 
 class ThreadedStore(BaseStore):

@@ -115,9 +115,9 @@ def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
     Of overlapping names the longest counts: "Ana Lopez" does not name Ana.
     """
     taken: list[Place] = []
-    for place in sorted(found, key=lambda place: (place.first - place.end, place.first)):
-        overlaps = any(place.first < other.end and other.first < place.end for other in taken)
-        if place.key in known and not overlaps:
+    named = [place for place in found if place.key in known]
+    for place in sorted(named, key=lambda place: (place.first - place.end, place.first)):
+        if not any(place.first < other.end and other.first < place.end for other in taken):
             taken.append(place)
     return list(dict.fromkeys(place.key for place in sorted(taken)))
 

@@ -12,7 +12,6 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
-from langgraph.types import Overwrite
 
 from memory import audit, entities, events, telemetry
 from memory.compaction import MASK
@@ -47,6 +46,7 @@ from memory.settings import Settings
 from memory.state import State, checked
 from memory.storage import write_batch
 from memory.text import redact
+from nodes.hand_back import handed_back
 from tools.builtin import recall_memories, review_journal
 from tools.policy import context_type_for
 
@@ -58,7 +58,7 @@ OPEN_CONVERSATIONS = 50
 async def record(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Journal the event (no model call) and mark it handled.
+    """Journal the event (no model call), mark it handled, and hand the state back to the parent.
 
     The mark is part of the state: the event leaves the inbox only once a checkpoint holds it.
     """
@@ -92,8 +92,9 @@ async def record(
         own = of_tick(state["messages"], state["tick"])
         update["messages"] = [RemoveMessage(id=str(message.id)) for message in own]
     elif event is not None:
-        update["conversations"] = Overwrite(_conversations(state["conversations"], event))
-        update |= _without_media(state, event)
+        update["conversations"] = _conversations(state["conversations"], event)
+        if "content" in event:
+            update["messages"] = _without_media(state, event)
     stopped = update.get("emergency_stop", False)
     if stopped:
         why = f"{state['consecutive_errors']} failures in a row"
@@ -102,7 +103,7 @@ async def record(
     elif _reflection_due(state, settings) and over(spending, settings, now) is None:
         await _set_off_reflection(state, settings, now, store_of(runtime), scope_of(config))
         update["last_reflection"] = state["tick"]
-    return update
+    return {**update, **handed_back(cast(State, {**state, **update}))}
 
 
 def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[PutOp]:
@@ -199,16 +200,13 @@ def _failures(state: State, settings: Settings) -> dict[str, Any]:
     return {}
 
 
-def _without_media(state: State, event: Event) -> dict[str, Any]:
+def _without_media(state: State, event: Event) -> list[AnyMessage]:
     """The model saw the event's images in its tick; from here on each checkpoint would copy them.
 
     The message keeps its id, and so its place in the history.
     """
-    if "content" not in event:
-        return {}
     mine = [m for m in state["messages"] if m.id == event["id"] and isinstance(m, HumanMessage)]
-    shown = cast(Event, {key: value for key, value in event.items() if key != "content"})
-    return {"messages": [text_only(message) for message in mine], "event": shown}
+    return [text_only(message) for message in mine]
 
 
 async def _journal(

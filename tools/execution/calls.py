@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
@@ -137,24 +136,36 @@ def _asked_or_not(
         return "barred"
     if loop["dangerous"] == call["id"] and loop["decision"] is not None:
         return "run"
-    if foreign and known.refuses_foreign:
+    if foreign and known.settings.foreign_words == "refuse":
         return "foreign"
     return "ask" if foreign or known.asks(pattern) else "run"
 
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """A tool that is offered to the model, with its metadata."""
+    """A tool that is offered to the model, and what holds for its calls now."""
 
     tool: BaseTool
-    kind: ToolKind
-    refuses: Callable[[Mapping[str, Any]], bool] = lambda args: False
-    """Whether it will refuse these arguments now, so that nobody is asked about the call."""
-    foreign: Callable[[Mapping[str, Any]], Sequence[str]] = lambda args: ()
-    """Those besides owners on whose words a call with these arguments rests, where a person has to
-    be asked for that reason."""
-    refuses_foreign: bool = False
-    """Refuse such a call instead."""
+    state: State
+    config: RunnableConfig
+    settings: Settings
+
+    @property
+    def kind(self) -> ToolKind:
+        """Its metadata. Most offered tools are not called, so it is read when it is asked for."""
+        return kind_of(self.tool)
+
+    def refuses(self, args: Mapping[str, Any]) -> bool:
+        """Whether it will refuse these arguments now, so that nobody is asked about the call."""
+        why_not = (self.tool.metadata or {}).get("why_not")
+        given = self.state, self.config, self.settings, args
+        return why_not is not None and why_not(*given) is not None
+
+    def foreign(self, args: Mapping[str, Any]) -> list[str]:
+        """Those besides owners on whose words a call rests, where a person is asked for that."""
+        if not self.dangerous and self.tool.name not in ASKED_FOR:
+            return []
+        return foreign_words(self.tool.name, args, self.state, self.settings, self.config)
 
     @property
     def dangerous(self) -> bool:
@@ -228,24 +239,4 @@ def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[st
     assert context is not None
     assert pattern is not None
     tools = tools_for(CONTEXTS[context["context_type"]], pattern, resources_of(config).tools)
-    return {tool.name: _offered(tool, state, config, settings) for tool in tools}
-
-
-def _offered(
-    tool: BaseTool, state: State, config: RunnableConfig, settings: Settings
-) -> OfferedTool:
-    kind, refuses = kind_of(tool), _refuses(tool, state, config, settings)
-    if not kind.dangerous and tool.name not in ASKED_FOR:
-        return OfferedTool(tool, kind, refuses)
-    foreign = partial(foreign_words, tool.name, state=state, settings=settings, config=config)
-    return OfferedTool(tool, kind, refuses, foreign, settings.foreign_words == "refuse")
-
-
-def _refuses(
-    tool: BaseTool, state: State, config: RunnableConfig, settings: Settings
-) -> Callable[[Mapping[str, Any]], bool]:
-    """The check of the tool's own `why_not`, if its metadata has one."""
-    why_not = (tool.metadata or {}).get("why_not")
-    if why_not is None:
-        return lambda args: False
-    return lambda args: why_not(state, config, settings, args) is not None
+    return {tool.name: OfferedTool(tool, state, config, settings) for tool in tools}
