@@ -73,8 +73,8 @@ builder.add_edge(START, "begin_tick")
 builder.add_conditional_edges("begin_tick", after_begin)
 builder.add_conditional_edges("extract_facts", after_extraction)
 builder.add_edge("compact", "assemble_context")
-builder.add_edge("assemble_context", "assess_task")
-builder.add_conditional_edges("assess_task", after_assessment)
+builder.add_conditional_edges("assemble_context", after_assessment)
+builder.add_conditional_edges("assess_task", after_assessment, ["draft_plan", "act"])
 builder.add_edge("draft_plan", "use_tools")
 builder.add_conditional_edges(
     "act", onward, ["use_tools", "delegate", "park", "extract_facts", "record"]

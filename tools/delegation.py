@@ -28,7 +28,7 @@ from memory.prompt import assembly, block, goals
 from memory.records import CallRecord, DelegateResult, Goal, PatternState, Projects, Usage
 from memory.runtime import Resources
 from memory.settings import Settings
-from memory.state import Mode, State
+from memory.state import Mode, State, held
 from memory.text import (
     advisory,
     approximate_tokens,
@@ -130,8 +130,7 @@ class DelegateOutput(TypedDict):
 
 def requester(state: State) -> Requester:
     """The requester, from its state."""
-    context, messages, calibration = state["context"], state["messages"], state["calibration"]
-    assert context is not None
+    context, messages, calibration = held(state["context"]), state["messages"], state["calibration"]
     prompt = assembly.whole(context, messages)
     return {
         "mode": state["mode"],

@@ -19,6 +19,7 @@ from memory.state.schema import (
     WakeCause,
     at_rest,
     fresh_state,
+    held,
     merge_by_id,
     merge_projects,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "fallen_asleep",
     "filled",
     "fresh_state",
+    "held",
     "kept_problem",
     "merge_by_id",
     "merge_projects",

@@ -1,13 +1,14 @@
 """The graph's state: checkpointed working memory, JSON primitives and messages only. Pure.
 
 Only keys that are merged on input or edited record by record have a reducer. A subgraph that
-deletes from such a key must end in `hand_back`; otherwise the deletion is undone in its parent.
+deletes from such a key must end in `record` or `hand_back`; otherwise its parent undoes the
+deletion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, Required, cast
+from typing import Annotated, Any, Literal, NotRequired, Required, TypeVar, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import EphemeralValue
@@ -35,6 +36,8 @@ from memory.records import (
     SessionMemory,
     empty_report,
 )
+
+T = TypeVar("T")
 
 
 def merge_by_id(
@@ -282,7 +285,13 @@ class State(TypedDict, total=False):
 
 
 REDUCED_KEYS = ("messages", "projects", "goals", "conversations", "delegated")
-"""Keys with a reducer; `hand_back` returns them to the parent as they are."""
+"""Keys with a reducer; they are handed back to the parent as they are."""
+
+
+def held(value: T | None) -> T:
+    """What a key holds at this point of a tick."""
+    assert value is not None
+    return value
 
 
 def fresh_state() -> State:

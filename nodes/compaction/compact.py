@@ -36,7 +36,7 @@ from memory.records import (
 )
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State, checked, counted_failure
+from memory.state import State, checked, counted_failure, held
 from memory.telemetry import called
 from tools.origins import origins_of
 
@@ -85,8 +85,7 @@ async def compact(
     settings = settings_of(runtime.context)
     if state["turn"] == "night":
         return await _in_night(state, runtime, config, settings)
-    loop = state["loop"]
-    assert loop is not None
+    loop = held(state["loop"])
     store, resources, scope = store_of(runtime), resources_of(config), scope_of(config)
     parts = parts_of(state, settings)
     if not parts.gives_way(state["calibration"]):

@@ -28,7 +28,7 @@ from memory.prompt import rendering
 from memory.records import AssembledContext, EndedBy, after_answer
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import Course, State, checked, counted_failure
+from memory.state import Course, State, checked, counted_failure, held
 from memory.telemetry import called
 from memory.text import clock_line
 from nodes.compaction.compact import archived, parts_of
@@ -97,8 +97,7 @@ async def _in_emergency(
     """
     settings, event = settings_of(runtime.context), state["event"]
     now, origin = resources_of(config).clock().isoformat(), event["id"] if event else None
-    loop = state["loop"]
-    assert loop is not None
+    loop = held(state["loop"])
     before = loop.get("extracted")
     try:
         thought = await _turn(state, settings, config, None, now, origin)

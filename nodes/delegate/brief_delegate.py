@@ -12,7 +12,7 @@ from langgraph.types import Send
 from memory.records import Usage
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import State, checked, held
 from tools.builtin import delegate_task
 from tools.delegation import NO_PROJECTS, DelegateState, failed, opening, requester
 from tools.execution import misfit
@@ -24,10 +24,7 @@ def fan_out(state: State) -> list[Send]:
     Raises:
         RuntimeError: there is none. A router that sends nothing would end the tick silently.
     """
-    loop, context, pattern = state["loop"], state["context"], state["pattern"]
-    assert loop is not None
-    assert context is not None
-    assert pattern is not None
+    loop, context, pattern = held(state["loop"]), held(state["context"]), held(state["pattern"])
     asked = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))
     lender = requester(state)
     payloads = [

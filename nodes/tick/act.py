@@ -16,7 +16,7 @@ from memory.prompt import assembly
 from memory.records import Loop, PatternState
 from memory.runtime import Resources, resources_of, settings_of
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import State, checked, held
 from memory.text import approximate_tokens, calibrated, recalibrate
 from nodes.delegate import fan_out
 from tools.execution import offered, routed, sound
@@ -28,8 +28,7 @@ async def onward(
     state: State,
 ) -> Literal["act", "use_tools", "park", "confirm", "extract_facts", "record"] | list[Send]:
     """Where the tick goes on, as the node that ran last decided; first a compaction that is due."""
-    loop = state.get("loop")
-    assert loop is not None
+    loop = held(state.get("loop"))
     if loop["compaction"] == "forced":
         return "extract_facts"
     if loop["next"] == "delegate":
@@ -44,10 +43,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     Raises:
         ModelError: no usable answer after retries; the tick fails and its event goes back.
     """
-    context, pattern, loop = state["context"], state["pattern"], state["loop"]
-    assert context is not None
-    assert pattern is not None
-    assert loop is not None
+    context, pattern, loop = held(state["context"]), held(state["pattern"]), held(state["loop"])
     resources, settings = resources_of(config), settings_of(runtime.context)
     capped, known = _capped(state, settings), offered(state, config, settings)
     tools = shown_tools([one.tool for one in known.values()])
@@ -97,17 +93,14 @@ def iterations(pattern: PatternState) -> int:
 
 def _capped(state: State, settings: Settings) -> bool:
     """Whether the call is to give the answer: the iterations are used, or too much failed."""
-    pattern, loop = state["pattern"], state["loop"]
-    assert pattern is not None
-    assert loop is not None
+    pattern, loop = held(state["pattern"]), held(state["loop"])
     failing = loop["raised"] > 0 and state["consecutive_errors"] >= settings.max_consecutive_errors
     return failing or loop["iteration"] >= iterations(pattern)
 
 
 def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMessage]:
     """The history, with the user's components that stand beyond it in their places."""
-    context = state["context"]
-    assert context is not None
+    context = held(state["context"])
     messages = history(state, settings, context["context_type"])
     made = material(state, settings, resources, context["context_type"], now=context["now"])
     told = for_model(as_model_sees(messages, settings.zone))
@@ -133,8 +126,7 @@ def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
 
 def _sizes(state: State, told: int, schemas: int) -> dict[str, int]:
     """What the prompt holds beside the components of the system message, tokens."""
-    context, calibration = state["context"], state["calibration"]
-    assert context is not None
+    context, calibration = held(state["context"]), state["calibration"]
     history = calibrated(told, calibration) - sum(context["tokens"].values())
     return {
         "conversation_history": max(0, history),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -25,6 +25,7 @@ from memory.messages import (
     as_data,
     mark_of,
     marked,
+    merge_messages,
     message_of,
     one_line,
     prompt_lines,
@@ -47,6 +48,7 @@ from memory.settings import Settings
 from memory.state import State, checked
 from memory.storage import read_ahead
 from memory.text import shortened, shown_time
+from nodes.tick.assess_task import assessed
 from tools.policy import CONTEXTS, context_type_for, history, listeners_of, material
 
 RECENT_CALLS = 30
@@ -66,7 +68,7 @@ LONGEST_CALL = 200
 async def assemble_context(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Render the components and put the event in hand into the history.
+    """Render the components, put the event in hand into the history, and assess the task.
 
     What is rendered here stays byte-identical through the tick's loop, so that a provider's prompt
     cache holds; what the loop adds stands after it, as messages. The system message stays so from
@@ -109,7 +111,10 @@ async def assemble_context(
         "shown": _shown_ids(made.memories, held),
     }
     message = _message(state, settings, at, by_owner=by_owner)
-    return {"context": assembled, "messages": [message], **({"owned": True} if by_owner else {})}
+    update = {"context": assembled, "messages": [message], **({"owned": True} if by_owner else {})}
+    messages = merge_messages(state["messages"], [message])
+    told = cast(State, {**state, "context": assembled, "messages": messages})
+    return {**update, **assessed(told, settings)}
 
 
 def _shown_ids(recalled: Sequence[RecallHit], held: Sequence[ShownPage]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Assess the task: what it is taken for, and which execution pattern holds for this tick."""
+"""Assess the task: what it is taken for, and which execution pattern holds for this tick.
+
+The heuristic assessment costs no call and is part of `assemble_context`; the node asks a model.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from memory.messages import TRUST_NOTE, as_data
 from memory.models import ask_for, charged
 from memory.planning import in_hand
 from memory.prompt import assembly
-from memory.records import AssembledContext, Assessment, Goal, Usage, is_reflection
+from memory.records import AssembledContext, Assessment, Goal, PatternState, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
-from memory.state import Course, State, checked
+from memory.state import Course, State, checked, held
 from memory.text import approximate_tokens, calibrated, cut_to, shortened, utilisation
 from tools.policy import CONTEXTS, history, limits_of, narrower, select_execution_pattern
 
@@ -59,29 +62,21 @@ class TaskAssessment(BaseModel):
     reasoning: str = Field(description="One sentence.")
 
 
-async def after_assessment(state: Course) -> Literal["draft_plan", "act"]:
+async def after_assessment(state: Course) -> Literal["assess_task", "draft_plan", "act"]:
     """A large goal is given steps first; once a tool of the tick has run it is too late for that.
 
     The tick comes here again after a compaction that the model's limit forced.
     """
     pattern, loop = state.get("pattern"), state.get("loop")
-    planning = pattern is not None and pattern["mode"] == "plan_execute"
+    if pattern is None:
+        return "assess_task"
+    planning = pattern["mode"] == "plan_execute"
     return "draft_plan" if planning and loop is not None and not loop["tools"] else "act"
 
 
-@checked
-async def assess_task(
-    state: State, runtime: Runtime[Settings], config: RunnableConfig
-) -> dict[str, Any]:
-    """Compose the pattern from settings, the tick's context and the assessment: each only narrows.
-
-    The heuristic assessment costs no call. Where a model is asked too it can only narrow further;
-    an answer of no use leaves the heuristic one as it stands. A tick asks it once.
-    """
-    context, loop = state["context"], state["loop"]
-    assert context is not None
-    assert loop is not None
-    settings = settings_of(runtime.context)
+def assessed(state: State, settings: Settings) -> dict[str, Any]:
+    """The heuristic assessment, and the pattern: None where a model is to judge the task, too."""
+    context, loop = held(state["context"]), held(state["loop"])
     kind, text, plannable = _task(state)
     assessment = assess(
         text,
@@ -92,17 +87,34 @@ async def assess_task(
         names=settings.names,
         plannable=plannable,
     )
-    update: dict[str, Any] = {}
     before = state.get("assessment")
     if loop["overflowed"] and before is not None:
         assessment = narrower(assessment, before)
     elif settings.task_assessment_enabled and kind != "reflection" and text:
-        assessment, usage = await _judged(assessment, text, state, settings, config)
-        update["loop"] = charged(loop, usage)
-    pattern = select_execution_pattern(
+        return {"assessment": assessment, "pattern": None}
+    return {"assessment": assessment, "pattern": _pattern(assessment, context, settings)}
+
+
+@checked
+async def assess_task(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Let a model judge the task: within the heuristic assessment, which it can only narrow.
+
+    An answer of no use leaves that as it stands. A tick asks it once.
+    """
+    settings, text = settings_of(runtime.context), _task(state)[1] or ""
+    assessment, usage = await _judged(held(state["assessment"]), text, state, settings, config)
+    pattern = _pattern(assessment, held(state["context"]), settings)
+    loop = charged(held(state["loop"]), usage)
+    return {"pattern": pattern, "assessment": assessment, "loop": loop}
+
+
+def _pattern(assessment: Assessment, context: AssembledContext, settings: Settings) -> PatternState:
+    """Composed from settings, the tick's context and the assessment: each only narrows."""
+    return select_execution_pattern(
         settings, CONTEXTS[context["context_type"]], limits_of(assessment)
     )
-    return {"pattern": pattern, "assessment": assessment, **update}
 
 
 def _task(state: State) -> tuple[Kind, str | None, bool]:

@@ -17,7 +17,7 @@ from memory.prompt import assembly
 from memory.records import Decision, Loop, Question, ToolOutcome
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State, checked, woken
+from memory.state import State, checked, held, woken
 from tools.execution import OfferedTool, misfit, offered, refuse, routed
 
 
@@ -115,10 +115,7 @@ def _decided(
     state: State, decision: Decision, config: RunnableConfig, settings: Settings, now: str
 ) -> dict[str, Any]:
     """The tick goes on at the time of the answer."""
-    loop, context, pattern = state["loop"], state["context"], state["pattern"]
-    assert loop is not None
-    assert context is not None
-    assert pattern is not None
+    loop, context, pattern = held(state["loop"]), held(state["context"]), held(state["pattern"])
     changed = _answered(state, open_calls(state["messages"]), decision)
     refused = [m for m in changed if isinstance(m, ToolMessage)]
     outcomes = [ToolOutcome(name=one.name or "", ok=False) for one in refused]

@@ -10,7 +10,7 @@ from langchain_core.messages.tool import tool_call
 from memory.messages import EVENT_KEY
 from memory.planning import in_hand
 from memory.records import OWN
-from memory.state import State, checked
+from memory.state import State, checked, held
 from tools.builtin import decompose_goal
 
 
@@ -21,8 +21,7 @@ async def draft_plan(state: State) -> dict[str, Any]:
     It is carried out like any other call and counts as no iteration. Where it fails the model sees
     why, and the tick goes on without a plan.
     """
-    loop, goal, tick = state["loop"], in_hand(state["goals"]), state["tick"]
-    assert loop is not None
+    loop, goal, tick = held(state["loop"]), in_hand(state["goals"]), state["tick"]
     assert goal is not None
     ask = tool_call(
         name=decompose_goal.name,

@@ -19,17 +19,14 @@ from memory.messages import of_tick, open_calls
 from memory.records import Loop, ParkedTick, Question
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import State, checked, held
 from tools.execution import OfferedTool, offered
 
 
 @checked
 async def park(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
     """Ask the question of the first open call; the tick is not counted until it ends."""
-    context, pattern, loop = state["context"], state["pattern"], state["loop"]
-    assert context is not None
-    assert pattern is not None
-    assert loop is not None
+    context, pattern, loop = held(state["context"]), held(state["pattern"]), held(state["loop"])
     now = resources_of(config).clock().isoformat()
     tools = offered(state, config, settings_of(runtime.context))
     question = _question(state, tools, now)

@@ -43,7 +43,7 @@ from memory.records import (
 )
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import State, checked, held
 from memory.storage import write_batch
 from memory.text import redact
 from nodes.hand_back import handed_back
@@ -143,12 +143,8 @@ async def _set_off_reflection(
 
 def _reported(state: State, settings: Settings, written: list[str], now: datetime) -> TickReport:
     """What the tick did, and how full its prompt was."""
-    event, context, loop = state["event"], state["context"], state["loop"]
-    pattern, assessment = state["pattern"], state["assessment"]
-    assert context is not None
-    assert loop is not None
-    assert pattern is not None
-    assert assessment is not None
+    event, context, loop = state["event"], held(state["context"]), held(state["loop"])
+    pattern, assessment = held(state["pattern"]), held(state["assessment"])
     components = {**context["tokens"], **loop["prompt"]}
     use = context_use(components, settings.max_context_tokens)
     took = now - datetime.fromisoformat(context["now"])
@@ -191,8 +187,7 @@ def _failures(state: State, settings: Settings) -> dict[str, Any]:
 
     The stop itself is told by `intake`, which then takes nothing more.
     """
-    loop = state["loop"]
-    assert loop is not None
+    loop = held(state["loop"])
     if loop["raised"] == 0:
         return {"consecutive_errors": 0}
     if state["consecutive_errors"] >= settings.max_consecutive_errors:
@@ -246,8 +241,7 @@ def _meeting(event: Event, sender: str, settings: Settings, resources: Resources
 async def _credit(state: State, reply: str, config: RunnableConfig, now: datetime) -> None:
     """Count an access of each recalled fact that the answer used; the others gain nothing."""
     event, own = state["event"], of_tick(state["messages"], state["tick"])
-    context = state["context"]
-    assert context is not None
+    context = held(state["context"])
     shown = {**context.get("recalled", {}), **_recalled_by_tools(own)}
     asked = event["text"] if event is not None else ""
     facts = used(shown, f"{reply} {_written(own)}", asked=asked)
@@ -262,8 +256,7 @@ def _recalled_by_tools(own: Sequence[AnyMessage]) -> dict[str, str]:
 
 def _shown(state: State) -> list[str]:
     """Ids of the memories in the prompt, and of those that the tick's own recalls brought up."""
-    context, own = state["context"], of_tick(state["messages"], state["tick"])
-    assert context is not None
+    context, own = held(state["context"]), of_tick(state["messages"], state["tick"])
     recalled = (hit["id"] for hit in _tool_hits(own))
     return list(dict.fromkeys([*context.get("shown", []), *recalled]))
 

@@ -19,7 +19,7 @@ from memory.models import charged
 from memory.records import CallRecord, Loop
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import State, checked, held
 from memory.telemetry import called
 from memory.text import encodable
 from tools.execution import (
@@ -59,9 +59,7 @@ class _Round:
         self.runtime, self.config = runtime, config
         self.settings = settings_of(runtime.context)
         self.tools = offered(state, config, self.settings)
-        context = state["context"]
-        assert context is not None
-        self.now = datetime.fromisoformat(context["now"])
+        self.now = datetime.fromisoformat(held(state["context"])["now"])
         self.loop_before = self.loop
         self.answers: list[ToolMessage] = []
         self.changed: dict[str, Any] = {}
@@ -73,14 +71,11 @@ class _Round:
 
     @property
     def loop(self) -> Loop:
-        loop = self.state["loop"]
-        assert loop is not None
-        return loop
+        return held(self.state["loop"])
 
     async def run(self) -> None:
         """Take the open calls one after the other."""
-        pattern = self.state["pattern"]
-        assert pattern is not None
+        pattern = held(self.state["pattern"])
         asked = next(m for m in reversed(self.state["messages"]) if isinstance(m, AIMessage))
         for call in open_calls(self.state["messages"]):
             match what_becomes_of(call, asked.tool_calls[0], self.loop, pattern, self.tools):
@@ -219,11 +214,11 @@ class _Round:
 
     def update(self) -> dict[str, Any]:
         """The change of the state."""
-        metrics, pattern, tick = self.state["metrics"], self.state["pattern"], self.state["tick"]
-        assert pattern is not None
+        metrics, tick = self.state["metrics"], self.state["tick"]
         outcomes = self.loop["tools"][len(self.loop_before["tools"]) :]
         ok = sum(outcome["ok"] for outcome in outcomes)
         messages, settings = self.state["messages"], self.settings
+        pattern = held(self.state["pattern"])
         loop = routed(messages, self.loop, pattern, self.tools, settings, self.state)
         return {
             **self.changed,
@@ -243,8 +238,7 @@ class _Round:
 
     def _continued(self, loop: Loop) -> dict[str, Any]:
         """The loop; and with its answers read, the context that goes on from them, if another."""
-        context, assessment = self.state["context"], self.state["assessment"]
-        assert context is not None
+        context, assessment = held(self.state["context"]), self.state["assessment"]
         then = continued(context["context_type"])
         if then == context["context_type"] or loop["next"] != "act":
             return {"loop": loop}

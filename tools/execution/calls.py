@@ -19,7 +19,7 @@ from memory.models import MALFORMED
 from memory.records import Loop, PatternState
 from memory.runtime import resources_of
 from memory.settings import Settings
-from memory.state import State
+from memory.state import State, held
 from memory.text import encodable
 from tools.builtin import DELEGATE_TASK, use_tool
 from tools.origins import ASKED_FOR, foreign_words
@@ -235,8 +235,6 @@ def routed(
 
 def offered(state: State, config: RunnableConfig, settings: Settings) -> dict[str, OfferedTool]:
     """The tools of the current model call by name: from context, pattern and the user's own."""
-    context, pattern = state["context"], state["pattern"]
-    assert context is not None
-    assert pattern is not None
+    context, pattern = held(state["context"]), held(state["pattern"])
     tools = tools_for(CONTEXTS[context["context_type"]], pattern, resources_of(config).tools)
     return {tool.name: OfferedTool(tool, state, config, settings) for tool in tools}

@@ -20,6 +20,7 @@ from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state.schema import State
 from nodes.tick.assess_task import PROMPT, after_assessment, assess_task
+from nodes.tick.assess_task import assessed as by_rules
 from tests.support.scripted import ScriptedChatModel, call, scripted
 from tests.support.tool_calls import EVENT, NOW, THREAD, Shelf, goals_of, loop_of, tick_state
 
@@ -33,7 +34,11 @@ async def assessed(
     settings: Settings | None = None,
     breakers: Breakers | None = None,
 ) -> State:
-    """The state after the node."""
+    """The state after the assessment, and after the node where a model is asked."""
+    settings = settings or Settings()
+    state = cast(State, {**state, **by_rules(state, settings)})
+    if state["pattern"] is not None:
+        return state
     builder = StateGraph(State, context_schema=Settings)
     builder.add_node(assess_task)
     builder.add_edge(START, "assess_task")
@@ -46,7 +51,7 @@ async def assessed(
     out = await builder.compile().ainvoke(
         state,
         {"configurable": {"thread_id": THREAD, resources.KEY: given}},
-        context=settings or Settings(),
+        context=settings,
     )
     return cast(State, out)
 
@@ -282,7 +287,7 @@ async def test_a_large_goal_is_given_steps_first_and_an_event_never() -> None:
     assert await after_assessment(await assessed(on(LARGE))) == "act"
     later: Any = {**cast(Any, planned["loop"]), "tools": [{"name": "noop", "ok": True}]}
     assert await after_assessment({"pattern": planned["pattern"], "loop": later}) == "act"
-    assert await after_assessment({}) == "act"
+    assert await after_assessment({"pattern": None}) == "assess_task"
 
 
 @pytest.mark.parametrize(("looping", "errors"), [(False, 0), (True, 3)])
