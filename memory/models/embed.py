@@ -54,6 +54,9 @@ _STEM_WEIGHT = 1.0
 
 _TRIGRAM_WEIGHT = 0.25
 
+FEW = 4
+"""Texts that are embedded in less time than a hand-off to a thread takes."""
+
 
 class HashingEmbeddings(Embeddings):
     """Signed hashing of word stems and character trigrams to 256 dimensions.
@@ -73,6 +76,12 @@ class HashingEmbeddings(Embeddings):
     async def aembed_query(self, text: str) -> list[float]:
         """The same at once: LangChain would hand it to a thread, which takes longer."""
         return _vector(text)
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """A few at once, likewise; many in a thread."""
+        if len(texts) <= FEW:
+            return self.embed_documents(texts)
+        return await super().aembed_documents(texts)
 
 
 def _vector(text: str) -> list[float]:
