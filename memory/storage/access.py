@@ -1,6 +1,5 @@
 """Reading and writing any LangGraph store: ours, one in memory, or a server's own.
 
-Ours have methods of their own, such as `alist`; any other store is searched page by page.
 `shelves` reads all records of one agent, a namespace at a time.
 """
 
@@ -8,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import unquote
 
 from langchain_core.utils.iter import batch_iterate
@@ -21,6 +20,50 @@ T = TypeVar("T")
 PAGE = 1_000
 """Items to read at a time from a store that can only search."""
 
+
+@runtime_checkable
+class ListingStore(Protocol):
+    """A store that lists and counts without searching, as ours do."""
+
+    async def alist(
+        self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
+    ) -> list[Item]:
+        """The items of exactly this namespace, by key."""
+        ...
+
+    async def acount(self, prefix: tuple[str, ...]) -> int:
+        """The number of items in this namespace and below it."""
+        ...
+
+    async def acount_named(self, label: str, *, without: str) -> int:
+        """The number of items without a field `without`, in all namespaces that end in `label`."""
+        ...
+
+    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
+        """The least text of `field` in the same items; None if there are none."""
+        ...
+
+
+@runtime_checkable
+class InsertingStore(Protocol):
+    """A store that writes only under free keys, in one step, as ours do."""
+
+    async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
+        """Put values under free keys, as one transaction; returns what is stored then, in order."""
+        ...
+
+
+@runtime_checkable
+class LookingStore(Protocol):
+    """A store that reads keys and whole namespaces in one step, as ours in SQLite does."""
+
+    async def alook(
+        self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
+    ) -> tuple[list[Item | None], list[list[Item] | None]]:
+        """The items under the keys, and those of each namespace; None for one with many."""
+        ...
+
+
 Wanted = Callable[[Sequence[str], str], bool]
 """Whether any of some records is wanted, by their keys and their values as JSON, as one text."""
 
@@ -29,6 +72,15 @@ Sieve = Callable[[tuple[str, ...]], Wanted | None]
 
 TOGETHER = 50
 """Records that are looked at together: most have nothing of what is looked for."""
+
+
+@runtime_checkable
+class SiftingStore(Protocol):
+    """A store that builds only the items that are wanted, as ours do."""
+
+    async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
+        """The wanted items in this namespace and below it, by key."""
+        ...
 
 
 def sifted(
@@ -49,23 +101,16 @@ async def read_ahead(
     store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
 ) -> BaseStore:
     """The store, which knows these namespaces and keys until the first write through it."""
-    look = getattr(store, "alook", None)
-    if look is None:
+    if isinstance(store, _ReadAhead) or not isinstance(store, LookingStore):
         return store
-    items, found = await look(gets, lists)
+    items, found = await store.alook(gets, lists)
     known = {(op.namespace, op.key): item for op, item in zip(gets, items, strict=True)}
-    short = {
-        one: {item.key: item for item in there}
-        for one, there in zip(lists, found, strict=True)
-        if there is not None
-    }
+    short = {one: there for one, there in zip(lists, found, strict=True) if there is not None}
     return _ReadAhead(store, known, short)
 
 
 class _ReadAhead(BaseStore):
-    def __init__(
-        self, store: Any, items: dict[Any, Item | None], lists: dict[Any, dict[str, Item]]
-    ) -> None:
+    def __init__(self, store: Any, items: dict[Any, Item | None], lists: dict[Any, Any]) -> None:
         self._store, self._items, self._lists = store, items, lists
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -73,22 +118,19 @@ class _ReadAhead(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = self._passing(ops)
-        known: list[Result] = []
-        for op in ops:
-            there = self._lists.get(op.namespace) if isinstance(op, GetOp) else None
-            if there is not None:
-                known.append(there.get(op.key))
-            elif isinstance(op, GetOp) and (op.namespace, op.key) in self._items:
-                known.append(self._items[op.namespace, op.key])
-            else:
-                return list(await self._store.abatch(ops))
-        return known
+        known = [
+            self._known(op)
+            for op in ops
+            if isinstance(op, GetOp)
+            and (op.namespace in self._lists or (op.namespace, op.key) in self._items)
+        ]
+        return [*known] if len(known) == len(ops) else list(await self._store.abatch(ops))
 
     async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
         if namespace not in self._lists:
             return list(await self._store.alist(namespace, **more))
-        ordered = [*self._lists[namespace].values()][:: -1 if more.get("newest_first") else 1]
-        return ordered[: more.get("limit")]
+        ordered = self._lists[namespace][:: -1 if more.get("newest_first") else 1]
+        return list(ordered[: more.get("limit")])
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         return list(await self._store.aput_new(self._passing(puts)))
@@ -105,9 +147,15 @@ class _ReadAhead(BaseStore):
     def _passing(self, ops: Iterable[Any]) -> list[Any]:
         """The operations; a write among them may change what is known."""
         ops = list(ops)
-        if PutOp in set(map(type, ops)):
+        if any(isinstance(op, PutOp) for op in ops):
             self._items, self._lists = {}, {}
         return ops
+
+    def _known(self, op: GetOp) -> Item | None:
+        there = self._lists.get(op.namespace)
+        if there is None:
+            return self._items[op.namespace, op.key]
+        return next((item for item in there if item.key == op.key), None)
 
 
 class ThreadedStore(BaseStore):
@@ -140,8 +188,8 @@ async def list_items(
         limit: return the first `limit` items only.
         newest_first: order by descending key; keys that begin with a time put the newest first.
     """
-    if own := getattr(store, "alist", None):
-        return cast(list[Item], await own(namespace, limit=limit, newest_first=newest_first))
+    if isinstance(store, ListingStore):
+        return await store.alist(namespace, limit=limit, newest_first=newest_first)
     found = {
         item.key: item for item in await _all_below(store, namespace) if item.namespace == namespace
     }
@@ -151,22 +199,22 @@ async def list_items(
 
 async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
     """The number of items in this namespace and below it. Labels match as a whole."""
-    if own := getattr(store, "acount", None):
-        return int(await own(prefix))
+    if isinstance(store, ListingStore):
+        return await store.acount(prefix)
     return len(await _all_below(store, prefix))
 
 
 async def count_items_named(store: BaseStore, label: str, *, without: str) -> int:
     """The number of items without a field `without`, in all namespaces that end in `label`."""
-    if own := getattr(store, "acount_named", None):
-        return int(await own(label, without=without))
+    if isinstance(store, ListingStore):
+        return await store.acount_named(label, without=without)
     return len(await _named(store, label, without))
 
 
 async def least_named(store: BaseStore, label: str, field: str, *, without: str) -> str | None:
     """The least text of `field` in the items that `count_items_named` counts."""
-    if own := getattr(store, "aleast_named", None):
-        return cast(str | None, await own(label, field, without=without))
+    if isinstance(store, ListingStore):
+        return await store.aleast_named(label, field, without=without)
     found = await _named(store, label, without)
     return min((str(item.value[field]) for item in found), default=None)
 
@@ -193,8 +241,8 @@ async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, A
     gets = [GetOp(op.namespace, op.key) for op in puts]
     found = await store.abatch(gets)
     if None in found:
-        if own := getattr(store, "aput_new", None):
-            return cast(list[dict[str, Any]], await own(puts))
+        if isinstance(store, InsertingStore):
+            return await store.aput_new(puts)
         await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
         found = await store.abatch(gets)
     return [dict(item.value) for item in found if isinstance(item, Item)]
@@ -240,10 +288,9 @@ async def shelves(
     Only one namespace at a time is in memory, unless there is a `sieve`, and a store that can sift:
     any other gives all items.
     """
-    sift = getattr(store, "asift", None)
-    if sieve is not None and sift is not None:
+    if sieve is not None and isinstance(store, SiftingStore):
         found: dict[tuple[str, ...], list[Item]] = {}
-        for item in await sift(scope.namespace(*([kind] if kind else [])), sieve):
+        for item in await store.asift(scope.namespace(*([kind] if kind else [])), sieve):
             found.setdefault(item.namespace, []).append(item)
         for namespace in sorted(found):
             yield Shelf(tuple(map(unquote, namespace[2:])), namespace, found[namespace])
