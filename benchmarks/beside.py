@@ -9,13 +9,15 @@ checkpoints of `create_agent` take some gigabytes of disk until the run ends.
 
 The JSON sums up: `ratio_tick_N` is Circadian's processor time of a tick before mark N divided by
 that of `create_agent` with Mem0, `prefix_between_ticks` the share of its prompt at the last mark
-that repeats the tick before, `hundred_agents_s` the seconds of one tick of all `--agents` together.
+that repeats the tick before, `hundred_agents_s` the seconds of one tick of all `--agents` together,
+`hundred_agents_mb` the memory of their process.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import statistics
 import sys
@@ -34,6 +36,7 @@ from rich.console import Console
 from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, WITH_MEM0, System, opening
 from benchmarks.models import FixedModel, Sent
 from benchmarks.prompts import Parts, Repeated, added, parts, repeated, tokens, wire
+from benchmarks.stores import resident
 from benchmarks.tables import (
     CIRCADIAN,
     Marked,
@@ -210,18 +213,34 @@ def _bytes(folder: Path, pattern: str) -> int:
 
 
 async def together(folder: Path, count: int) -> dict[str, float]:
-    """One tick of `count` agents of one process that wait for a one-second model together."""
+    """One tick of `count` agents of one process that wait for a one-second model together.
+
+    The memory of an agent is what the process grows by: while it is open, and once it was let go.
+    """
     async with open_agents(folder, FixedModel(delay=1.0), "offline") as agents:
-        every = [agents.agent(f"agent-{number}") for number in range(count)]
 
         async def tick(text: str) -> None:
             await asyncio.gather(*(one.ainvoke({"events": [{"text": text}]}) for one in every))
 
+        every = [agents.agent("first")]  # loads what loads at first use
+        await tick(sentence(0))
+        unused = resident()
+        every = [agents.agent(f"agent-{number}") for number in range(count)]
         await tick(sentence(1))
         began, used = time.perf_counter(), time.process_time()
         await tick(sentence(2))
         seconds, processor = time.perf_counter() - began, time.process_time() - used
-    return {"hundred_agents_s": seconds, "hundred_agents_processor_ms": processor / count * 1_000}
+        opened = resident()
+        every.clear()
+        gc.collect()
+        left = resident()
+    return {
+        "hundred_agents_s": seconds,
+        "hundred_agents_processor_ms": processor / count * 1_000,
+        "hundred_agents_mb": opened / 1e6,
+        "open_agent_mb": (opened - unused) / count / 1e6,
+        "closed_agent_mb": (left - unused) / count / 1e6,
+    }
 
 
 def summary(rows: Sequence[Row]) -> dict[str, float]:
@@ -259,10 +278,10 @@ def run(
 ) -> None:
     """Measure, print the table, write the JSON to `path`. `agents`: so many also tick together."""
     with tempfile.TemporaryDirectory() as scratch:
+        # First, while nothing else takes memory.
+        many = asyncio.run(together(Path(scratch) / "together", agents)) if agents else {}
         rows = asyncio.run(compare(Path(scratch), marks, names))
-        found = as_json(rows)
-        if agents:
-            found = {**asyncio.run(together(Path(scratch) / "together", agents)), **found}
+    found = {**many, **as_json(rows)}
     show(rows, Console())
     for key, value in found.items():
         if isinstance(value, float):

@@ -110,18 +110,12 @@ async def _timed_recall(agent: AsyncAgent, number: int) -> float:
 
 
 async def together(folder: Path, count: int) -> list[Figure]:
-    """Time of one tick of `count` agents that wait for a one-second model together."""
-    openings = [
-        open_agent(folder, agent=f"agent-{n}", model=FixedModel(delay=1.0), embedder="offline")
-        for n in range(count)
+    """One tick of `count` agents that wait for a one-second model together, and their memory."""
+    found = await beside.together(folder, count)
+    return [
+        Figure(f"{count} agents, one tick on a 1 s model", found["hundred_agents_s"], "s", "<= 2"),
+        Figure(f"memory of {count} agents", found["hundred_agents_mb"], "MB", "bounded"),
     ]
-    agents = [await opening.__aenter__() for opening in openings]
-    began = time.perf_counter()
-    await asyncio.gather(*(agent.ainvoke({"events": [{"text": "Hello"}]}) for agent in agents))
-    took = time.perf_counter() - began
-    for opening in openings:
-        await opening.__aexit__(None, None, None)
-    return [Figure(f"{count} agents, one tick on a 1 s model", took, "s", "<= 2")]
 
 
 def _p95(values: Sequence[float]) -> float:

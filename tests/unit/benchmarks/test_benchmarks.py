@@ -37,7 +37,7 @@ def test_the_budgets_are_measured_and_written(
     assert run.main([*small, *others, "--locomo", str(data)]) == 2
     names = [figure["name"] for figure in json.loads(out.read_text())]
     assert "add a fact at 20" in names
-    assert len(names) == 6
+    assert len(names) == 7
     assert len(json.loads((tmp_path / "beside.json").read_text())["rows"]) == len(DEFAULT)
     assert compared == [([2], tmp_path / "memory.json")]
     assert slept == [(data, [3], tmp_path / "night.json")]
@@ -91,6 +91,7 @@ def test_the_agents_stand_beside_each_other_in_figures_and_ratios(
         assert figures[f"ratio_tick_{mark}"] == pytest.approx(ratio)
     assert 0 < figures["prefix_between_ticks"] < 1
     assert figures["hundred_agents_s"] >= 1.0
+    assert figures["hundred_agents_mb"] > max(figures["open_agent_mb"], figures["closed_agent_mb"])
     printed = capsys.readouterr().out
     assert all(name in printed for name in order)
     assert "1.00x" in printed
