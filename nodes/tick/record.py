@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -114,11 +115,17 @@ def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[Pu
     prompt = TickPrompt(
         tick=state["tick"],
         at=context["now"],
-        system=redact(context["system"], os.environ),
+        system=_redacted(context["system"]),
         front=redact(context.get("front", ""), os.environ),
         messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),
     )
     return inbox.puts_prompt(scope_of(config), prompt, most=most)
+
+
+@lru_cache(maxsize=16)
+def _redacted(system: str) -> str:
+    """A system message without secrets. It is long, and the same from tick to tick."""
+    return redact(system, os.environ)
 
 
 def _reflection_due(state: State, settings: Settings) -> bool:
