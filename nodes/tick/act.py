@@ -13,7 +13,7 @@ from memory.errors import ContextOverflow, ModelError, ModelRefused
 from memory.messages import as_model_sees, for_model, marked
 from memory.models import CUT_OFF, Answer, ask, charged, in_vain
 from memory.prompt import assembly
-from memory.records import Loop, PatternState
+from memory.records import Loop
 from memory.runtime import Resources, resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State, checked, held
@@ -86,16 +86,13 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     return {"messages": [message], "loop": going, "calibration": calibration}
 
 
-def iterations(pattern: PatternState) -> int:
-    """Model answers that may ask for tools (ruling 4); single_action means one (ruling 5)."""
-    return 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
-
-
 def _capped(state: State, settings: Settings) -> bool:
     """Whether the call is to give the answer: the iterations are used, or too much failed."""
     pattern, loop = held(state["pattern"]), held(state["loop"])
     failing = loop["raised"] > 0 and state["consecutive_errors"] >= settings.max_consecutive_errors
-    return failing or loop["iteration"] >= iterations(pattern)
+    # Answers that may ask for tools (ruling 4); single_action means one (ruling 5).
+    most = 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
+    return failing or loop["iteration"] >= most
 
 
 def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMessage]:

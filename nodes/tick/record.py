@@ -51,6 +51,9 @@ from nodes.hand_back import handed_back
 from tools.builtin import recall_memories, review_journal
 from tools.policy import context_type_for
 
+_redacted = lru_cache(maxsize=16)(lambda text: redact(text, os.environ))
+"""A system message without secrets: it is long, and the same from tick to tick."""
+
 OPEN_CONVERSATIONS = 50
 """Working memory is bounded: the state is copied into every checkpoint."""
 
@@ -120,12 +123,6 @@ def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[Pu
         messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),
     )
     return inbox.puts_prompt(scope_of(config), prompt, most=most)
-
-
-@lru_cache(maxsize=16)
-def _redacted(system: str) -> str:
-    """A system message without secrets. It is long, and the same from tick to tick."""
-    return redact(system, os.environ)
 
 
 def _reflection_due(state: State, settings: Settings) -> bool:
