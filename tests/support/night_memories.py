@@ -73,9 +73,9 @@ def ada(*observations: Observation, **fields: Any) -> EntityProfile:
     return cast(EntityProfile, {**made, **fields})
 
 
-def noticed(one: Observation, *, aliases: Sequence[str] = (), kept: int = 50) -> Operation:
+def noticed(one: Observation, *, aliases: Sequence[str] = ()) -> Operation:
     """An operation that adds an observation of Ada."""
-    return observe_entity(ADA, "Ada", one, aliases=aliases, kept=kept, now=NOW, reason="noticed")
+    return observe_entity(ADA, "Ada", one, aliases=aliases, kept=50, now=NOW, reason="noticed")
 
 
 @dataclass

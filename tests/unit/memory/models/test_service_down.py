@@ -22,7 +22,6 @@ from langchain_core.messages import AIMessage
 from memory.errors import (
     CircuitOpen,
     ConfigurationError,
-    ContextOverflow,
     MemoryStoreError,
     ModelError,
     ServiceDown,
@@ -128,11 +127,6 @@ async def test_a_bad_answer_or_a_bad_request_does_not(step: Step) -> None:
     assert state_of(breaker) == "closed"
 
 
-async def test_an_overflow_stays_an_overflow() -> None:
-    with pytest.raises(ContextOverflow):
-        await _asked(Status(400, "prompt is too long"), breaker=Breaker("model"))
-
-
 async def test_a_bug_neither_counts_nor_is_hidden() -> None:
     breaker = Breaker("model", failures=1)
     with pytest.raises(AttributeError, match="oops"):
@@ -180,12 +174,6 @@ async def test_a_structured_answer_that_never_fits_does_not_count() -> None:
     with pytest.raises(ModelError, match="does not fit"):
         await ask_for(scripted(*[call("Facts")] * 3), PROMPT, Facts, Settings(), breaker=breaker)
     assert state_of(breaker) == "closed"
-
-
-async def test_without_a_breaker_nothing_is_counted() -> None:
-    for _ in range(5):
-        with pytest.raises(ServiceDown):
-            await _asked(Status(402))
 
 
 class Broken(Embeddings):
