@@ -179,7 +179,7 @@ def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) 
     If that is longer than `tokens` (calibrated), an extract of the messages.
     """
     text = "\n".join(_transcript_line(masked(message, always=True)) for message in messages)
-    fits = _summary_size(text, calibration) <= tokens
+    fits = _size(text + "\n\n", calibration) <= tokens
     return text if fits else extract(messages, tokens, calibration)
 
 
@@ -188,7 +188,7 @@ def room_for(cut: Cut, calibration: float) -> tuple[str, int]:
     earlier = cut.earlier
     if not earlier:
         return "", cut.summaries
-    had = _summary_size(earlier, calibration)
+    had = _size(earlier + "\n\n", calibration)
     for_earlier, for_new = shares(had, cut.summaries)
     carried = condensed(earlier, for_earlier, calibration, SHORTENED)
     return carried, for_new
@@ -216,7 +216,7 @@ def slightly_too_long(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> bool:
     """Whether the model's summary is whole, and only somewhat longer than what `accepted` takes."""
-    size = _summary_size(_summary_of(answer), calibration)
+    size = _size(_summary_of(answer) + "\n\n", calibration)
     longest = min(tokens, size_of(messages, calibration) - 1)
     return ended_by(answer) != "length" and longest < size <= SLIGHTLY * longest
 
@@ -234,7 +234,7 @@ def accepted(
         raise ModelError("the summary is empty")
     if ended_by(answer) == "length":
         raise ModelError("the summary is cut off")
-    size = _summary_size(text, calibration)
+    size = _size(text + "\n\n", calibration)
     if size >= size_of(messages, calibration):
         raise ModelError("the summary is longer than what it summarises")
     if size > tokens:
@@ -253,8 +253,3 @@ def _transcript_line(message: AnyMessage) -> str:
     # An image or another medium that somebody sent is named.
     said = str(message.text) if isinstance(message, AIMessage) else text_of(message.content)
     return prompt_lines.turn_line(message.type, message.name, f"{one_line(said)}{calls}")
-
-
-def _summary_size(text: str, calibration: float) -> int:
-    # Counts the line breaks after the text, too.
-    return calibrated(approximate_tokens(text + "\n\n"), calibration)

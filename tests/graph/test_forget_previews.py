@@ -120,7 +120,7 @@ SAID = st.lists(
 
 @given(SAID, SAID, st.sampled_from(SPELLED))
 def test_a_quick_look_misses_nothing(said: list[str], words: list[str], spelled: str) -> None:
-    """Whatever names a person or says a statement passes the prefilters, of texts and of records."""
+    """Whatever names a person or says a statement passes both prefilters."""
     text = " ".join(map(spelled.format, words))
     for wanted in (Statement([" ".join(said)]), Names(said)):
         quick, wanted.prefilter = wanted.prefilter, TextPrefilter([""])
