@@ -68,7 +68,7 @@ MEMORIES = "semantic_memories"
 MEMORY_WRITES = frozenset(
     {"add_journal_entry", "add_session_memory", "store_memory", "update_entity_observation"}
 )
-"""Their answers, rejections above all, repeat what the model proposed: they are no material."""
+"""Their answers, rejections above all, repeat what the model proposed, and so prove nothing."""
 
 RECALLED = "This stands in what you were shown of your memory, your rules or your tools"
 WHERE_FROM = "Store only what was said or happened, from the words of what you cite."

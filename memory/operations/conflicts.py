@@ -48,7 +48,7 @@ _COUNTED = ("id", "access_count", "last_access")
 
 
 @dataclass
-class Standing:
+class CheckedTargets:
     """The targets of operations, with all checked operations applied."""
 
     entries: dict[str, JournalEntry]
@@ -106,7 +106,7 @@ async def find_conflicts(
     operations = told(operations)
     mine = [o for o in operations if o["kind"] in (*ON_ENTRIES, *_FACTS, *entities.KINDS)]
     facts = await semantic.by_op(scope, _facts_named(mine))
-    standing = Standing(
+    standing = CheckedTargets(
         await journal.read_many(store, scope, _targets(mine, ON_ENTRIES)),
         facts_after(facts, []),
         await entities.read(store, scope, _targets(mine, entities.KINDS)),
@@ -261,6 +261,6 @@ def _known_as(profile: EntityProfile | None, was: tuple[Fields, Fields]) -> bool
     if any(profile["attributes"].get(name) != value for name, value in attributes.items()):
         return False
     return all(
-        id_ in standing and all(standing[id_].get(name) == v for name, v in (was_so or {}).items())
-        for id_, was_so in observations.items()
+        id_ in standing and all(standing[id_].get(name) == v for name, v in (fields or {}).items())
+        for id_, fields in observations.items()
     )

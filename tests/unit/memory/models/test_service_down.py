@@ -60,7 +60,7 @@ async def _asked(*steps: Step, breaker: Breaker | None = None) -> Any:
     ],
     ids=repr,
 )
-async def test_no_answer_or_no_service_counts(failure: Exception) -> None:
+async def test_a_service_that_gives_no_answer_counts_as_a_failure(failure: Exception) -> None:
     breaker = Breaker("model", failures=1)
     with pytest.raises(ServiceDown):
         await _asked(*[failure] * 4, breaker=breaker)
@@ -81,9 +81,7 @@ async def test_no_answer_or_no_service_counts(failure: Exception) -> None:
     ],
     ids=repr,
 )
-async def test_a_wrong_configuration_does_not_and_opens_nothing(
-    failure: Exception, told: str
-) -> None:
+async def test_a_wrong_configuration_does_not_count(failure: Exception, told: str) -> None:
     breaker = Breaker("model", failures=1)
     for _ in range(3):
         with pytest.raises(ConfigurationError, match=told):
@@ -92,7 +90,9 @@ async def test_a_wrong_configuration_does_not_and_opens_nothing(
     assert (await _asked("noon", breaker=breaker)).message.text == "noon"
 
 
-async def test_nor_does_it_close_what_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_configuration_does_not_close_an_open_breaker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     breaker = Breaker("model", failures=2)
     with pytest.raises(ServiceDown):
         await _asked(*[Status(503)] * 4, breaker=breaker)
@@ -119,7 +119,7 @@ async def test_nor_does_it_close_what_is_open(monkeypatch: pytest.MonkeyPatch) -
     ],
     ids=repr,
 )
-async def test_a_bad_answer_or_a_bad_request_does_not(step: Step) -> None:
+async def test_a_bad_answer_or_a_bad_request_does_not_count(step: Step) -> None:
     breaker = Breaker("model", failures=1)
     with pytest.raises(ModelError) as raised:
         await _asked(*[step] * 4, breaker=breaker)
