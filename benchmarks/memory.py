@@ -42,7 +42,6 @@ ALLOWANCE = 20.0
 """Seconds for one system's timed calls of one kind at a mark. Further calls are skipped."""
 ENOUGH = 20
 """Calls that a 95th percentile needs."""
-NAMES = (CIRCADIAN, MEM0, LANGGRAPH)
 SYSTEMS = {
     CIRCADIAN: "semantic memory, each write on disk before it is acknowledged, history included; "
     "recall by words and meaning over facts and journal",
@@ -130,13 +129,11 @@ class Worker:
         return json.loads(line)
 
 
-def compare(
-    root: Path, marks: Collection[int], *, adds: int, recalls: int, names: Sequence[str] = NAMES
-) -> list[Row]:
+def compare(root: Path, marks: Collection[int], *, adds: int, recalls: int) -> list[Row]:
     """Fill the systems up to each mark, and measure them there."""
     rows: list[Row] = []
     with ExitStack() as stack:
-        workers = [Worker(name, root / name, stack) for name in names]
+        workers = [Worker(name, root / name, stack) for name in SYSTEMS]
         for mark in sorted(marks):
             rows += _at(mark, workers, adds=adds, recalls=recalls)
     return rows

@@ -27,7 +27,6 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from pydantic import PrivateAttr
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -64,20 +63,10 @@ MEASURED = (
 
 
 class Clocked(OfflineChatModel):
-    """The offline model, counting its calls and its processor time."""
+    """The offline model, counting its processor time."""
 
-    _seconds: float = PrivateAttr(default=0.0)
-    _calls: int = PrivateAttr(default=0)
-
-    @property
-    def seconds(self) -> float:
-        """Processor time of all answers."""
-        return self._seconds
-
-    @property
-    def calls(self) -> int:
-        """Number of answers."""
-        return self._calls
+    seconds: float = 0.0
+    """Processor time of all answers."""
 
     async def _agenerate(
         self,
@@ -88,8 +77,7 @@ class Clocked(OfflineChatModel):
     ) -> ChatResult:
         began = time.thread_time()
         result = self._generate(messages, stop, **kwargs)
-        self._seconds += time.thread_time() - began
-        self._calls += 1
+        self.seconds += time.thread_time() - began
         return result
 
 

@@ -23,7 +23,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from benchmarks import beside, compaction, growth, load, locomo, memory, night, 
 from benchmarks.models import FixedModel
 from benchmarks.stores import draft
 from benchmarks.words import sentence
-from graph.api import AsyncAgent, open_agent
+from graph.api import open_agent
 from memory.errors import InputError
 from memory.settings import Settings
 
@@ -85,27 +85,22 @@ async def ticks(folder: Path, count: int) -> list[Figure]:
 async def facts(folder: Path, count: int) -> list[Figure]:
     """Time of adding a fact and of a recall, with `count` facts stored."""
     async with open_agent(folder, model=FixedModel(), embedder="offline") as agent:
+        add = agent.resources.semantic.add
         for start in range(0, count, 500):
-            await agent.resources.semantic.add(
-                agent.scope, [draft(n, sentence(n)) for n in range(start, min(start + 500, count))]
-            )
-        added = [await _timed_add(agent, count + n) for n in range(50)]
-        recalled = [await _timed_recall(agent, n) for n in range(100)]
+            some = range(start, min(start + 500, count))
+            await add(agent.scope, [draft(n, sentence(n)) for n in some])
+        new = [draft(n, sentence(n)) for n in range(count, count + 50)]
+        added = [await _timed(add(agent.scope, [one])) for one in new]
+        recalled = [await _timed(agent.recall(sentence(n))) for n in range(100)]
     return [
         Figure(f"add a fact at {count}", statistics.median(added) * 1000, "ms", "<= 5"),
         Figure(f"recall at {count}, p95", _p95(recalled) * 1000, "ms", "<= 50"),
     ]
 
 
-async def _timed_add(agent: AsyncAgent, number: int) -> float:
+async def _timed(work: Awaitable[object]) -> float:
     began = time.perf_counter()
-    await agent.resources.semantic.add(agent.scope, [draft(number, sentence(number))])
-    return time.perf_counter() - began
-
-
-async def _timed_recall(agent: AsyncAgent, number: int) -> float:
-    began = time.perf_counter()
-    await agent.recall(sentence(number))
+    await work
     return time.perf_counter() - began
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory import events as journal
+from memory.events import entry_for_event
 from memory.guards import (
     BORNE,
     COPIED,
@@ -68,7 +68,7 @@ MEMORIES = "semantic_memories"
 MEMORY_WRITES = frozenset(
     {"add_journal_entry", "add_session_memory", "store_memory", "update_entity_observation"}
 )
-"""Their answers, rejections above all, repeat what the model proposed: they are no material."""
+"""Their answers, rejections above all, repeat what the model proposed, and so prove nothing."""
 
 RECALLED = "This stands in what you were shown of your memory, your rules or your tools"
 WHERE_FROM = "Store only what was said or happened, from the words of what you cite."
@@ -243,29 +243,22 @@ def heard(runtime: Runtime) -> list[Event]:
 
 
 def _history(runtime: Runtime) -> Iterator[Event]:
+    """The events behind the messages of the history."""
     now = now_of(runtime).isoformat()
     for message in runtime.state["messages"]:
-        if isinstance(message, HumanMessage) and (one := _event(message, now)) is not None:
-            yield one
+        mark = mark_of(message)
+        if isinstance(message, HumanMessage) and mark.get("event") and message.name is not None:
+            yield {
+                "id": str(mark["event"]),
+                "at": str(mark.get("at") or now),
+                "sender": message.name,
+                "text": str(message.text),
+                "channel": mark.get("channel"),
+                "addressed": True,
+            }
 
 
 def _as_entries(events: Sequence[Event], settings: Settings) -> list[JournalEntry]:
     return [
-        journal.entry_for_event(one, known_entities=(), projects=(), settings=settings)
-        for one in events
+        entry_for_event(one, known_entities=(), projects=(), settings=settings) for one in events
     ]
-
-
-def _event(message: HumanMessage, now: str) -> Event | None:
-    """The event behind a message of the history, or None."""
-    mark = mark_of(message)
-    if not mark.get("event") or message.name is None:
-        return None
-    return {
-        "id": str(mark["event"]),
-        "at": str(mark.get("at") or now),
-        "sender": message.name,
-        "text": str(message.text),
-        "channel": mark.get("channel"),
-        "addressed": True,
-    }

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
@@ -445,18 +445,11 @@ def select_execution_pattern(
 
 def narrowed(pattern: PatternState, settings: Settings, context: ContextConfig) -> PatternState:
     """`pattern` within the limits of the current settings; `source_layers` names what changed."""
-    categories = pattern["allowed_categories"]
-    limits = Limits(
-        mode=pattern["mode"],
-        max_iterations=pattern["max_iterations"],
-        allowed_categories=None if categories is None else frozenset(categories),
-        terminal_ends_loop=pattern["terminal_ends_loop"],
-        dangerous_requires_confirm=pattern["dangerous_requires_confirm"],
-        multi_tool_enabled=pattern["multi_tool_enabled"],
-        sub_agents_enabled=pattern["sub_agents_enabled"],
-    )
-    composed, sources = _compose([("kept", limits), *_layers(settings, context)])
-    told = {k: pattern["source_layers"][k] if v == "kept" else v for k, v in sources.items()}
+    kept: dict[str, Any] = {**pattern}
+    before, categories = kept.pop("source_layers"), pattern["allowed_categories"]
+    kept["allowed_categories"] = None if categories is None else frozenset(categories)
+    composed, sources = _compose([("kept", Limits(**kept)), *_layers(settings, context)])
+    told = {k: before[k] if v == "kept" else v for k, v in sources.items()}
     return _state(composed, told)
 
 
@@ -469,16 +462,9 @@ def _layers(settings: Settings, context: ContextConfig) -> list[tuple[str, Limit
 
 def _state(limits: Limits, sources: dict[str, str]) -> PatternState:
     categories = limits.allowed_categories
-    return {
-        "mode": limits.mode,
-        "max_iterations": limits.max_iterations,
-        "allowed_categories": None if categories is None else sorted(categories),
-        "terminal_ends_loop": limits.terminal_ends_loop,
-        "dangerous_requires_confirm": limits.dangerous_requires_confirm,
-        "multi_tool_enabled": limits.multi_tool_enabled,
-        "sub_agents_enabled": limits.sub_agents_enabled,
-        "source_layers": sources,
-    }
+    shown = None if categories is None else sorted(categories)
+    state = {**asdict(limits), "allowed_categories": shown, "source_layers": sources}
+    return cast(PatternState, state)
 
 
 def _recommended(assessment: Assessment) -> Limits:

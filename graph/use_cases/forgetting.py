@@ -290,7 +290,7 @@ async def _plan(
     informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
     rules = ForgetContext(erasure, questions, at, messages=cut, informed=frozenset(informed))
-    rules.traces, rules.preview = found.traces, preview
+    rules.prefilter, rules.preview = found.prefilter, preview
     plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), rows)
     if required and not any(plan.counts.values()):
         raise NotFoundError(

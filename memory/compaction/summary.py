@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from memory.compaction.cut import Cut, masked, shares
 from memory.errors import ModelError
 from memory.messages import MARK, mark_of, one_line, prompt_lines, size_of, text_of
+from memory.models import ended_by
 from memory.text import approximate_tokens, calibrated, cut_to, sentences
 
 HEAD = "[extract, no summary: the words of the conversation, shortened]"
@@ -171,9 +172,6 @@ def _size(text: str, calibration: float) -> int:
 
 SHORTENED = "[earlier summaries shortened; the journal's archives have them whole]"
 
-_CUT_OFF = ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS")
-"""Finish reasons of providers for an answer that was cut off."""
-
 
 def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
     """The messages to summarise, a line each: `ROLE (NAME): TEXT`, with tool outputs masked.
@@ -181,7 +179,7 @@ def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) 
     If that is longer than `tokens` (calibrated), an extract of the messages.
     """
     text = "\n".join(_transcript_line(masked(message, always=True)) for message in messages)
-    fits = _summary_size(text, calibration) <= tokens
+    fits = _size(text + "\n\n", calibration) <= tokens
     return text if fits else extract(messages, tokens, calibration)
 
 
@@ -190,7 +188,7 @@ def room_for(cut: Cut, calibration: float) -> tuple[str, int]:
     earlier = cut.earlier
     if not earlier:
         return "", cut.summaries
-    had = _summary_size(earlier, calibration)
+    had = _size(earlier + "\n\n", calibration)
     for_earlier, for_new = shares(had, cut.summaries)
     carried = condensed(earlier, for_earlier, calibration, SHORTENED)
     return carried, for_new
@@ -218,9 +216,9 @@ def slightly_too_long(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> bool:
     """Whether the model's summary is whole, and only somewhat longer than what `accepted` takes."""
-    size = _summary_size(_summary_of(answer), calibration)
+    size = _size(_summary_of(answer) + "\n\n", calibration)
     longest = min(tokens, size_of(messages, calibration) - 1)
-    return not _is_cut_off(answer) and longest < size <= SLIGHTLY * longest
+    return ended_by(answer) != "length" and longest < size <= SLIGHTLY * longest
 
 
 def accepted(
@@ -234,9 +232,9 @@ def accepted(
     text = _summary_of(answer)
     if not text:
         raise ModelError("the summary is empty")
-    if _is_cut_off(answer):
+    if ended_by(answer) == "length":
         raise ModelError("the summary is cut off")
-    size = _summary_size(text, calibration)
+    size = _size(text + "\n\n", calibration)
     if size >= size_of(messages, calibration):
         raise ModelError("the summary is longer than what it summarises")
     if size > tokens:
@@ -248,24 +246,10 @@ def _summary_of(answer: AIMessage) -> str:
     return str(answer.text).strip().removeprefix(MARK).strip()
 
 
-def _is_cut_off(answer: AIMessage) -> bool:
-    ended = answer.response_metadata
-    return bool({str(ended.get("finish_reason")), str(ended.get("stop_reason"))} & set(_CUT_OFF))
-
-
 def _transcript_line(message: AnyMessage) -> str:
     calls = ""
     if isinstance(message, AIMessage) and message.tool_calls:
         calls = " [calls " + ", ".join(call["name"] for call in message.tool_calls) + "]"
-    return prompt_lines.turn_line(message.type, message.name, f"{one_line(_said(message))}{calls}")
-
-
-def _said(message: AnyMessage) -> str:
-    """The message's text; an image or another medium is named."""
-    own = isinstance(message, AIMessage)
-    return str(message.text) if own else text_of(message.content)
-
-
-def _summary_size(text: str, calibration: float) -> int:
-    # Counts the line breaks after the text, too.
-    return calibrated(approximate_tokens(text + "\n\n"), calibration)
+    # An image or another medium that somebody sent is named.
+    said = str(message.text) if isinstance(message, AIMessage) else text_of(message.content)
+    return prompt_lines.turn_line(message.type, message.name, f"{one_line(said)}{calls}")

@@ -20,7 +20,7 @@ from memory.forgetting.scrubbing import (
     Forgettable,
     Names,
     Scrubber,
-    Trace,
+    TextPrefilter,
     compared,
     skeleton,
 )
@@ -228,7 +228,7 @@ def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
     """The entry without lines that name the person; None where nothing is left."""
     head = ARCHIVE if entry["content"].startswith(ARCHIVE) else ""
     words = (entry["content"], *entry["tags"], *entry["related_projects"])
-    if not scrubber.trace.within("\n".join((*words, *entry.get("origins", ())))):
+    if not scrubber.prefilter.within("\n".join((*words, *entry.get("origins", ())))):
         return entry
     content = scrubber.text(entry["content"].removeprefix(ARCHIVE))
     if content is None:
@@ -324,11 +324,13 @@ class Statement:
         self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
         self._wanted = {one for one in self._wanted if len(one) > 1}
         longest = (max(one, key=lambda term: (len(term), term)) for one in self._wanted)
-        self.trace = Trace(piece for term in longest for piece in map(skeleton, beginnings(term)))
+        self.prefilter = TextPrefilter(
+            piece for term in longest for piece in map(skeleton, beginnings(term))
+        )
 
     def within(self, text: str) -> bool:
         """Whether a sentence of `text` says it."""
-        return self.trace.within(text) and any(map(self._says, sentences(text)))
+        return self.prefilter.within(text) and any(map(self._says, sentences(text)))
 
     def cut(self, text: str) -> str:
         """`text` without the sentences that say it."""
@@ -352,26 +354,28 @@ class Statement:
         )
 
 
-class Traces(NamedTuple):
-    """What a record shows if it may have to do with a statement: words and ids."""
+class RecordPrefilter(NamedTuple):
+    """Passes the records that may have to do with a statement, by words and ids."""
 
     pieces: frozenset[str]
     ids: frozenset[str]
 
     @classmethod
-    def of(cls, wanted: ForgetTarget) -> Traces:
+    def of(cls, wanted: ForgetTarget) -> RecordPrefilter:
         """What is known before anything is read."""
         return cls(frozenset(), frozenset((wanted.name,)))
 
     def wanted(self) -> Wanted:
         """Whether records have any of them."""
         quoted = (skeleton(json.dumps(id_, ensure_ascii=False)) for id_ in self.ids)
-        trace = Trace([*self.pieces, *quoted])
+        texts = TextPrefilter([*self.pieces, *quoted])
         return lambda keys, text: (
-            not self.ids.isdisjoint(keys) or trace.within("\n".join((*keys, text)))
+            not self.ids.isdisjoint(keys) or texts.within("\n".join((*keys, text)))
         )
 
-    def widened(self, known: KnownMemory, said: Forgettable, gone: Collection[str]) -> Traces:
+    def widened(
+        self, known: KnownMemory, said: Forgettable, gone: Collection[str]
+    ) -> RecordPrefilter:
         """With what goes, what that was made from, and what else was made from the same."""
         made: dict[tuple[str, ...], tuple[str, ...]] = {
             (one["id"], one["op"]): _made_from_fact(one) for one in known.facts
@@ -380,7 +384,7 @@ class Traces(NamedTuple):
         ids = self.ids.union(gone)
         ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
         ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
-        return Traces(self.pieces.union(said.trace.pieces), ids)
+        return RecordPrefilter(self.pieces.union(said.prefilter.pieces), ids)
 
 
 def _made_from(entry: JournalEntry) -> tuple[str, ...]:

@@ -65,8 +65,8 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 _RUN = re.compile(r"[^\W_]+")
 
 
-class Trace:
-    """A quick look at a text. Most texts have nothing of what is forgotten, and show it at once."""
+class TextPrefilter:
+    """Passes the texts that have to be read. Most have nothing of what is forgotten."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
         """`pieces`: skeletons. A text that has none of them need not be read."""
@@ -96,7 +96,7 @@ def longest_run(text: str) -> str:
 class Forgettable(Protocol):
     """What is forgotten, as texts show it: a person by names, a statement by its words."""
 
-    trace: Trace
+    prefilter: TextPrefilter
 
     @property
     def shown(self) -> Sequence[str]:
@@ -134,7 +134,7 @@ class Names:
         self.shown = list({name_key(one): one for one in reversed(given)}.values())[::-1]
         """Each name once, in its first spelling."""
         self.keys = frozenset(filter(None, map(compared, self.shown)))
-        self.trace = Trace(map(longest_run, [*self.shown, *self.keys]))
+        self.prefilter = TextPrefilter(map(longest_run, [*self.shown, *self.keys]))
         plain = {one for one in self.shown if name_key(one) in STOP_WORDS}
         mine = set(self.keys)
         said = _pattern(mine)
@@ -146,7 +146,7 @@ class Names:
 
     def within(self, text: str) -> bool:
         """Whether `text` names the person."""
-        if not self.trace.within(text):
+        if not self.prefilter.within(text):
             return False
         found = (_on_one_line(one.group()) for one in self._folded.finditer(_folded(text)))
         if any(one not in self._longer for one in found):
@@ -243,7 +243,7 @@ class Scrubber:
         # A single word ("high") says nothing about its author.
         texts = {_plain(text) for text in written if _is_text(text)}
         self._written = frozenset(texts)
-        self.trace = Trace([*names.trace.pieces, *map(longest_run, texts)])
+        self.prefilter = TextPrefilter([*names.prefilter.pieces, *map(longest_run, texts)])
         self._beginnings = tuple(
             text.removesuffix(_CUT)
             for text in texts
@@ -265,7 +265,7 @@ class Scrubber:
         The structure stays: a list keeps its length and an object its keys, except for keys that
         name the person.
         """
-        if not self.trace.within(json.dumps(value, ensure_ascii=False, default=str)):
+        if not self.prefilter.within(json.dumps(value, ensure_ascii=False, default=str)):
             return value
         return self._walk(value, blank=False)
 

@@ -21,9 +21,9 @@ from memory.forgetting.erasure import (
     Erasure,
     ForgetTarget,
     KnownMemory,
+    RecordPrefilter,
     Start,
     Statement,
-    Traces,
     acts_of,
     decide,
     events_of,
@@ -73,7 +73,7 @@ class Selection(NamedTuple):
     """Event id -> the tick that handled it."""
     unjournaled: list[str]
     """Ids of erased events that are not in the journal."""
-    traces: Traces | None
+    prefilter: RecordPrefilter | None
     """What a record shows if it may change; None if all records are to be read."""
 
 
@@ -103,15 +103,15 @@ async def find(
     `sifting`: of a statement, read only the records that may have to do with it, until they lead to
     no others. The selection is the same, but lacks most of the facts that stay.
     """
-    traces = Traces.of(wanted) if sifting and wanted.kind != "entity" else None
+    prefilter = RecordPrefilter.of(wanted) if sifting and wanted.kind != "entity" else None
     while True:
-        known = await _known(store, semantic, scope, values, owner, traces)
+        known = await _known(store, semantic, scope, values, owner, prefilter)
         if not sifting:  # only carrying out needs to know what stands beside the facts that stay
             links = await list_items(store, scope.namespace(apply.LINKS))
             known = known._replace(links={item.key: item.value["linked_to"] for item in links})
         # In threads: every text of the memory is searched.
         begun = await asyncio.to_thread(_begun, wanted, known, earlier)
-        acts = await _acts(store, scope, begun.events, traces)
+        acts = await _acts(store, scope, begun.events, prefilter)
         erasure = await asyncio.to_thread(
             decide,
             known,
@@ -122,15 +122,15 @@ async def find(
             begun.memories,
             sources_stay=wanted.kind != "entity",
         )
-        more = traces and traces.widened(known, begun.subject, erasure.gone)
-        if more == traces:
+        more = prefilter and prefilter.widened(known, begun.subject, erasure.gone)
+        if more == prefilter:
             break
-        traces = more
+        prefilter = more
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
     journaled = {one["sources"][0] for one in known.entries if one["sources"]}
     unjournaled = sorted(begun.events - journaled)
-    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled, traces)
+    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled, prefilter)
 
 
 async def _known(
@@ -139,14 +139,14 @@ async def _known(
     scope: Scope,
     values: Mapping[str, Any],
     owner: str,
-    traces: Traces | None,
+    prefilter: RecordPrefilter | None,
 ) -> KnownMemory:
-    """The memory, or what of it has one of the traces of a statement."""
-    wanted = traces.wanted() if traces else None
+    """The memory, or what of it has a sign of a statement."""
+    wanted = prefilter.wanted() if prefilter else None
     entries = [cast(JournalEntry, one) for one in await _all(store, scope, "journal", wanted)]
     facts = await semantic.all(scope, wanted)
     projects = list((values.get("projects") or {}).get("slots", {}))
-    if traces is not None:
+    if prefilter is not None:
         return KnownMemory(entries, facts, [], [], projects)
     waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
     waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]
@@ -229,10 +229,10 @@ async def _all(
 
 
 async def _acts(
-    store: BaseStore, scope: Scope, events: frozenset[str], traces: Traces | None
+    store: BaseStore, scope: Scope, events: frozenset[str], prefilter: RecordPrefilter | None
 ) -> Acts:
     """Read day by day: the log is long."""
-    wanted = traces.wanted() if traces else None
+    wanted = prefilter.wanted() if prefilter else None
     sieve: Sieve | None = wanted and (lambda namespace: wanted)
     found = [
         acts_of([cast(AuditEntry, item.value) for item in shelf.items], events)

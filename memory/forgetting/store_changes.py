@@ -17,7 +17,7 @@ from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
 from memory.forgetting.carrying_out import FORGETTING
-from memory.forgetting.erasure import Erasure, Traces
+from memory.forgetting.erasure import Erasure, RecordPrefilter
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable
 from memory.operations import apply
 from memory.recall import probes
@@ -193,7 +193,7 @@ class ForgetContext:
     """Ticks whose tools returned an erased memory."""
     nights: set[str] = field(default_factory=set)
     """Ids of nights of which a plan changed; filled on the way."""
-    traces: Traces | None = None
+    prefilter: RecordPrefilter | None = None
     """What a record shows if it may change; None if any may."""
     preview: bool = False
     """Changes are counted, and not carried out."""
@@ -203,10 +203,10 @@ class ForgetContext:
         if not self.preview:
             return None
         wanted, names = None, self.erasure.names
-        if self.traces is not None:
-            pieces = self.traces.pieces.union(self.erasure.scrubber.trace.pieces)
-            ids = self.traces.ids.union(self.questions, self.messages)
-            wanted = Traces(pieces, ids).wanted()
+        if self.prefilter is not None:
+            pieces = self.prefilter.pieces.union(self.erasure.scrubber.prefilter.pieces)
+            ids = self.prefilter.ids.union(self.questions, self.messages)
+            wanted = RecordPrefilter(pieces, ids).wanted()
         whole = _WHOLE.union((audit.AUDIT,) if self.informed else ())
 
         def of(namespace: tuple[str, ...]) -> Wanted | None:

@@ -1,6 +1,6 @@
 """Models: chat models and embedders by name, called with retries behind circuit breakers."""
 
-from memory.models.answers import CUT_OFF, MALFORMED, sure_words
+from memory.models.answers import CUT_OFF, MALFORMED, ended_by, sure_words
 from memory.models.breaker import Breaker, Breakers, breakers_of, guarded
 from memory.models.client import Answer, ask, ask_for, charged, charging, in_vain, total
 from memory.models.embed import DIMENSION, HashingEmbeddings, embed_query, embed_texts
@@ -37,6 +37,7 @@ __all__ = [
     "embed_query",
     "embed_texts",
     "embedding_dimension",
+    "ended_by",
     "guarded",
     "in_vain",
     "is_offline",

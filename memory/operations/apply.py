@@ -158,7 +158,7 @@ LINKS = links.LINKS
 UNDREAMED = "undreamed"
 """Store namespace: operation id of a fact that no night has compared yet -> {op}."""
 
-_ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
+ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 
@@ -205,7 +205,7 @@ async def apply_operations(
     puts += also
     if puts:
         await write_batch(store, puts)
-    if any(one["kind"] in _ON_ENTRIES for one in operations):
+    if any(one["kind"] in ON_ENTRIES for one in operations):
         await episodes.index_written(store, semantic, scope)
     written = (_written(operation, ids) for operation in operations)
     return [one for one in written if one is not None]
@@ -305,7 +305,7 @@ async def _entry_puts(
     operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> tuple[list[PutOp], list[str]]:
     """(writes for the journal entries that change or go, ids of those that go)."""
-    changed = {o["target"] for o in operations if o["kind"] in _ON_ENTRIES}
+    changed = {o["target"] for o in operations if o["kind"] in ON_ENTRIES}
     standing = await journal.read_many(store, scope, changed)
     after = entries_after(standing, operations)
     gone = [entry for id_, entry in standing.items() if id_ not in after]

@@ -22,8 +22,8 @@ class Collector(Protocol):
     """Collects the operations of tools."""
 
     doubts: dict[str, str] | None
-    """Operation id -> why the rules would not have its fact, where a model judges it afterwards;
-    None where none does.
+    """Operation id -> why the rules rejected its fact, for the model that judges it afterwards;
+    None if no model judges.
     """
 
     @property

@@ -19,6 +19,7 @@ from memory.journal import links
 from memory.operations import apply
 from memory.operations.apply import (
     JOINED,
+    ON_ENTRIES,
     UNDREAMED,
     entries_after,
     fact_from,
@@ -38,7 +39,6 @@ from memory.records import (
 )
 from memory.storage import list_items
 
-_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _FACTS = ("add_fact", "change_fact", "remove_fact")
 _TAKING = ("prune_entry", "remove_fact", "unobserve_entity", "remove_entity")
 Record = TypeVar("Record")
@@ -48,7 +48,7 @@ _COUNTED = ("id", "access_count", "last_access")
 
 
 @dataclass
-class Standing:
+class CheckedTargets:
     """The targets of operations, with all checked operations applied."""
 
     entries: dict[str, JournalEntry]
@@ -64,7 +64,7 @@ class Standing:
         target = one["target"]
         if not self._fits(one):
             self.conflicting[target] = None
-        if one["kind"] in _ENTRIES:
+        if one["kind"] in ON_ENTRIES:
             self.entries |= entries_after(_taken(self.entries, target), [one])
         elif one["kind"] in _FACTS:
             self.facts |= facts_after(_taken(self.facts, target), [one])
@@ -104,10 +104,10 @@ async def find_conflicts(
     conflict.
     """
     operations = told(operations)
-    mine = [o for o in operations if o["kind"] in (*_ENTRIES, *_FACTS, *entities.KINDS)]
+    mine = [o for o in operations if o["kind"] in (*ON_ENTRIES, *_FACTS, *entities.KINDS)]
     facts = await semantic.by_op(scope, _facts_named(mine))
-    standing = Standing(
-        await journal.read_many(store, scope, _targets(mine, _ENTRIES)),
+    standing = CheckedTargets(
+        await journal.read_many(store, scope, _targets(mine, ON_ENTRIES)),
         facts_after(facts, []),
         await entities.read(store, scope, _targets(mine, entities.KINDS)),
         frozenset(_targets(mine, _TAKING)),
@@ -261,6 +261,6 @@ def _known_as(profile: EntityProfile | None, was: tuple[Fields, Fields]) -> bool
     if any(profile["attributes"].get(name) != value for name, value in attributes.items()):
         return False
     return all(
-        id_ in standing and all(standing[id_].get(name) == v for name, v in (was_so or {}).items())
-        for id_, was_so in observations.items()
+        id_ in standing and all(standing[id_].get(name) == v for name, v in (fields or {}).items())
+        for id_, fields in observations.items()
     )

@@ -151,7 +151,7 @@ def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
     names = Labels({}, {}, {held["id"]: "Ada"})
     told = plain(night_view(report(second), names))
     assert (
-        "Knows of people and things\n • Ada home: Likes tea 1. → Likes tea 2. (2 sources)" in told
+        "Knows of people and things\n • Ada, home: Likes tea 1. → Likes tea 2. (2 sources)" in told
     )
 
 

@@ -16,7 +16,7 @@ from graph.api.async_agent import AsyncAgent
 from graph.use_cases import forgetting
 from memory import journal
 from memory.forgetting.erasure import ForgetTarget, Statement
-from memory.forgetting.scrubbing import Names, Trace
+from memory.forgetting.scrubbing import Names, TextPrefilter
 from memory.operations import apply_operations
 from memory.records import add_entry, add_fact, link, link_facts, operation_id
 from tests.support.agents import dreamless, opened
@@ -120,10 +120,10 @@ SAID = st.lists(
 
 @given(SAID, SAID, st.sampled_from(SPELLED))
 def test_a_quick_look_misses_nothing(said: list[str], words: list[str], spelled: str) -> None:
-    """Whatever names a person or says a statement has a trace of it, in a record as well."""
+    """Whatever names a person or says a statement passes both prefilters."""
     text = " ".join(map(spelled.format, words))
     for wanted in (Statement([" ".join(said)]), Names(said)):
-        quick, wanted.trace = wanted.trace, Trace([""])
+        quick, wanted.prefilter = wanted.prefilter, TextPrefilter([""])
         if wanted.within(text):
             assert quick.within(text)
             assert quick.within(json.dumps({"at": [text]}, ensure_ascii=False))

@@ -14,8 +14,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.journal import links
 from memory.night.pending_view import PendingView
-from memory.operations import apply
-from memory.operations import conflicts as standing
+from memory.operations import apply, conflicts
 from memory.operations.apply import fact_from
 from memory.records.operations import add_entry, add_fact, observe_entity
 from memory.records.profiles import EntityProfile, Observation, entity_id, new_profile
@@ -73,9 +72,9 @@ def ada(*observations: Observation, **fields: Any) -> EntityProfile:
     return cast(EntityProfile, {**made, **fields})
 
 
-def noticed(one: Observation, *, aliases: Sequence[str] = (), kept: int = 50) -> Operation:
+def noticed(one: Observation, *, aliases: Sequence[str] = ()) -> Operation:
     """An operation that adds an observation of Ada."""
-    return observe_entity(ADA, "Ada", one, aliases=aliases, kept=kept, now=NOW, reason="noticed")
+    return observe_entity(ADA, "Ada", one, aliases=aliases, kept=50, now=NOW, reason="noticed")
 
 
 @dataclass
@@ -110,7 +109,7 @@ class Memory:
 
     async def conflicts(self, operations: Sequence[Operation]) -> list[str]:
         """The conflicts of the operations."""
-        return await standing.find_conflicts(
+        return await conflicts.find_conflicts(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
 

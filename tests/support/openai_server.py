@@ -35,7 +35,6 @@ class Reply:
     status: int = 200
     error: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    usage: bool = True
     refusal: str | None = None
     finish: str = "stop"
     """The `finish_reason`."""
@@ -45,9 +44,9 @@ class Reply:
     """For a drop while streaming: words that are sent first."""
 
 
-def text(content: str, *, usage: bool = True, finish: str = "stop", delay: float = 0.0) -> Reply:
+def text(content: str, *, finish: str = "stop", delay: float = 0.0) -> Reply:
     """A plain answer."""
-    return Reply(content=content, usage=usage, finish=finish, delay=delay)
+    return Reply(content=content, finish=finish, delay=delay)
 
 
 def refusal(why: str) -> Reply:
@@ -273,7 +272,7 @@ def _completion(body: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
     message |= {"refusal": reply.refusal} if reply.refusal else {}
     choice = {"index": 0, "finish_reason": reply.finish, "message": message}
     head = {"id": "chat", "object": "chat.completion", "created": 1, "model": body["model"]}
-    return {**head, "choices": [choice], **({"usage": _usage()} if reply.usage else {})}
+    return {**head, "choices": [choice], "usage": _usage()}
 
 
 def _stream_chunks(body: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:

@@ -335,7 +335,7 @@ def _attributes(operations: Operations, names: Labels) -> Section:
             was = change["before"]["attributes"].get(name)
             if was and now and was["value"] == now["value"]:
                 continue
-            text = Text.assemble((who, "bold"), f" {one_line(name).replace('_', ' ')}: ")
+            text = Text.assemble((who, "bold"), f", {one_line(name).replace('_', ' ')}: ")
             if was:
                 text.append(one_line(was["value"]), "strike").append(" → " if now else "")
             if now:

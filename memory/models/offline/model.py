@@ -162,11 +162,10 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> OfflineAn
             return _called(Call(form, answered(prompt)))
     if prompt.system.startswith(prompt_lines.SUMMARISE):
         return OfflineAnswer(night.summary(prompt.human))
-    if "store_memory" in tools and prompt_lines.ENTRIES in prompt.human.splitlines():
-        calls = night.consolidation(prompt, names)
+    entries = prompt_lines.ENTRIES in prompt.human.splitlines()
+    if "store_memory" in tools and (entries or prompt.human.startswith(prompt_lines.SETTLE)):
+        calls = night.consolidation(prompt, names) if entries else []
         return _called(*calls) if calls else OfflineAnswer("The batch is settled.")
-    if "store_memory" in tools and prompt.human.startswith(prompt_lines.SETTLE):
-        return OfflineAnswer("The batch is settled.")
     if night.reflects(prompt, tools):
         calls = night.reflection(messages, tools)
         return _called(*calls) if calls else OfflineAnswer(night.reflection_told(messages))

@@ -16,13 +16,13 @@ from memory.events import MOST_COMPLEX, complexity_of
 from memory.messages import MARK as SUMMARY
 from memory.messages import DatedLine, data_in, prompt_lines
 from memory.models.offline.prompt import Call, Done, Prompt, read_prompt, said_by_people
+from memory.models.offline.requests import statement
 from memory.models.offline.sentences import (
     has_particulars,
     is_question,
     may_tell_of_a_life,
     names,
     names_a_time,
-    statement,
     states_something,
     tells_of_a_life,
 )

@@ -14,7 +14,14 @@ from memory.guards import speaks_of_oneself
 from memory.messages import GoalLine, ProjectLine
 from memory.models.offline.prompt import Call, Prompt
 from memory.models.offline.replies import NOT_OFFLINE, about_itself
-from memory.models.offline.sentences import is_command, is_greeting, is_question, is_thanks
+from memory.models.offline.sentences import (
+    is_chatter,
+    is_command,
+    is_greeting,
+    is_question,
+    is_thanks,
+    states_something,
+)
 from memory.text import content_stems, sentences, shortened
 
 Given = Mapping[str, str]
@@ -39,6 +46,8 @@ _PRIORITY = re.compile(
     r"[,;(]*\s*\b(?:with |at |of )?(?P<level>high|medium|low)[- ]priority\b\)?", re.IGNORECASE
 )
 _POINTERS = {"it", "that", "this", "that goal", "this goal", "the goal"}
+_OWN_GOAL = re.compile(r"(?:my|our) ", re.IGNORECASE)
+"""A goal that a sentence states rather than asks for."""
 _LEAST_SHARE = 0.5
 """Least share of a phrase's words that the goal's description must have."""
 
@@ -356,6 +365,32 @@ def read_wishes(prompt: Prompt, tools: Collection[str]) -> Wishes:
         if not _carry_out(part, scene, wishes, tools):
             _sort(part, wishes, prompt)
     return wishes
+
+
+_TELLS = {"swap_project": "update", "add_session_memory": "what"}
+"""The part of a request that tells something: "Remember that X" tells X."""
+_TELLS_ALL = frozenset({"update_goal", "update_project", "update_entity_observation"})
+
+
+def statement(text: str) -> str:
+    """What a text tells, without small talk and requests; "" if it states nothing.
+
+    Questions beside a statement stay: they often say what the statement is about.
+    """
+    told = [said for part in sentences(text) if (said := _told(part))]
+    return " ".join(told) if any(map(states_something, told)) else ""
+
+
+def _told(part: str) -> str:
+    if is_question(part):
+        return part
+    if is_command(part) or is_chatter(part):
+        return ""
+    rule, given = next(iter(_rules_for(part)), (None, {}))
+    if rule is None or rule.tool in _TELLS_ALL or _OWN_GOAL.match(part):
+        return part
+    told = given.get(_TELLS.get(rule.tool, ""), "")
+    return f"{told[:1].upper()}{told[1:]}{part[-1] if part[-1] in '.!' else ''}" if told else ""
 
 
 def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) -> bool:

@@ -99,28 +99,23 @@ def is_command(sentence: str) -> bool:
     return bool(_COMMAND.match(sentence.strip()))
 
 
+def is_chatter(sentence: str) -> bool:
+    """A greeting, thanks, or words of small talk alone: "Of course."."""
+    return is_greeting(sentence) or is_thanks(sentence) or not _telling(sentence)
+
+
 def states_something(sentence: str) -> bool:
     """Neither question, order, greeting nor thanks, and more in it than small talk."""
-    if is_question(sentence) or is_command(sentence):
+    if is_question(sentence) or is_command(sentence) or is_chatter(sentence):
         return False
-    if is_greeting(sentence) or is_thanks(sentence):
-        return False
-    telling = [word for word in words(sentence) if word not in STOP_WORDS]
-    kept = [word for word in telling if stem(word) not in _CHATTER]
+    kept = _telling(sentence)
     about_oneself = bool(_ABOUT_ONESELF.search(sentence))
-    return len(kept) >= (1 if about_oneself else 2) or any(word.isdecimal() for word in telling)
+    return len(kept) >= (1 if about_oneself else 2) or any(word.isdecimal() for word in kept)
 
 
-def statement(text: str) -> str:
-    """The text without its greetings, thanks and orders; "" when no sentence states anything.
-
-    Questions beside a statement stay: they often say what the statement is about.
-    """
-    parts = sentences(text)
-    if not any(states_something(part) for part in parts):
-        return ""
-    dropped = (is_greeting, is_thanks, is_command)
-    return " ".join(part for part in parts if not any(is_one(part) for is_one in dropped))
+def _telling(sentence: str) -> list[str]:
+    kept = [word for word in words(sentence) if word not in STOP_WORDS]
+    return [word for word in kept if stem(word) not in _CHATTER]
 
 
 def names(text: str) -> list[str]:

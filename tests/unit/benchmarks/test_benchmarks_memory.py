@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import memory, stores
-from benchmarks.memory import ALLOWANCE, NAMES, Worker
+from benchmarks.memory import ALLOWANCE, SYSTEMS, Worker
 from benchmarks.minilm import DIMENSION, MISSING, PACKAGE, Absent, MiniLM, read_tensors
 from benchmarks.tables import CIRCADIAN
 from benchmarks.words import asked, told, vocabulary
@@ -28,20 +28,20 @@ def test_the_memories_stand_beside_each_other_in_figures_and_ratios(
     assert memory.main([*small, "--json", str(out)]) == 0
     rows = json.loads(out.read_text())["rows"]
     assert [(row["mark"], row["system"]) for row in rows] == [
-        (mark, name) for mark in (3, 25) for name in NAMES
+        (mark, name) for mark in (3, 25) for name in SYSTEMS
     ]
     for row in rows:
         if row["absent"]:
             assert row["add_p50_ms"] is None
             assert "loadable extensions" in row["absent"]
             continue
-        ours = rows[0] if row["mark"] == 3 else rows[len(NAMES)]
+        ours = rows[0] if row["mark"] == 3 else rows[len(SYSTEMS)]
         assert (row["adds"], row["recalls"], row["add_p95_ms"]) == (2, 20, None)
         assert row["recall_p95_ms"] >= row["recall_p50_ms"] > 0
         assert row["ratio"]["add_p50_ms"] == row["add_p50_ms"] / ours["add_p50_ms"]
         assert min(row["memory_bytes"], row["disk_bytes"]) > 0
     printed = capsys.readouterr().out
-    assert all(name in printed for name in NAMES)
+    assert all(name in printed for name in SYSTEMS)
 
 
 def test_each_memory_keeps_what_it_is_given_and_answers(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_the_table_holds_the_seven_contexts_and_no_others() -> None:
     assert list(CONTEXTS) == list(SUMMARY)
 
 
-def test_what_is_ours_is_as_it_was_decided() -> None:
+def test_cells_that_the_page_leaves_open_are_as_decided() -> None:
     for config in CONTEXTS.values():
         assert (config.terminal_ends_loop, config.dangerous_requires_confirm) == (True, False)
         assert (config.allowed_tool_categories, config.token_budget) == (None, None)

@@ -92,7 +92,7 @@ async def test_a_tick_done_again_in_other_words_drops_none_and_doubles_none() ->
     assert await texts(bench, "Bea") == ["Bea likes tulips", "Bea hates rain", "Bea likes flowers"]
 
 
-async def test_of_too_many_observations_the_setting_says_how_many_are_kept() -> None:
+async def test_the_newest_observations_are_kept_up_to_the_setting() -> None:
     bench = Bench(settings=Settings(observations_kept=10))
     for number in range(15):
         bench.state = ticking(f"Bea counts {number}", id_=f"m{number}")
@@ -327,7 +327,7 @@ async def test_in_a_plan_an_alias_means_the_same_from_then_on() -> None:
     assert "means another entity" in other.result["error"]
 
 
-async def test_of_entries_that_are_shown_the_nearest_is_the_source() -> None:
+async def test_the_nearest_entry_shown_is_the_source() -> None:
     bench = night()
     assert bench.plan is not None
     assert bench.plan.shown is not None

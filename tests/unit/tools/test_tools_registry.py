@@ -97,7 +97,7 @@ def test_categories_are_those_of_the_pages() -> None:
         assert category == kind_of(shown).category == others.get(name, "safe_chain"), name
 
 
-def test_what_else_is_known_of_the_built_in_tools() -> None:
+def test_which_built_in_tools_ask_and_which_are_cached() -> None:
     kinds = {name: kind_of(shown) for name, (shown, _) in BUILT_IN.items()}
     asking = {name for name, kind in kinds.items() if kind.always_ask}
     caching = {name: (kind.cache, kind.reads) for name, kind in kinds.items() if kind.cache}

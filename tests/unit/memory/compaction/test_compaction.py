@@ -24,7 +24,8 @@ from memory.compaction.cut import (
     split,
     visible_events,
 )
-from memory.errors import ContextOverflow
+from memory.compaction.summary import accepted, slightly_too_long
+from memory.errors import ContextOverflow, ModelError
 from memory.messages.convert import EVENT_KEY
 from memory.messages.history import MARK
 from memory.settings import Settings
@@ -266,3 +267,19 @@ async def test_a_summary_slightly_too_long_is_asked_for_once_more(
 def test_an_extraction_is_told_the_time() -> None:
     told = instruction("2026-11-17T08:00:00+00:00", ZoneInfo("Europe/Vienna"))
     assert told.startswith("[pre-compaction] Now: Tuesday 2026-11-17 09:00 (Europe/Vienna). Record")
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"done_reason": "length"}],
+    ids=str,
+)
+def test_a_summary_that_was_cut_off_is_refused_and_not_asked_for_shorter(
+    ended: dict[str, Any],
+) -> None:
+    old, short, long = [HumanMessage("word " * 400)], "They talked.", "word " * 150
+    assert accepted(AIMessage(short), old, 100, 1.0) == short
+    with pytest.raises(ModelError, match="the summary is cut off"):
+        accepted(AIMessage(short, response_metadata=ended), old, 100, 1.0)
+    assert slightly_too_long(AIMessage(long), old, 100, 1.0)
+    assert not slightly_too_long(AIMessage(long, response_metadata=ended), old, 100, 1.0)

@@ -45,7 +45,7 @@ TOOLS = ["add_goal", "noop"]
         ("  It is noon.\n", None),
     ],
 )
-def test_thinking_is_nobodys_to_read(given: str, read: str | None) -> None:
+def test_thinking_is_left_out_of_the_text(given: str, read: str | None) -> None:
     assert without_thinking(given) == (given if read is None else read)
 
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from memory.guards.persona import violation
 from memory.messages.trust import as_model_sees
 from memory.models.offline.model import OfflineAnswer, decide
-from memory.models.offline.sentences import statement
+from memory.models.offline.requests import statement
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
 
 
@@ -173,7 +173,7 @@ def test_an_order_to_the_assistant_is_no_fact(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Don't forget that Ana arrives on Friday.",
+        "My goal is to run a marathon.",
         "I sent Bob the list of tiles.",
         "Book club is at Nora's on Friday.",
         "I want you to know that Ana moved to Porto.",
@@ -181,6 +181,23 @@ def test_an_order_to_the_assistant_is_no_fact(text: str) -> None:
 )
 def test_what_only_sounds_like_an_order_is_kept(text: str) -> None:
     assert statement(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Don't forget that Ana arrives on Friday.", "Ana arrives on Friday."),
+        (
+            "Create a project shed: build a shed. The wood costs 80 euros.",
+            "The wood costs 80 euros.",
+        ),
+        ("Add a goal: fix the roof. Then break that goal down into steps.", ""),
+        ("Switch back to the shed project: the wood is dry.", "The wood is dry."),
+        ("Of course. I will plant beans there instead.", "I will plant beans there instead."),
+    ],
+)
+def test_a_fact_is_what_a_message_tells_beside_its_requests(text: str, told: str) -> None:
+    assert statement(text) == told
 
 
 def test_an_image_does_not_break_a_reply() -> None:

@@ -127,3 +127,16 @@ def test_a_compaction_keeps_each_item_once() -> None:
 def test_completed_tasks_are_appended() -> None:
     after = rules.complete(memory(), [{"description": "Tavern", "timestamp": "2025-12-06"}])
     assert [task["description"] for task in after["completed_tasks"]] == ["Open the gate", "Tavern"]
+
+
+def test_what_others_said_stays_word_for_word_unless_an_owner_compacts() -> None:
+    said = {"Room 0 is empty": "Ben", "Room 1 is empty": "Carl"}
+    before: SessionMemory = {**memory(2), "said_by": said}
+    with pytest.raises(Refusal) as refused:
+        rules.compact(before, ["The gate is open"], [], "s", NOW, by="Carl")
+    assert refused.value.result()["lost"] == ["Room 0 is empty"]
+    kept = ["Room 0 is empty", "The gate is open"]
+    after, _ = rules.compact(before, kept, [], "s", NOW, by="Carl")
+    assert after["said_by"] == {"Room 0 is empty": "Ben", "The gate is open": "Carl"}
+    after, _ = rules.compact(before, ["The gate is open"], [], "s", NOW)
+    assert after["key_facts"] == ["The gate is open"]
