@@ -19,6 +19,7 @@ from memory.forgetting.scrubbing import (
     FORGOTTEN,
     Forgettable,
     Names,
+    Saying,
     Scrubber,
     Trace,
     compared,
@@ -323,8 +324,7 @@ class Statement:
     def __init__(self, said: Iterable[str]) -> None:
         self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
         self._wanted = {one for one in self._wanted if len(one) > 1}
-        longest = (max(one, key=lambda term: (len(term), term)) for one in self._wanted)
-        self.trace = Trace(piece for term in longest for piece in map(skeleton, beginnings(term)))
+        self.trace = Trace((), map(_saying, self._wanted))
 
     def within(self, text: str) -> bool:
         """Whether a sentence of `text` says it."""
@@ -352,24 +352,23 @@ class Statement:
         )
 
 
+def _saying(words: Iterable[str]) -> Saying:
+    """The longest word first: most texts lack it."""
+    ordered = sorted(words, key=lambda term: (-len(term), term))
+    return tuple(tuple(sorted(map(skeleton, beginnings(term)))) for term in ordered)
+
+
 class Traces(NamedTuple):
     """What a record shows if it may have to do with a statement: words and ids."""
 
-    pieces: frozenset[str]
+    said: frozenset[Saying]
     ids: frozenset[str]
 
-    @classmethod
-    def of(cls, wanted: ForgetTarget) -> Traces:
-        """What is known before anything is read."""
-        return cls(frozenset(), frozenset((wanted.name,)))
-
-    def wanted(self) -> Wanted:
-        """Whether records have any of them."""
+    def wanted(self, pieces: Iterable[str] = ()) -> Wanted:
+        """Whether records have any of them, or of these `pieces`."""
         quoted = (skeleton(json.dumps(id_, ensure_ascii=False)) for id_ in self.ids)
-        trace = Trace([*self.pieces, *quoted])
-        return lambda keys, text: (
-            not self.ids.isdisjoint(keys) or trace.within("\n".join((*keys, text)))
-        )
+        trace = Trace([*pieces, *quoted], self.said)
+        return trace.within
 
     def widened(self, known: KnownMemory, said: Forgettable, gone: Collection[str]) -> Traces:
         """With what goes, what that was made from, and what else was made from the same."""
@@ -380,7 +379,7 @@ class Traces(NamedTuple):
         ids = self.ids.union(gone)
         ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
         ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
-        return Traces(self.pieces.union(said.trace.pieces), ids)
+        return Traces(self.said.union(said.trace.sayings), ids)
 
 
 def _made_from(entry: JournalEntry) -> tuple[str, ...]:
