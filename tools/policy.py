@@ -463,7 +463,7 @@ def _layers(settings: Settings, context: ContextConfig) -> list[tuple[str, Limit
 def _state(limits: Limits, sources: dict[str, str]) -> PatternState:
     categories = limits.allowed_categories
     shown = None if categories is None else sorted(categories)
-    state = {**asdict(limits), "allowed_categories": shown, "source_layers": sources}
+    state = {**vars(limits), "allowed_categories": shown, "source_layers": sources}
     return cast(PatternState, state)
 
 

@@ -6,7 +6,7 @@ Correcting and forgetting stand here, too: each first shows what it would do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple, cast
 
 from starlette.responses import Response
@@ -17,7 +17,6 @@ from graph.documents import (
     MemoryFilter,
     MemoryKind,
     MemoryLine,
-    Paging,
     memory_detail,
     memory_page,
     person_names,
@@ -78,7 +77,6 @@ class Wanted(NamedTuple):
     kind: str
     person: str
     day: str
-    page: int
 
     @classmethod
     def of(cls, visit: Visit) -> Wanted:
@@ -90,14 +88,7 @@ class Wanted(NamedTuple):
             kind if kind in KINDS else "",
             visit.asked("person"),
             visit.asked("day"),
-            visit.page_number(),
         )
-
-    def query_string(self, **changes: Any) -> dict[str, Any]:
-        """The filters as the query of an address."""
-        kept = {"q": self.query, **self._asdict()}
-        del kept["query"], kept["page"]
-        return kept | changes
 
     def filter(self, visit: Visit) -> MemoryFilter:
         """The filters as the list of memories takes them."""
@@ -132,25 +123,15 @@ class Shown(NamedTuple):
 
 async def memory_list(visit: Visit) -> Response:
     """The list of memories, or what a search finds."""
-    wanted = Wanted.of(visit)
-    pages = 1
+    wanted, paging = Wanted.of(visit), visit.paging(ON_A_PAGE)
     if wanted.query:
         lines = (await _found(visit, wanted))[:ON_A_PAGE]
         total = len(lines)
     else:
-        paging = Paging(ON_A_PAGE, (wanted.page - 1) * ON_A_PAGE)
         listed = await memory_page(visit.context, wanted.filter(visit), paging)
         lines, total = [of_line(line) for line in listed.items], listed.total
-        pages = max(1, -(-total // ON_A_PAGE))
-    return visit.show(
-        "memory.html",
-        wanted=wanted,
-        lines=await folded(visit, lines),
-        total=total,
-        pages=pages,
-        kinds=KINDS,
-        address=lambda page: visit.url("memory", **wanted.query_string(page=page)),
-    )
+    lines = await folded(visit, lines)
+    return visit.show_list("memory", total, paging, wanted=wanted, lines=lines, kinds=KINDS)
 
 
 async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
@@ -281,7 +262,7 @@ def day_bounds(day: str, visit: Visit) -> tuple[str, str]:
     except (ValueError, OverflowError):
         raise InputError(f"day: a date such as 2026-05-02, not {day!r:.40}") from None
     start, end = (datetime.combine(one, time(), visit.zone) for one in days)
-    return visit.utc(start), visit.utc(end)
+    return start.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()
 
 
 # One memory

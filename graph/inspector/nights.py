@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from graph.cli.views import STEP_NAMES, counted
-from graph.documents import Paging, night_page
+from graph.documents import night_page
 from graph.inspector.jobs import Tell, Work
 from graph.inspector.rendering import plain
 from graph.inspector.visits import Visit
@@ -74,7 +74,6 @@ ACTIONS = {
 }
 
 OPEN_TO: Mapping[NightStatus, tuple[str, ...]] = {
-    **dict.fromkeys(get_args(NightStatus), ()),
     "preview": ("apply", "discard"),
     "held": ("apply", "discard"),
     "approved": ("apply",),
@@ -85,15 +84,9 @@ OPEN_TO: Mapping[NightStatus, tuple[str, ...]] = {
 
 async def night_list(visit: Visit) -> Response:
     """All nights, the newest first."""
-    page = visit.page_number()
-    listed = await night_page(visit.context, paging=Paging(ON_A_PAGE, (page - 1) * ON_A_PAGE))
-    return visit.show(
-        "nights.html",
-        nights=listed.items,
-        page=page,
-        pages=max(1, -(-listed.total // ON_A_PAGE)),
-        address=lambda number: visit.url("nights", page=number),
-    )
+    paging = visit.paging(ON_A_PAGE)
+    listed = await night_page(visit.context, paging=paging)
+    return visit.show_list("nights", listed.total, paging, nights=listed.items)
 
 
 async def one_night(visit: Visit) -> Response:
@@ -118,7 +111,8 @@ async def _night(visit: Visit, template: str, **values: Any) -> Response:
     ids = {op: fact["id"] for op, fact in facts.items()}
     ended = {op for op, fact in facts.items() if fact["invalid_at"] is not None}
     state = status_of(record)
-    obstacles = {key: await nights.why_not(context, record, plans, key) for key in OPEN_TO[state]}
+    possible = OPEN_TO.get(state, ())
+    obstacles = {key: await nights.why_not(context, record, plans, key) for key in possible}
     return visit.show(
         template,
         record=record,

@@ -35,20 +35,17 @@ WIDTH, HEIGHT = 640, 120
 
 async def people_list(visit: Visit) -> Response:
     """Everybody and everything that is known, by name."""
-    page, query, kind = visit.page_number(), visit.asked("q"), visit.asked("kind")
+    paging, query, kind = visit.paging(ON_A_PAGE), visit.asked("q"), visit.asked("kind")
     kind = kind if kind in TYPES else ""
-    paging = Paging(ON_A_PAGE, (page - 1) * ON_A_PAGE)
     listed = await people_page(visit.context, query, kind or None, paging)  # type: ignore[arg-type]
-    return visit.show(
-        "people.html",
+    return visit.show_list(
+        "people",
+        listed.total,
+        paging,
         people=listed.items,
-        total=listed.total,
         query=query,
         kind=kind,
         types=TYPES,
-        page=page,
-        pages=max(1, -(-listed.total // ON_A_PAGE)),
-        address=lambda number: visit.url("people", q=query, kind=kind, page=number),
         done=visit.asked("done"),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
-from functools import cache
+from datetime import UTC, tzinfo
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,6 +20,13 @@ from memory.text import local, shortened
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
+
+TIMES = {
+    "when": "{at.day} {at:%b %Y %H:%M}",
+    "day": "{at.day} {at:%b %Y}",
+    "clock": "{at:%H:%M:%S}",
+}
+"""How times are shown, by the name that templates use."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -52,7 +59,7 @@ def environment() -> Environment:
 
 def render(template: str, zone: tzinfo = UTC, **values: Any) -> str:
     """A page as HTML; times are shown in `zone`."""
-    clocks = {"when": _When(zone, "%H:%M"), "day": _When(zone, ""), "clock": _Clock(zone)}
+    clocks = {name: partial(_time, zone, form) for name, form in TIMES.items()}
     return environment().get_template(template).render(**clocks, **values)
 
 
@@ -65,39 +72,18 @@ def _cleaned(value: Any) -> Any:
     return _CONTROL.sub("", value)
 
 
-class _When:
-    """Shows a time, with the exact one for machines."""
-
-    def __init__(self, zone: tzinfo, clock: str) -> None:
-        self._zone, self._clock = zone, clock
-
-    def __call__(self, at: str | None) -> Markup:
-        """`2 May 2026 08:15` in a `time` element; empty for None."""
-        if not at:
-            return Markup("")
-        moment = local(at, self._zone)
-        told = f"{moment.day} {moment:%b %Y} {moment.strftime(self._clock)}".strip()
-        return Markup('<time datetime="{}">{}</time>').format(moment.isoformat(), told)
-
-
-class _Clock:
-    def __init__(self, zone: tzinfo) -> None:
-        self._zone = zone
-
-    def __call__(self, at: str) -> Markup:
-        """`08:15:30` in a `time` element."""
-        moment = local(at, self._zone)
-        return Markup('<time datetime="{}">{:%H:%M:%S}</time>').format(moment.isoformat(), moment)
+def _time(zone: tzinfo, form: str, at: str | None) -> Markup:
+    """A time in a `time` element, with the exact one for machines; empty for None."""
+    if not at:
+        return Markup("")
+    moment = local(at, zone)
+    element = Markup('<time datetime="{}">{}</time>')
+    return element.format(moment.isoformat(), form.format(at=moment))
 
 
 def day_of(at: str, zone: tzinfo) -> str:
     """The day of a time, as a form's date: `2026-05-02`."""
     return local(at, zone).date().isoformat()
-
-
-def day_name(at: datetime) -> str:
-    """`Saturday 2 May 2026`."""
-    return f"{at:%A} {at.day} {at:%b %Y}"
 
 
 def number(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from graph.documents import LogFilter, Paging, log_page, tick_detail, tick_page
+from graph.documents import LogFilter, log_page, tick_detail, tick_page
 from graph.inspector.memories import day_bounds, find_lines, folded, heard_by
 from graph.inspector.visits import Visit
 from memory.audit import Outcome, What
@@ -23,15 +23,9 @@ MOST_WORDS = 0.6
 
 async def tick_list(visit: Visit) -> Response:
     """The newest ticks."""
-    page = visit.page_number()
-    listed = await tick_page(visit.context, Paging(ON_A_PAGE, (page - 1) * ON_A_PAGE))
-    return visit.show(
-        "ticks.html",
-        ticks=listed.items,
-        page=page,
-        pages=max(1, -(-listed.total // ON_A_PAGE)),
-        address=lambda number: visit.url("ticks", page=number),
-    )
+    paging = visit.paging(ON_A_PAGE)
+    listed = await tick_page(visit.context, paging)
+    return visit.show_list("ticks", listed.total, paging, ticks=listed.items)
 
 
 async def one_tick(visit: Visit) -> Response:
@@ -66,7 +60,7 @@ def _is_in(answer: Set[str], text: str) -> bool:
 
 async def show_log(visit: Visit) -> Response:
     """What was done, by whom and why, the newest first."""
-    page, day = visit.page_number(), visit.asked("day")
+    paging, day = visit.paging(LOG_LINES), visit.asked("day")
     asked = {name: visit.asked(name) for name in ("what", "who", "outcome", "origin")}
     bounds = [datetime.fromisoformat(at) for at in day_bounds(day, visit)] if day else [None] * 2
     wanted = LogFilter(
@@ -77,16 +71,14 @@ async def show_log(visit: Visit) -> Response:
         outcome=asked["outcome"] or None,
         origin=asked["origin"] or None,
     )
-    listed = await log_page(visit.context, wanted, Paging(LOG_LINES, (page - 1) * LOG_LINES))
-    return visit.show(
-        "log.html",
+    listed = await log_page(visit.context, wanted, paging)
+    return visit.show_list(
+        "log",
+        listed.total,
+        paging,
         entries=listed.items,
-        total=listed.total,
         asked=asked,
         day_asked=day,
         kinds=get_args(What),
         outcomes=get_args(Outcome),
-        page=page,
-        pages=max(1, -(-listed.total // LOG_LINES)),
-        address=lambda number: visit.url("log", **asked, day=day, page=number),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from graph.documents import Paging
 from graph.inspector.jobs import BackgroundJobs, Tell
 from graph.inspector.rendering import link, render
 from graph.use_cases import AgentContext
@@ -113,16 +114,12 @@ class Visit:
         """A value of the address, without blanks at its ends; empty without one."""
         return self.request.query_params.get(name, "").strip()[:most]
 
-    def utc(self, moment: datetime) -> str:
-        """A moment as records keep it."""
-        return moment.astimezone(UTC).isoformat()
-
-    def page_number(self) -> int:
-        """The page of a list, from 1. Raises InputError."""
+    def paging(self, size: int) -> Paging:
+        """The page of a list that is asked for, the first unless it says so. Raises InputError."""
         given = self.asked("page") or "1"
         if not given.isdecimal() or not 0 < int(given) <= LARGEST_PAGE:
             raise InputError(f"page: a number from 1, not {given!r:.40}")
-        return int(given)
+        return Paging(size, (int(given) - 1) * size)
 
     def named(self, name: str) -> str:
         """A part of the path."""
@@ -153,6 +150,18 @@ class Visit:
             **values,
         )
         return HTMLResponse(text, status)
+
+    def show_list(self, name: str, total: int, paging: Paging, **values: Any) -> Response:
+        """A page of a list, with the way to the others: the same filters, another number."""
+        asked = {**self.request.query_params, "done": ""}
+        return self.show(
+            f"{name}.html",
+            total=total,
+            page=paging.offset // paging.limit + 1,
+            pages=max(1, -(-total // paging.limit)),
+            address=lambda number: self.url(name, **asked | {"page": number}),
+            **values,
+        )
 
     def go(self, *parts: str, **query: Any) -> Response:
         """Send the browser to another page, after something was done."""

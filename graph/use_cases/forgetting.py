@@ -175,7 +175,7 @@ async def _forget(
             wanted = await _found(context, wanted)
         except InputError:
             if finished:
-                return _nothing_left(wanted)
+                return _nothing_left(wanted.name)
             raise
         plan = await _plan(context, wanted, None, required=not finished)
         if any(plan.counts.values()):
@@ -194,15 +194,8 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
         "journal": await count_items(store, scope.namespace("journal")),
         "profiles": await count_items(store, scope.namespace(entities.ENTITIES)),
     }
-    done: Forgotten = {
-        "entity": scope.thread,
-        "names": [],
-        "dry_run": dry_run,
-        "counts": {**counted, "other": await count_items(store, scope.namespace())},
-        "examples": [],
-        "memories": [],
-    }
-    done["counts"]["other"] -= counted["journal"] + counted["profiles"]
+    other = await count_items(store, scope.namespace()) - counted["journal"] - counted["profiles"]
+    done = _nothing_left(scope.thread, dry_run) | {"counts": {**counted, "other": other}}
     if not dry_run:
         async with context.lock:
             await _saver(context).adelete_thread(scope.thread)
@@ -373,13 +366,9 @@ def _told(wanted: ForgetTarget, plan: Plan, *, dry_run: bool) -> Forgotten:
     }
 
 
-def _nothing_left(wanted: ForgetTarget) -> Forgotten:
-    """The outcome where an interrupted forget of the same was finished just now."""
-    return {
-        "entity": wanted.name,
-        "names": [],
-        "dry_run": False,
-        "counts": {},
-        "examples": [],
-        "memories": [],
-    }
+def _nothing_left(name: str, dry_run: bool = False) -> Forgotten:
+    """An outcome that tells of no texts, as where an interrupted forget was finished just now."""
+    none: list[Any] = []
+    return Forgotten(
+        entity=name, names=none, dry_run=dry_run, counts={}, examples=none, memories=none
+    )

@@ -19,6 +19,7 @@ from memory.forgetting.scrubbing import (
     FORGOTTEN,
     Forgettable,
     Names,
+    Saying,
     Scrubber,
     TextPrefilter,
     compared,
@@ -323,10 +324,7 @@ class Statement:
     def __init__(self, said: Iterable[str]) -> None:
         self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
         self._wanted = {one for one in self._wanted if len(one) > 1}
-        longest = (max(one, key=lambda term: (len(term), term)) for one in self._wanted)
-        self.prefilter = TextPrefilter(
-            piece for term in longest for piece in map(skeleton, beginnings(term))
-        )
+        self.prefilter = TextPrefilter((), map(_saying, self._wanted))
 
     def within(self, text: str) -> bool:
         """Whether a sentence of `text` says it."""
@@ -354,24 +352,23 @@ class Statement:
         )
 
 
+def _saying(words: Iterable[str]) -> Saying:
+    """The longest word first: most texts lack it."""
+    ordered = sorted(words, key=lambda term: (-len(term), term))
+    return tuple(tuple(sorted(map(skeleton, beginnings(term)))) for term in ordered)
+
+
 class RecordPrefilter(NamedTuple):
     """Passes the records that may have to do with a statement, by words and ids."""
 
-    pieces: frozenset[str]
+    said: frozenset[Saying]
     ids: frozenset[str]
 
-    @classmethod
-    def of(cls, wanted: ForgetTarget) -> RecordPrefilter:
-        """What is known before anything is read."""
-        return cls(frozenset(), frozenset((wanted.name,)))
-
-    def wanted(self) -> Wanted:
-        """Whether records have any of them."""
+    def wanted(self, pieces: Iterable[str] = ()) -> Wanted:
+        """Whether records have any of them, or of these `pieces`."""
         quoted = (skeleton(json.dumps(id_, ensure_ascii=False)) for id_ in self.ids)
-        texts = TextPrefilter([*self.pieces, *quoted])
-        return lambda keys, text: (
-            not self.ids.isdisjoint(keys) or texts.within("\n".join((*keys, text)))
-        )
+        prefilter = TextPrefilter([*pieces, *quoted], self.said)
+        return prefilter.within
 
     def widened(
         self, known: KnownMemory, said: Forgettable, gone: Collection[str]
@@ -384,7 +381,7 @@ class RecordPrefilter(NamedTuple):
         ids = self.ids.union(gone)
         ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
         ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
-        return RecordPrefilter(self.pieces.union(said.prefilter.pieces), ids)
+        return RecordPrefilter(self.said.union(said.prefilter.sayings), ids)
 
 
 def _made_from(entry: JournalEntry) -> tuple[str, ...]:

@@ -65,17 +65,25 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 _RUN = re.compile(r"[^\W_]+")
 
 
+Saying = tuple[tuple[str, ...], ...]
+"""Words that all stand in a sentence: of each, with what it may begin, as skeletons."""
+
+
 class TextPrefilter:
     """Passes the texts that have to be read. Most have nothing of what is forgotten."""
 
-    def __init__(self, pieces: Iterable[str]) -> None:
-        """`pieces`: skeletons. A text that has none of them need not be read."""
-        self.pieces = tuple(dict.fromkeys(pieces))
+    def __init__(self, pieces: Iterable[str], sayings: Iterable[Saying] = ()) -> None:
+        """A text without any of these `pieces` (skeletons) and `sayings` need not be read."""
+        self.pieces, self.sayings = tuple(dict.fromkeys(pieces)), frozenset(sayings)
 
     def within(self, text: str) -> bool:
         """Whether `text`, which may be a record as JSON, has to be read."""
         plain = skeleton(text)
-        return any(piece in plain for piece in self.pieces)
+        if any(piece in plain for piece in self.pieces):
+            return True
+        return any(
+            all(any(piece in plain for piece in word) for word in words) for words in self.sayings
+        )
 
 
 def skeleton(text: str) -> str:
@@ -243,7 +251,8 @@ class Scrubber:
         # A single word ("high") says nothing about its author.
         texts = {_plain(text) for text in written if _is_text(text)}
         self._written = frozenset(texts)
-        self.prefilter = TextPrefilter([*names.prefilter.pieces, *map(longest_run, texts)])
+        pieces = [*names.prefilter.pieces, *map(longest_run, texts)]
+        self.prefilter = TextPrefilter(pieces, names.prefilter.sayings)
         self._beginnings = tuple(
             text.removesuffix(_CUT)
             for text in texts

@@ -33,7 +33,7 @@ from memory.forgetting.erasure import (
 from memory.forgetting.scrubbing import Forgettable
 from memory.forgetting.store_changes import WITH_OTHERS, StoreChanges
 from memory.forgetting.working import events_in_state
-from memory.journal import by_time
+from memory.journal import by_time, read_many
 from memory.operations import UNDREAMED, apply
 from memory.recall import probes
 from memory.records import Fact, InboxItem, JournalEntry, Scope
@@ -103,9 +103,12 @@ async def find(
     `sifting`: of a statement, read only the records that may have to do with it, until they lead to
     no others. The selection is the same, but lacks most of the facts that stay.
     """
-    prefilter = RecordPrefilter.of(wanted) if sifting and wanted.kind != "entity" else None
+    prefilter = at_hand = None
+    if sifting and wanted.kind != "entity":
+        prefilter = RecordPrefilter(frozenset(), frozenset((wanted.name,)))
+        at_hand = await _at_hand(store, semantic, scope, wanted)
     while True:
-        known = await _known(store, semantic, scope, values, owner, prefilter)
+        known = at_hand or await _known(store, semantic, scope, values, owner, prefilter)
         if not sifting:  # only carrying out needs to know what stands beside the facts that stay
             links = await list_items(store, scope.namespace(apply.LINKS))
             known = known._replace(links={item.key: item.value["linked_to"] for item in links})
@@ -123,14 +126,26 @@ async def find(
             sources_stay=wanted.kind != "entity",
         )
         more = prefilter and prefilter.widened(known, begun.subject, erasure.gone)
-        if more == prefilter:
+        if more == prefilter and at_hand is None:
             break
-        prefilter = more
+        prefilter, at_hand = more, None
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
     journaled = {one["sources"][0] for one in known.entries if one["sources"]}
     unjournaled = sorted(begun.events - journaled)
     return Selection(erasure, begun.said, list(known.facts), handled, unjournaled, prefilter)
+
+
+async def _at_hand(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope, wanted: ForgetTarget
+) -> KnownMemory:
+    """A memory with those linked to it, and the sources: what their words are looked for with."""
+    links = await store.aget(scope.namespace(apply.LINKS), wanted.name)
+    near = [wanted.name, *(links.value["linked_to"] if links else [])]
+    facts = [*(await semantic.by_id(scope, near)).values()]
+    ids = [*near, *(id_ for fact in facts for id_ in fact["source_entries"])]
+    entries = [*(await read_many(store, scope, ids)).values()]
+    return KnownMemory(entries, facts, [], [], [])
 
 
 async def _known(
@@ -141,10 +156,13 @@ async def _known(
     owner: str,
     prefilter: RecordPrefilter | None,
 ) -> KnownMemory:
-    """The memory, or what of it has a sign of a statement."""
+    """The memory, or what of it may have to do with a statement."""
     wanted = prefilter.wanted() if prefilter else None
-    entries = [cast(JournalEntry, one) for one in await _all(store, scope, "journal", wanted)]
-    facts = await semantic.all(scope, wanted)
+    # Two files, and two threads.
+    found, facts = await asyncio.gather(
+        _all(store, scope, "journal", wanted), semantic.all(scope, wanted)
+    )
+    entries = [cast(JournalEntry, one) for one in found]
     projects = list((values.get("projects") or {}).get("slots", {}))
     if prefilter is not None:
         return KnownMemory(entries, facts, [], [], projects)

@@ -6,7 +6,7 @@ Records of a kind without a rule of its own are scrubbed of the person's names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -35,13 +35,14 @@ from memory.storage import Shelf, Sieve, Wanted, shelves
 
 def plans_after(
     plans: Sequence[PlanRecord], record: NightRecord | None, erasure: Erasure
-) -> list[PlanRecord | None]:
+) -> Iterable[PlanRecord | None]:
     """A night's plans as they stay, in order; None for a plan that is dropped."""
     erasure = _with_planned(plans, erasure)
     saw_erased = _saw_erased(record, erasure)
-    after = [plan_after(plan, erasure, saw_erased=saw_erased) for plan in plans]
+    each = (plan_after(plan, erasure, saw_erased=saw_erased) for plan in plans)
     if record is None or record["ended"] is not None:
-        return list(after)
+        return each
+    after = list(each)
     waits = [plan["phase"] not in record["applied"] for plan in plans]
     rethink = any(w and new != old for w, new, old in zip(waits, after, plans, strict=True))
     return [None if rethink and w else plan for plan, w in zip(after, waits, strict=True)]
@@ -204,16 +205,18 @@ class ForgetContext:
             return None
         wanted, names = None, self.erasure.names
         if self.prefilter is not None:
-            pieces = self.prefilter.pieces.union(self.erasure.scrubber.prefilter.pieces)
             ids = self.prefilter.ids.union(self.questions, self.messages)
-            wanted = RecordPrefilter(pieces, ids).wanted()
+            wanted = RecordPrefilter(self.prefilter.said, ids).wanted(
+                self.erasure.scrubber.prefilter.pieces
+            )
         whole = _WHOLE.union((audit.AUDIT,) if self.informed else ())
 
-        def of(namespace: tuple[str, ...]) -> Wanted | None:
+        def of(namespace: tuple[str, ...]) -> Wanted | bool:
             kind = "".join(namespace[2:3])
             if kind in WITH_OTHERS:
-                return lambda keys, text: False
-            return None if kind in whole or any(map(names.within, namespace[2:])) else wanted
+                return False
+            named = kind in whole or any(map(names.within, namespace[2:]))
+            return True if named or wanted is None else wanted
 
         return of
 
@@ -230,7 +233,8 @@ async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) 
         for item, value in zip(shelf.items, after, strict=True):
             if value == item.value:
                 continue
-            changes.puts.append(PutOp(shelf.namespace, item.key, value))
+            if not context.preview:
+                changes.puts.append(PutOp(shelf.namespace, item.key, value))
             (changes.removed if value is None else changes.rewritten)[kind] += 1
     return changes
 
@@ -250,10 +254,13 @@ async def _plans(
     store: BaseStore, scope: Scope, night_id: str, items: Sequence[Item], context: ForgetContext
 ) -> list[Value | None]:
     before = [cast(Any, item.value) for item in items]
-    after = plans_after(before, await night.load(store, scope, night_id), context.erasure)
+    record = await night.load(store, scope, night_id)
+    # A preview tells of the night and not of its plans: it looks no further than the first touched.
+    after = plans_after(before, record, context.erasure)
+    after = after if context.preview else list(after)
     if any(map(is_touched, before, after)):
         context.nights.add(night_id)
-    return [cast(Value | None, one) for one in after]
+    return before if context.preview else [cast(Value | None, one) for one in after]
 
 
 def row_after(kind: str, key: str, value: Value, context: ForgetContext) -> Value | None:
@@ -431,7 +438,7 @@ _WHOLE = frozenset(
         *(approvals.DEEDS, approvals.ANSWERS, approvals.PASSED_OVER),
     )
 )
-"""Kinds whose records may go or change without a trace of what is erased."""
+"""Kinds whose records may go or change without having anything of what is erased."""
 
 _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     "journal": _entry,

@@ -2,6 +2,7 @@
 
 from memory.storage.access import (
     PAGE,
+    TOGETHER,
     Shelf,
     Sieve,
     ThreadedStore,
@@ -14,7 +15,6 @@ from memory.storage.access import (
     namespaces_below,
     read_ahead,
     shelves,
-    sifted,
     write_batch,
     write_new,
 )
@@ -23,6 +23,7 @@ from memory.storage.retention import HELD, HeldCheckpoints, stored_values
 __all__ = [
     "HELD",
     "PAGE",
+    "TOGETHER",
     "HeldCheckpoints",
     "Shelf",
     "Sieve",
@@ -36,7 +37,6 @@ __all__ = [
     "namespaces_below",
     "read_ahead",
     "shelves",
-    "sifted",
     "stored_values",
     "write_batch",
     "write_new",

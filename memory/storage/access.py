@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import unquote
 
-from langchain_core.utils.iter import batch_iterate
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
 
 from memory.records import Scope
@@ -64,13 +63,13 @@ class LookingStore(Protocol):
         ...
 
 
-Wanted = Callable[[Sequence[str], str], bool]
-"""Whether any of some records is wanted, by their keys and their values as JSON, as one text."""
+Wanted = Callable[[str], bool]
+"""Whether any of some records is wanted, by their keys and values: JSON, as one text."""
 
-Sieve = Callable[[tuple[str, ...]], Wanted | None]
-"""What is wanted of a namespace; None: all of it."""
+Sieve = Callable[[tuple[str, ...]], Wanted | bool]
+"""What is wanted of a namespace: some records, all of them (True), or none (False)."""
 
-TOGETHER = 50
+TOGETHER = 100
 """Records that are looked at together: most have nothing of what is looked for."""
 
 
@@ -81,20 +80,6 @@ class SiftingStore(Protocol):
     async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
         """The wanted items in this namespace and below it, by key."""
         ...
-
-
-def sifted(
-    rows: Iterable[T], told: Callable[[T], tuple[str, str]], wanted: Wanted | None
-) -> Iterable[T]:
-    """The rows that are wanted; `told` gives the key and the value of one."""
-    if wanted is None:
-        yield from rows
-        return
-    for some in batch_iterate(TOGETHER, rows):
-        keys, texts = zip(*map(told, some), strict=True)
-        if wanted(keys, "\n".join(texts)):
-            each = zip(some, keys, texts, strict=True)
-            yield from (row for row, key, text in each if wanted((key,), text))
 
 
 async def read_ahead(

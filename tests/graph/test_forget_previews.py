@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from benchmarks.lives import live
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import forgetting
 from memory import journal
+from memory.forgetting import selection
 from memory.forgetting.erasure import ForgetTarget, Statement
 from memory.forgetting.scrubbing import Names, TextPrefilter
 from memory.operations import apply_operations
@@ -127,3 +129,17 @@ def test_a_quick_look_misses_nothing(said: list[str], words: list[str], spelled:
         if wanted.within(text):
             assert quick.within(text)
             assert quick.within(json.dumps({"at": [text]}, ensure_ascii=False))
+
+
+async def test_a_preview_looks_through_the_journal_once(
+    lived: Lived, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first look at what is linked with the memory tells what the journal is searched for."""
+    clock.set(lived.now)
+    looks, counts = AsyncMock(side_effect=selection._known), list[int]()
+    monkeypatch.setattr(selection, "_known", looks)
+    async with at_home(lived.data, clock) as agent:
+        for fact in await agent.context.semantic.all(agent.context.scope):
+            await forgetting.forget_fact(agent.context, fact["id"], dry_run=True)
+            counts.append(looks.await_count - sum(counts))
+    assert min(counts) == 1  # others are in an archive, which is found and followed first

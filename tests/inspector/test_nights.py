@@ -12,11 +12,7 @@ from graph.inspector.jobs import Tell
 from graph.inspector.nights import Reading, differences
 from graph.use_cases.nights import Labels, list_nights
 from memory.records import Fact
-from memory.records.operations import (
-    link_facts,
-    prune_entry,
-    supersede_fact,
-)
+from memory.records.operations import link_facts, prune_entry, supersede_fact
 from tests.support.visiting import Visitor, text_of
 
 
@@ -47,7 +43,7 @@ async def test_a_night_is_a_difference_that_one_can_read(visitor: Visitor) -> No
     assert "Rex is afraid of thunder" in shown
     assert "Its steps" in shown
     assert "make it into facts" in shown
-    assert "A later night built on night_2026" in shown
+    assert "A later night built on this night" in shown
     assert "Undo this night" not in shown
     assert "/default/memory/" in page
 
@@ -79,7 +75,7 @@ async def test_what_cannot_be_undone_says_why_and_offers_nothing(visitor: Visito
     await visitor.agent.forget_fact(next(id_ for text, id_ in ids.items() if "thunder" in text))
     for page in (f"/nights/{first}", f"/nights/{first}/undo"):
         shown = text_of(await visitor.get(page))
-        assert "can no longer be undone: a forget took something out of it." in shown
+        assert "This night can no longer be undone: a forget took something out of it." in shown
         assert "Undo it" not in shown
     log = text_of(await visitor.get("/log", what="forgotten"))
     assert "local · ok" in log
@@ -121,25 +117,21 @@ async def test_a_preview_shows_its_progress_and_changes_nothing(visitor: Visitor
     assert "Discard this night" in shown
 
 
-async def test_a_preview_is_applied_without_a_further_call(visitor: Visitor) -> None:
-    await visitor.post("/preview")
-    await visitor.wait()
-    name, _ = await last_night(visitor)
-    assert "Apply this night?" in text_of(await visitor.get(f"/nights/{name}/apply"))
+async def test_a_preview_is_let_go_or_applied_without_a_further_call(visitor: Visitor) -> None:
     before = await facts(visitor)
-    await visitor.post(f"/nights/{name}/apply")
-    await visitor.wait()
-    assert await last_night(visitor) == (name, "complete")
-    assert len(await facts(visitor)) > len(before)
-
-
-async def test_a_preview_is_let_go(visitor: Visitor) -> None:
-    await visitor.post("/preview")
-    await visitor.wait()
-    name, _ = await last_night(visitor)
-    page = text_of(await visitor.after(await visitor.post(f"/nights/{name}/discard")))
-    assert "it is never applied" in page
-    assert await last_night(visitor) == (name, "discarded")
+    for action, status, told in (
+        ("discard", "discarded", "it is never applied"),
+        ("apply", "complete", "Applying a night"),
+    ):
+        await visitor.post("/preview")
+        await visitor.wait()
+        name, _ = await last_night(visitor)
+        assert "this night" in text_of(await visitor.get(f"/nights/{name}/{action}"))
+        done = await visitor.post(f"/nights/{name}/{action}")
+        assert told in text_of(await visitor.after(done))
+        await visitor.wait()
+        assert await last_night(visitor) == (name, status)
+        assert (len(await facts(visitor)) > len(before)) == (action == "apply")
 
 
 async def test_the_progress_comes_as_server_sent_events(visitor: Visitor) -> None:

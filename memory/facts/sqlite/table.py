@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from langchain_core.utils.iter import batch_iterate
 
 from memory.errors import MemoryStoreError
 from memory.facts.sqlite import schema
@@ -38,7 +39,7 @@ from memory.facts.table import (
     split,
     where,
 )
-from memory.storage import Wanted, sifted
+from memory.storage import TOGETHER, Wanted
 from memory.storage.sqlite import compact, use_wal
 
 SCOPES_IN_MEMORY = 200
@@ -133,7 +134,9 @@ class SqliteTable:
     ) -> list[Row]:
         """The matching rows, oldest first."""
         with self._file.reading():
-            return self._read(self._where(filters), limit, wanted)
+            if wanted is None:
+                return self._read(self._where(filters), limit)
+            return self._sifted(self._where(filters), wanted)[:limit]
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
@@ -335,15 +338,27 @@ class SqliteTable:
         rows = self.numbered(seq for seq, _ in best)
         return [(rows[seq], score) for seq, score in best if seq in rows]
 
-    def _read(
-        self, where: Sql, limit: int | None = None, wanted: Wanted | None = None
-    ) -> list[Row]:
+    def _sifted(self, where: Sql, wanted: Wanted) -> list[Row]:
+        """The rows that pass and are wanted. SQLite joins many texts at once, most in vain."""
+        query = f"SELECT seq FROM memories WHERE {where.text} ORDER BY seq"
+        numbers = [seq for (seq,) in self._connection.execute(query, where.values)]
+        text = "json_quote(id) || payload"
+        among = "FROM memories WHERE seq IN (SELECT value FROM json_each(?))"
+        found: list[int] = []
+        for some in map(json.dumps, batch_iterate(TOGETHER, numbers)):
+            joined = f"SELECT group_concat({text}, char(10)) {among}"
+            if wanted(self._connection.execute(joined, (some,)).fetchone()[0]):
+                rows = self._connection.execute(f"SELECT seq, {text} {among}", (some,))
+                found += [seq for seq, told in rows if wanted(told)]
+        rows_of = self.numbered(found)
+        return [rows_of[seq] for seq in sorted(found)]
+
+    def _read(self, where: Sql, limit: int | None = None) -> list[Row]:
         rows = self._connection.execute(
             f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
             (*where.values, -1 if limit is None else limit),
         )
-        kept = sifted(rows, lambda row: row[1:3], wanted)
-        return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in kept]
+        return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in rows]
 
     def _value(self, query: str, *values: object) -> Any:
         with self._file.reading():

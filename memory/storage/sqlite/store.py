@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import orjson
@@ -14,7 +13,7 @@ from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
-from memory.storage.access import Sieve, sifted
+from memory.storage.access import TOGETHER, Sieve, Wanted
 from memory.storage.sqlite.files import atomic
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -25,6 +24,13 @@ QUICK_ROWS = 200
 """Rows that the event loop's thread reads itself: as many as take no longer than a hand-off."""
 
 _ROW = "key, value, created_at, updated_at"
+
+_BELOW = (
+    "WITH RECURSIVE below (prefix) AS (SELECT min(prefix) FROM store WHERE prefix >= ?1"
+    " UNION ALL SELECT (SELECT min(prefix) FROM store WHERE prefix > below.prefix)"
+    " FROM below WHERE prefix < ?2) SELECT prefix FROM below WHERE prefix < ?2"
+)
+"""Namespaces, looked up one by one: for DISTINCT, SQLite reads the whole index."""
 
 
 class CircadianSqliteStore(SqliteStore):
@@ -99,22 +105,36 @@ class CircadianSqliteStore(SqliteStore):
     async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
         """The wanted items in this namespace and below it, by key; no others are built."""
         path = ".".join(prefix)
-        # One range, in the order of the index. Between "path" and "path." are namespaces beside it.
-        asked = "prefix >= ? AND prefix < ? ORDER BY prefix, key"
 
         def sift() -> list[Item]:
             found: list[Item] = []
-            rows = self.conn.execute(
-                f"SELECT {_ROW}, prefix FROM store WHERE {asked}", (path, f"{path}/")
-            )
-            for below, held in groupby(rows, lambda row: row[-1]):
+            # Between "path" and "path." are namespaces beside it.
+            for (below,) in self.conn.execute(_BELOW, (path, f"{path}/")).fetchall():
                 namespace = tuple(below.split("."))
-                if namespace[: len(prefix)] == prefix:
-                    kept = sifted(held, lambda row: (row[0], row[1].decode()), sieve(namespace))
-                    found += [_item(namespace, row[:-1]) for row in kept]
+                wanted = namespace[: len(prefix)] == prefix and sieve(namespace)
+                if wanted is True:
+                    query = f"SELECT {_ROW} FROM store WHERE prefix = ? ORDER BY key"
+                    found += [_item(namespace, row) for row in self.conn.execute(query, (below,))]
+                elif wanted:
+                    found += [_item(namespace, row) for row in self._sifted(below, wanted)]
             return found
 
         return await self.file.run(sift)
+
+    def _sifted(self, below: str, wanted: Wanted) -> Iterator[Sequence[Any]]:
+        """The wanted rows of a namespace. SQLite joins many texts at once, most in vain."""
+        text, last = "json_quote(key) || value", ""
+        some = f"SELECT key, {text} AS text FROM store WHERE prefix = ? AND key > ? ORDER BY key"
+        joined = f"SELECT max(key), group_concat(text, char(10)) FROM ({some} LIMIT {TOGETHER})"
+        each = f"SELECT {_ROW}, {text} FROM store WHERE prefix = ? AND key > ? AND key <= ?"
+        while True:
+            [[end, texts]] = self.conn.execute(joined, (below, last)).fetchall()
+            if end is None:
+                return
+            if wanted(texts):
+                rows = self.conn.execute(f"{each} ORDER BY key", (below, last, end))
+                yield from (row[:-1] for row in rows if wanted(row[-1]))
+            last = end
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""
