@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -77,9 +77,9 @@ class OpenedFile:
                     raise
         return await self.run(_looked, look, self.conn)
 
-    async def rows(self, statement: str) -> list[Any]:
+    async def rows(self, statement: str, params: Sequence[Any] = ()) -> list[Any]:
         """The rows that a statement returns."""
-        return await self.run(lambda: self.conn.execute(statement).fetchall())
+        return await self.run(lambda: self.conn.execute(statement, params).fetchall())
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         running: Future[T] = Future()
