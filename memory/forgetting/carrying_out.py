@@ -85,7 +85,7 @@ async def ended(store: BaseStore, scope: Scope) -> None:
     await store.adelete(scope.namespace(FORGETTING), RESIDUE)
 
 
-SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "circadian_chunks")
 
 STORE_TABLES = ("store", "memory_history")
 
