@@ -35,9 +35,6 @@ from memory.storage.postgres.connections import (
 from memory.storage.retention import HoldingSaver, Root, retention
 from memory.storage.serializer import Chunk, MessageSerializer
 
-_PLAIN = str | int | float | bool
-"""Values in a checkpoint's own row; others stand beside it."""
-
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
 _WRITE = "task_id, task_path, idx, channel, type, blob"
@@ -205,10 +202,9 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), checkpoint["id"])
         rest, chunks = self.messages.cut(key[0], checkpoint)
         ids, values = [chunk.id for chunk in chunks], rest["channel_values"]
-        # As LangGraph's own saver does it.
-        inline = {
-            name: one for name, one in values.items() if one is None or isinstance(one, _PLAIN)
-        }
+        # In the checkpoint's own row, as LangGraph's saver does it; all else beside it.
+        plain = str | int | float | bool | None
+        inline = {name: value for name, value in values.items() if isinstance(value, plain)}
         beside = {name: one for name, one in values.items() if name not in inline}
         row = Jsonb({**checkpoint, "channel_values": inline})
         described = Jsonb(get_serializable_checkpoint_metadata(config, metadata))

@@ -73,7 +73,9 @@ class OpenedFile:
                 with clear_errors(self.path):
                     return _looked(look, self._reader)
             except MemoryStoreError as error:
-                if not _is_busy(error.__cause__):
+                # Busy: another process recovers or closes the file, and a reader has to wait.
+                code = getattr(error.__cause__, "sqlite_errorcode", None)
+                if code != sqlite3.SQLITE_BUSY:
                     raise
         return await self.run(_looked, look, self.conn)
 
@@ -174,11 +176,3 @@ async def _until(done: Callable[[], bool]) -> None:
 def _looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
     with atomic(conn, "DEFERRED"):
         return look(conn)
-
-
-def _is_busy(error: BaseException | None) -> bool:
-    """Whether another process recovers or closes the file, and a reader has to wait after all."""
-    return (
-        isinstance(error, sqlite3.OperationalError)
-        and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
-    )
