@@ -151,7 +151,7 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         An error and an interrupt are stored at once: the run ends with them.
         """
         held = _held(config)
-        if held is None or config["configurable"]["checkpoint_ns"]:
+        if held is None or held.newest is None or config["configurable"]["checkpoint_ns"]:
             await super().aput_writes(config, writes, task_id, task_path)
             return
         held.writes.append((config, writes, task_id, task_path))

@@ -14,7 +14,7 @@ from graph.persistence import open_saver
 from memory.installation.opening import Installation
 from memory.storage.retention import HELD, HeldCheckpoints
 from tests.support.homes import home as home
-from tests.support.homes import refuse, rows
+from tests.support.homes import rows
 
 
 class Count(TypedDict, total=False):
@@ -68,15 +68,6 @@ async def test_only_the_end_of_a_run_is_stored_behind_the_run_before(home: Insta
         assert (now.values["listed"], now.next) == ([1, 2, 3, 4, 5, 6], ())
         before = await graph.aget_state(now.parent_config)
         assert (before.values["number"], before.next) == (3, ())
-
-
-async def test_what_follows_a_stored_step_waits_for_the_next(home: Installation) -> None:
-    async with open_saver(home) as saver:
-        await refuse(saver, "INSERT", "writes")
-        held = HeldCheckpoints(lambda values: "branch:to:two" not in values and between(values))
-        config: RunnableConfig = {"configurable": {"thread_id": "t", HELD: held}}
-        await Counting().compile(saver).ainvoke({}, config, durability="sync")
-        assert await rows(saver, "checkpoints", "TRUE") == 2
 
 
 async def test_a_run_that_fails_stores_what_it_held_back_and_is_resumed(
