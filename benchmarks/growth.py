@@ -37,8 +37,12 @@ MARKS, SOME = (100, 1_100), (100, 200)
 """Ticks after which sizes are measured. The second pair takes a fifth of the time."""
 SETTINGS = Settings(max_context_tokens=6_000)
 FOLDER, DATABASE = "data folder", "PostgreSQL"
-PARTS = {"checkpoints": "checkpoint", "store": "store", "memories": "memor"}
-"""Part -> prefix of its tables in PostgreSQL."""
+PARTS = {
+    "checkpoints": ["checkpoint%", "circadian_chunks"],
+    "store": ["store%"],
+    "memories": ["memor%"],
+}
+"""Part -> patterns of its tables' names in PostgreSQL."""
 FILES = {"checkpoints": "checkpoints.db", "store": "store.db", "memories": "facts.db"}
 
 Sizes = dict[str, tuple[int, int]]
@@ -97,11 +101,11 @@ def in_database(url: str) -> Sizes:
     found: Sizes = {}
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
-        for part, name in PARTS.items():
+        for part, names in PARTS.items():
             tables = connection.execute(
                 "SELECT tablename, pg_total_relation_size(quote_ident(tablename)::regclass)"
-                " FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE %s",
-                (f"{name}%",),
+                " FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE ANY(%s)",
+                (names,),
             ).fetchall()
             counted = [
                 connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()

@@ -103,11 +103,14 @@ class Plan(NamedTuple):
     rules: ForgetContext
     store: StoreChanges
     rows: forgetting.Found
+    before: dict[str, int]
+    """Counts of the forget that this one goes on with: its first parts may be done."""
 
     @property
     def counts(self) -> dict[str, int]:
         """Deleted and rewritten records by kind."""
-        return counts(self.found.erasure, self.values, self.after, self.store)
+        found = counts(self.found.erasure, self.values, self.after, self.store)
+        return {name: max(number, self.before.get(name, 0)) for name, number in found.items()}
 
 
 async def forget(
@@ -284,7 +287,8 @@ async def _plan(
     at = context.now().isoformat()
     rules = ForgetContext(erasure, questions, at, messages=cut, informed=frozenset(informed))
     rules.prefilter, rules.preview = found.prefilter, preview
-    plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), rows)
+    before = earlier.get("counts", {}) if earlier else {}
+    plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), rows, before)
     if required and not any(plan.counts.values()):
         raise NotFoundError(
             f"nothing is known of {wanted.name!r:.80}: no profile, no sender, and no text names it"
@@ -305,6 +309,7 @@ async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, te
         "events": events,
         "memories": sorted(erasure.memories),
         "informed": list(plan.rules.informed),
+        "counts": plan.counts,
     }
     # Stored first, so that entries which stay are indexed again whatever happens.
     stale = [

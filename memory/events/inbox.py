@@ -29,7 +29,7 @@ from memory.records import (
     TickReport,
 )
 from memory.settings import Settings
-from memory.storage import count_items_named, least_named, list_items, read_ahead, write_batch
+from memory.storage import count_named, list_items, read_ahead, write_batch
 
 INBOX, SET_ASIDE, HANDLED, TICKS = "inbox", "set_aside", "handled", "tick_reports"
 PROMPTS = "tick_prompts"
@@ -244,12 +244,12 @@ async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledM
 
 async def count_waiting(store: BaseStore) -> int:
     """The number of unanswered events in the inboxes of all agents of all users."""
-    return await count_items_named(store, INBOX, without="answered")
+    return (await count_named(store, INBOX, "received_at", without="answered"))[0]
 
 
 async def oldest_waiting(store: BaseStore) -> str | None:
     """When the oldest of these events was received (ISO 8601); None without any."""
-    return await least_named(store, INBOX, "received_at", without="answered")
+    return (await count_named(store, INBOX, "received_at", without="answered"))[1]
 
 
 async def give_back(

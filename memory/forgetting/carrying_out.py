@@ -44,6 +44,8 @@ class Begun(TypedDict):
     """Ids of erased entries and facts, and the facts' operation ids."""
     informed: list[int | None]
     """Ticks of the conversation whose tools returned an erased memory."""
+    counts: NotRequired[dict[str, int]]
+    """How much was to go, by kind, for the log."""
 
 
 async def begun(store: BaseStore, scope: Scope) -> Begun | None:
@@ -85,7 +87,7 @@ async def ended(store: BaseStore, scope: Scope) -> None:
     await store.adelete(scope.namespace(FORGETTING), RESIDUE)
 
 
-SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "circadian_chunks")
 
 STORE_TABLES = ("store", "memory_history")
 

@@ -78,7 +78,7 @@ def examine(url: SecretStr) -> Examined:
     return Examined(address.name, server, vector, connections, most, time.monotonic() - began)
 
 
-DATABASE_SCHEMA = 2
+DATABASE_SCHEMA = 3
 """The version of the tables that this program reads and writes. The first released one is 2.
 
 It counts every change, to any table, that an older version cannot read.

@@ -30,7 +30,8 @@ class WantedEmbedder:
 
     def __init__(self, embedder: str | None, offline: bool, embeddings: Embeddings | None) -> None:
         self._offline, self._embeddings = offline, embeddings
-        self.name = _name(embedder, offline, embeddings)
+        given = None if embeddings is None else f"{_CUSTOM}{type(embeddings).__name__}"
+        self.name = given or embedder or (OFFLINE if offline else None)
         """The embedder the caller insists on. None: the recorded one, or else the default."""
 
     def new(self, schema: int) -> Metadata:
@@ -53,7 +54,9 @@ class WantedEmbedder:
         """Raise FolderError if the installation called `where` has another embedder."""
         made = f"{where} was made with the embedder {head.embedder}"
         if self.name is not None and self.name != head.embedder:
-            raise FolderError(f"{made}, not {self.name}; {self._way()}")
+            by_name = f"`circadian reindex --embedder {self.name}`"
+            way = by_name if self._embeddings is None else "`graph.use_cases.reindexing.reindex`"
+            raise FolderError(f"{made}, not {self.name}; {way} changes it and embeds all anew")
         if head.embedder.startswith(_CUSTOM) and self._embeddings is None:
             raise FolderError(
                 f"{where} was made with embeddings given from Python ({head.embedder}); open it "
@@ -71,14 +74,3 @@ class WantedEmbedder:
 
     def _dimension(self, name: str) -> int:
         return embedding_dimension(name, self.load(name))
-
-    def _way(self) -> str:
-        if self._embeddings is not None:
-            return "`graph.use_cases.reindexing.reindex` changes it and embeds every memory anew"
-        return f"`circadian reindex --embedder {self.name}` changes it and embeds every memory anew"
-
-
-def _name(embedder: str | None, offline: bool, embeddings: Embeddings | None) -> str | None:
-    if embeddings is not None:
-        return f"{_CUSTOM}{type(embeddings).__name__}"
-    return embedder or (OFFLINE if offline else None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
@@ -21,8 +21,8 @@ PAGE = 1_000
 
 
 @runtime_checkable
-class ListingStore(Protocol):
-    """A store that lists and counts without searching, as ours do."""
+class OwnStore(Protocol):
+    """A store that lists, counts and writes under free keys in one step, as ours do."""
 
     async def alist(
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
@@ -34,18 +34,9 @@ class ListingStore(Protocol):
         """The number of items in this namespace and below it."""
         ...
 
-    async def acount_named(self, label: str, *, without: str) -> int:
-        """The number of items without a field `without`, in all namespaces that end in `label`."""
+    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
+        """How many items below `label` lack the field `without`, and the least `field` of them."""
         ...
-
-    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
-        """The least text of `field` in the same items; None if there are none."""
-        ...
-
-
-@runtime_checkable
-class InsertingStore(Protocol):
-    """A store that writes only under free keys, in one step, as ours do."""
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
@@ -54,7 +45,7 @@ class InsertingStore(Protocol):
 
 @runtime_checkable
 class LookingStore(Protocol):
-    """A store that reads keys and whole namespaces in one step, as ours in SQLite does."""
+    """A store that reads keys and whole namespaces in one step, as ours do."""
 
     async def alook(
         self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
@@ -85,7 +76,7 @@ class SiftingStore(Protocol):
 async def read_ahead(
     store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
 ) -> BaseStore:
-    """The store, which knows these namespaces and keys until the first write through it."""
+    """The store, which knows these namespaces and keys until they are written through it."""
     if isinstance(store, _ReadAhead) or not isinstance(store, LookingStore):
         return store
     items, found = await store.alook(gets, lists)
@@ -102,14 +93,12 @@ class _ReadAhead(BaseStore):
         return list(self._store.batch(self._passing(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        ops = self._passing(ops)
-        known = [
-            self._known(op)
-            for op in ops
-            if isinstance(op, GetOp)
-            and (op.namespace in self._lists or (op.namespace, op.key) in self._items)
-        ]
-        return [*known] if len(known) == len(ops) else list(await self._store.abatch(ops))
+        ops = list(ops)
+        known = [self._known(op) for op in ops]
+        asked = [op for op, there in zip(ops, known, strict=True) if not there]
+        self._passing(asked)
+        found = iter(await self._store.abatch(asked) if asked else ())
+        return [there[0] if there else next(found) for there in known]
 
     async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
         if namespace not in self._lists:
@@ -123,24 +112,29 @@ class _ReadAhead(BaseStore):
     async def acount(self, prefix: tuple[str, ...]) -> int:
         return int(await self._store.acount(prefix))
 
-    async def acount_named(self, label: str, *, without: str) -> int:
-        return int(await self._store.acount_named(label, without=without))
-
-    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
-        return cast(str | None, await self._store.aleast_named(label, field, without=without))
+    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
+        count, least = await self._store.acount_named(label, field, without=without)
+        return count, least
 
     def _passing(self, ops: Iterable[Any]) -> list[Any]:
-        """The operations; a write among them may change what is known."""
+        """The operations; what is written among them is known no longer, unless it is removed."""
         ops = list(ops)
-        if any(isinstance(op, PutOp) for op in ops):
-            self._items, self._lists = {}, {}
+        for op in ops:
+            if isinstance(op, PutOp):
+                self._items.pop((op.namespace, op.key), None)
+                there = self._lists.pop(op.namespace, None)
+                if there is not None and op.value is None:
+                    self._lists[op.namespace] = [one for one in there if one.key != op.key]
         return ops
 
-    def _known(self, op: GetOp) -> Item | None:
-        there = self._lists.get(op.namespace)
-        if there is None:
-            return self._items[op.namespace, op.key]
-        return next((item for item in there if item.key == op.key), None)
+    def _known(self, op: Op) -> tuple[Item | None] | None:
+        """What a read of a key finds, in a tuple; None where that is not known."""
+        if not isinstance(op, GetOp):
+            return None
+        if (there := self._lists.get(op.namespace)) is not None:
+            return (next((item for item in there if item.key == op.key), None),)
+        place = (op.namespace, op.key)
+        return (self._items[place],) if place in self._items else None
 
 
 class ThreadedStore(BaseStore):
@@ -165,15 +159,11 @@ async def list_items(
     limit: int | None = None,
     newest_first: bool = False,
 ) -> list[Item]:
-    """The items of exactly this namespace, ordered by key.
+    """The items of exactly this namespace by key, the first `limit` of them.
 
-    Args:
-        store: any store.
-        namespace: the namespace; items below it are left out.
-        limit: return the first `limit` items only.
-        newest_first: order by descending key; keys that begin with a time put the newest first.
+    `newest_first`: by descending key; keys that begin with a time put the newest first.
     """
-    if isinstance(store, ListingStore):
+    if isinstance(store, OwnStore):
         return await store.alist(namespace, limit=limit, newest_first=newest_first)
     found = {
         item.key: item for item in await _all_below(store, namespace) if item.namespace == namespace
@@ -184,32 +174,23 @@ async def list_items(
 
 async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
     """The number of items in this namespace and below it. Labels match as a whole."""
-    if isinstance(store, ListingStore):
+    if isinstance(store, OwnStore):
         return await store.acount(prefix)
     return len(await _all_below(store, prefix))
 
 
-async def count_items_named(store: BaseStore, label: str, *, without: str) -> int:
-    """The number of items without a field `without`, in all namespaces that end in `label`."""
-    if isinstance(store, ListingStore):
-        return await store.acount_named(label, without=without)
-    return len(await _named(store, label, without))
-
-
-async def least_named(store: BaseStore, label: str, field: str, *, without: str) -> str | None:
-    """The least text of `field` in the items that `count_items_named` counts."""
-    if isinstance(store, ListingStore):
-        return await store.aleast_named(label, field, without=without)
-    found = await _named(store, label, without)
-    return min((str(item.value[field]) for item in found), default=None)
-
-
-async def _named(store: BaseStore, label: str, without: str) -> list[Item]:
+async def count_named(
+    store: BaseStore, label: str, field: str, *, without: str
+) -> tuple[int, str | None]:
+    """How many items below `label` lack the field `without`, and the least `field` of them."""
+    if isinstance(store, OwnStore):
+        return await store.acount_named(label, field, without=without)
     found: list[tuple[str, ...]] = []
     while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
         found += page
     listed = [await list_items(store, namespace) for namespace in found]
-    return [item for items in listed for item in items if without not in item.value]
+    values = [item.value for items in listed for item in items if without not in item.value]
+    return len(values), min((str(one[field]) for one in values), default=None)
 
 
 async def write_batch(store: BaseStore, puts: Sequence[PutOp]) -> None:
@@ -226,7 +207,7 @@ async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, A
     gets = [GetOp(op.namespace, op.key) for op in puts]
     found = await store.abatch(gets)
     if None in found:
-        if isinstance(store, InsertingStore):
+        if isinstance(store, OwnStore):
             return await store.aput_new(puts)
         await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
         found = await store.abatch(gets)

@@ -104,7 +104,9 @@ class MessageSerializer(JsonPlusSerializer):
         values = {**checkpoint["channel_values"], "messages": messages[len(chunks) * CHUNK :]}
         return {**checkpoint, "channel_values": values}, chunks
 
-    def dumps_chunked(self, checkpoint: Checkpoint, chunks: Sequence[Chunk]) -> tuple[str, bytes]:
+    def dumps_chunked(
+        self, checkpoint: Mapping[str, Any], chunks: Sequence[Chunk]
+    ) -> tuple[str, bytes]:
         """A checkpoint without the messages in `chunks`, and with their ids."""
         if not chunks:
             return self.dumps_typed(checkpoint)

@@ -96,6 +96,7 @@ async def test_interrupted_at_any_step_a_second_forget_completes(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, module: Any, part: str, done: bool
 ) -> None:
     async with at_home(data, clock) as agent:
+        counts = (await forget(agent.context, "Zora", dry_run=True))["counts"]
         await break_off(agent, monkeypatch, module, part, done=done)
     async with at_home(data, clock) as agent:
         if done and part in ("_clean", "ended"):
@@ -104,6 +105,10 @@ async def test_interrupted_at_any_step_a_second_forget_completes(
         else:
             await forget(agent.context, "Zora")
         await is_whole(agent, data)
+        [line] = [
+            one for one in await audit.read(agent.store, agent.scope) if one["what"] == "forgotten"
+        ]
+        assert line["detail"] == {kind: number for kind, number in counts.items() if number}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ NAMED_AT_RANDOM = re.compile(
 )
 """Ids of facts and messages, those of audit lines, which are made of them, and times taken."""
 
-RECALLED = ("probes", "tick_reports")
+RECALLED = ("probes", "tick_reports", "tick_prompts")
 """What a tick recalled and spent. One that begins anew recalls anew, its first entry included."""
 STATE = ("mode", "phase", "tick", "projects", "session_memory", "parked")
 

@@ -16,7 +16,7 @@ from memory.storage.sqlite.saver import SqliteCheckpoints
 from tests.support.agents import Opening, said
 from tests.support.scripted import scripted
 
-STORE = ("abatch", "aput_new", "alook", "alist", "acount", "acount_named", "aleast_named")
+STORE = ("abatch", "aput_new", "alook", "alist", "acount", "acount_named")
 SAVER = {"aget_tuple": "load", "aput": "checkpoint", "aput_writes": "writes", "alist": "list"}
 
 LIMITS = {

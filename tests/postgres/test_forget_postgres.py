@@ -12,6 +12,7 @@ from graph.api.async_agent import AsyncAgent
 from graph.use_cases.forgetting import forget, forget_fact
 from graph.use_cases.transfer import export_memory, import_memory
 from memory.errors import InputError
+from memory.storage import serializer
 from memory.storage.postgres.connections import BlockingPool
 from memory.transfer.format import line_of
 from tests.support.agents import entries, said
@@ -31,6 +32,7 @@ def life(postgres: Postgres) -> Iterator[tuple[str, datetime]]:
             await live(handle, clock)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serializer, "CHUNK", 2)
         patch.setenv("CIRCADIAN_DATABASE_URL", url)
         asyncio.run(once())
     yield url, clock.now
@@ -51,6 +53,7 @@ def postgres_url(postgres: Postgres, life: tuple[str, datetime], clock: Clock) -
 async def agent(
     postgres_url: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[AsyncAgent]:
+    monkeypatch.setattr(serializer, "CHUNK", 2)
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     async with at_home(None, clock) as handle:
         yield handle
@@ -68,8 +71,11 @@ def holding(postgres: Postgres, words: tuple[str, ...], url: str) -> list[str]:
 
 
 async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
-    agent: AsyncAgent, postgres: Postgres, postgres_url: str
+    agent: AsyncAgent, postgres: Postgres, postgres_url: str, postgres_pool: BlockingPool
 ) -> None:
+    with postgres_pool.connection() as connection:
+        chunks = connection.execute("SELECT messages FROM circadian_chunks").fetchall()
+    assert ZORAS[0].encode() in b"".join(packed for (packed,) in chunks).lower()
     assert holding(postgres, ZORAS[:1], postgres_url)
     counts = (await forget(agent.context, "zora", dry_run=True))["counts"]
     assert (await forget(agent.context, "zora"))["counts"] == counts

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
+from memory.installation.folder import DataFolder
+from memory.installation.opening import Installation
 from memory.storage.sqlite import CircadianSqliteSaver
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -108,10 +110,15 @@ def thread(name: str = "t", run_id: str | None = None) -> RunnableConfig:
 
 
 @asynccontextmanager
-async def stock_saver(path: Path, *, keep: int = 50) -> AsyncIterator[AsyncSqliteSaver]:
-    """LangGraph's own saver, which keeps everything."""
-    async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
-        yield saver
+async def stock_saver(home: Installation) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """LangGraph's own saver on what this home keeps; it deletes nothing."""
+    if isinstance(home, DataFolder):
+        async with AsyncSqliteSaver.from_conn_string(str(home.checkpoints_db)) as saver:
+            yield saver
+        return
+    async with AsyncPostgresSaver.from_conn_string(home.address.conninfo) as shared:
+        await shared.setup()
+        yield shared
 
 
 async def pragma(saver: BaseCheckpointSaver[str], name: str) -> Any:

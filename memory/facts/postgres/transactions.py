@@ -123,13 +123,8 @@ class Transactions:
 
     @contextmanager
     def outside(self) -> Iterator[Connection]:
-        """A connection in autocommit, for statements that cannot run in a transaction."""
+        """A connection for statements that cannot run in a transaction."""
         if self.current is not None:
             raise MemoryStoreError("this cannot run within a transaction")
-        with clear_errors(self.pool.name), self.pool.connection() as connection:
-            before, connection.autocommit = connection.autocommit, True
-            try:
-                yield connection
-            finally:
-                if not connection.closed:
-                    connection.autocommit = before
+        with self.connection() as connection:
+            yield connection

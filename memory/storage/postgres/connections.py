@@ -173,6 +173,7 @@ class BlockingPool(ConnectionPool[Connection]):
         super().__init__(
             address.conninfo,
             name=address.name,
+            kwargs={"autocommit": True},
             **_POOLED,
             configure=_configure_blocking,
             check=self._check_answer,
@@ -227,6 +228,14 @@ async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
                 raise
 
 
+@asynccontextmanager
+async def reading(pool: Pool) -> AsyncIterator[Cursor]:
+    """A cursor whose statements are transactions of their own. Raises as `transaction`."""
+    with clear_errors(pool.name):
+        async with pool.connection() as conn, conn.cursor(binary=True) as cursor:
+            yield cursor
+
+
 @contextmanager
 def clear_errors(name: str, means: Callable[[], str] = consequence) -> Iterator[None]:
     """Turn errors of psycopg into one clear line about the database called `name`.
@@ -256,7 +265,6 @@ async def _configure(conn: AsyncConnection) -> None:
 def _configure_blocking(conn: Connection) -> None:
     set_json_dumps(_dumps, conn)
     conn.execute(SESSION)
-    conn.commit()
 
 
 def _dumps(value: Any) -> str:

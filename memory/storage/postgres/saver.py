@@ -6,9 +6,8 @@ is deleted together with the last checkpoint that refers to it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -19,19 +18,22 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     get_checkpoint_metadata,
+    get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from memory.storage.postgres.connections import (
     Cursor,
     Pool,
-    clear_errors,
     hold,
     migrate,
+    reading,
     transaction,
 )
 from memory.storage.retention import HoldingSaver, Root, retention
-from memory.storage.serializer import MessageSerializer
+from memory.storage.serializer import Chunk, MessageSerializer
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
@@ -41,12 +43,18 @@ _SCHEMA = (
     "ALTER TABLE checkpoint_writes ADD COLUMN run_id TEXT",
     "CREATE INDEX circadian_checkpoint_runs ON checkpoints ((metadata ->> 'run_id'))",
     "CREATE INDEX circadian_write_runs ON checkpoint_writes (run_id) WHERE run_id IS NOT NULL",
+    "ALTER TABLE checkpoint_blobs ADD COLUMN chunks TEXT[]",
+    "CREATE TABLE circadian_chunks"
+    " (thread_id TEXT, id TEXT, messages BYTEA, PRIMARY KEY (thread_id, id))",
 )
-"""Additions to LangGraph's tables: the run that made a write, and indexes by run."""
+"""Additions to LangGraph's tables: the run that made a write, indexes by run, and chunks."""
+
+_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "circadian_chunks")
 
 _PUT_WRITES = (
-    f"INSERT INTO checkpoint_writes ({_KEY}, {_WRITE}, run_id)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    f"INSERT INTO checkpoint_writes ({_KEY}, task_id, task_path, run_id, idx, channel, type, blob)"
+    " SELECT %s, %s, %s, %s, %s, %s, new.*"
+    " FROM unnest(%s::integer[], %s::text[], %s::text[], %s::bytea[]) AS new"
     " ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO "
 )
 
@@ -103,37 +111,53 @@ WHERE blob.thread_id = freed.thread_id AND blob.checkpoint_ns = freed.checkpoint
 """
 """Checkpoints, their writes, and values that only they refer to, in one snapshot."""
 
+_DROP_CHUNKS = """
+DELETE FROM circadian_chunks AS chunk
+WHERE chunk.thread_id = ANY(%s) AND NOT EXISTS (
+    SELECT FROM checkpoint_blobs AS blob
+    WHERE blob.thread_id = chunk.thread_id AND chunk.id = ANY(blob.chunks)
+)
+"""
+
 _COPY = (
     f"INSERT INTO checkpoints ({_KEY}, parent_checkpoint_id, type, checkpoint, metadata)"
     " SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
     " CASE WHEN metadata ? 'thread_id'"
     " THEN jsonb_set(metadata, '{thread_id}', to_jsonb(%(target)s::text)) ELSE metadata END"
     " - 'run_id' FROM checkpoints WHERE thread_id = %(source)s",
-    "INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)"
-    " SELECT %(target)s, checkpoint_ns, channel, version, type, blob FROM checkpoint_blobs"
+    "INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)"
+    " SELECT %(target)s, checkpoint_ns, channel, version, type, blob, chunks"
+    " FROM checkpoint_blobs WHERE thread_id = %(source)s",
+    "INSERT INTO circadian_chunks SELECT %(target)s, id, messages FROM circadian_chunks"
     " WHERE thread_id = %(source)s",
     f"INSERT INTO checkpoint_writes ({_KEY}, {_WRITE})"
     f" SELECT %(target)s, checkpoint_ns, checkpoint_id, {_WRITE} FROM checkpoint_writes"
     " WHERE thread_id = %(source)s",
 )
 
-_MISSING = """
-SELECT wanted.channel FROM unnest(%(channels)s::text[], %(versions)s::text[])
-    AS wanted (channel, version)
-WHERE NOT EXISTS (
-    SELECT FROM checkpoint_blobs AS blob
-    WHERE blob.thread_id = %(thread)s AND blob.checkpoint_ns = ''
-        AND blob.channel = wanted.channel AND blob.version = wanted.version
-)
+_PUT_BLOBS = """
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)
+SELECT %s, %s, channel, version, type, blob, CASE WHEN channel = 'messages' THEN %s::text[] END
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[]) AS new (channel, version, type, blob)
+ON CONFLICT DO NOTHING
 """
-"""Channels of a root checkpoint whose values are missing."""
+
+_THERE = "SELECT id FROM circadian_chunks WHERE thread_id = %s AND id = ANY(%s::text[])"
+
+_CHUNKS = """(
+    SELECT array_agg(array[chunk.id::bytea, chunk.messages])
+    FROM checkpoint_blobs AS blob
+    JOIN circadian_chunks AS chunk
+        ON chunk.thread_id = blob.thread_id AND chunk.id = ANY(blob.chunks)
+    WHERE blob.thread_id = checkpoints.thread_id AND blob.channel = 'messages'
+        AND blob.checkpoint_ns = checkpoints.checkpoint_ns
+        AND blob.version = checkpoint -> 'channel_versions' ->> 'messages'
+) AS chunks"""
 
 _ROOTS = """
 SELECT checkpoint_id, metadata ->> 'source' AS source, metadata ->> 'run_id' AS run_id
 FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint_id DESC
 """
-
-_cursor_in_use: ContextVar[Cursor | None] = ContextVar("_cursor_in_use", default=None)
 
 
 class PostgresCheckpoints(AsyncPostgresSaver):
@@ -144,13 +168,20 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         MemoryStoreError: the database refused a statement.
     """
 
+    SELECT_SQL = AsyncPostgresSaver.SELECT_SQL.replace(
+        "as pending_writes", f"as pending_writes, {_CHUNKS}"
+    )
+
     def __init__(self, pool: Pool, *, keep: int = 50) -> None:
-        super().__init__(pool, serde=MessageSerializer())
+        self._read: Mapping[str, bytes] = {}
+        """The chunks of the checkpoint that is being read."""
+        self.messages = MessageSerializer(lambda _: self._read)
+        super().__init__(pool, serde=self.messages)
         self.pool = pool
         self.keep = keep
 
     async def setup(self) -> None:
-        """Make LangGraph's tables, and add a column and two indexes."""
+        """Make LangGraph's tables, and add two columns, two indexes and chunks."""
         async with transaction(self.pool) as cursor:
             await migrate(cursor, "checkpoint_migrations", self.MIGRATIONS)
             await migrate(cursor, "circadian_checkpoint_migrations", _SCHEMA)
@@ -162,17 +193,39 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint and delete what it makes superfluous, as one transaction."""
+        """Store a checkpoint and delete what it makes superfluous, as one transaction.
+
+        Of its values those are stored that are missing, new or not: another writer of the thread
+        may have found them superfluous before this checkpoint referred to them.
+        """
         place = config["configurable"]
-        thread, is_root = str(place["thread_id"]), not place["checkpoint_ns"]
-        async with self._transaction() as cursor:
+        key = (str(place["thread_id"]), str(place["checkpoint_ns"]), checkpoint["id"])
+        rest, chunks = self.messages.cut(key[0], checkpoint)
+        ids, values = [chunk.id for chunk in chunks], rest["channel_values"]
+        # In the checkpoint's own row, as LangGraph's saver does it; all else beside it.
+        plain = str | int | float | bool | None
+        inline = {name: value for name, value in values.items() if isinstance(value, plain)}
+        beside = {name: one for name, one in values.items() if name not in inline}
+        row = Jsonb({**checkpoint, "channel_values": inline})
+        described = Jsonb(get_serializable_checkpoint_metadata(config, metadata))
+        async with self._changing(key[0]) as cursor:
+            blobs = self._blobs(beside, checkpoint["channel_versions"], chunks)
+            await cursor.execute(_PUT_BLOBS, (*key[:2], ids, *blobs))
+            put = (*key, place.get("checkpoint_id"), row, described)
+            await cursor.execute(self.UPSERT_CHECKPOINTS_SQL, put)
+            there = await cursor.connection.execute(_THERE, (key[0], ids))
             # Only a root checkpoint makes others superfluous.
-            if is_root:
-                await hold(cursor, "checkpoints", thread)
-            stored = await super().aput(config, checkpoint, metadata, new_versions)
-            if is_root:
-                await self._prune(cursor, thread, checkpoint)
-        return stored
+            if not key[1]:
+                await self._prune(cursor, key[0])
+            stored = {found["id"] for found in await there.fetchall()}
+            if new := [chunk for chunk in chunks if chunk.id not in stored]:
+                await cursor.executemany(
+                    "INSERT INTO circadian_chunks VALUES (%s, %s, %s)",
+                    [(key[0], one.id, self.messages.packed(one.messages)) for one in new],
+                )
+                await cursor.execute(_DROP_CHUNKS, ([key[0]],))
+        names = ("thread_id", "checkpoint_ns", "checkpoint_id")
+        return {"configurable": dict(zip(names, key, strict=True))}
 
     async def aput_writes(
         self,
@@ -185,29 +238,28 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         run_id = get_checkpoint_metadata(config, {}).get("run_id")
         place = config["configurable"]
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
-        rows = self._dump_writes(*key, task_id, task_path, writes)
+        dumped = self._dump_writes(*key, task_id, task_path, writes)
+        rows = {row[5]: row[5:] for row in dumped}.values()  # the last one of an index
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        async with transaction(self.pool) as cursor:
-            await cursor.executemany(
+        async with reading(self.pool) as cursor:
+            await cursor.execute(
                 _PUT_WRITES + (_REPLACE if special else "NOTHING"),
-                [(*row, run_id) for row in rows],
+                (*key, task_id, task_path, run_id, *map(list, zip(*rows, strict=True))),
             )
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first.
 
         All are read first: the base class would keep its connection while the consumer works.
         """
-        found = super().alist(config, filter=filter, before=before, limit=limit)
-        for item in [item async for item in found]:
+        for item in [item async for item in super().alist(*args, **more)]:
             yield item
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a thread."""
+        async with self._changing(str(thread_id)) as cursor:
+            for table in _TABLES:
+                await cursor.execute(f"DELETE FROM {table} WHERE thread_id = %s", (str(thread_id),))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs stored, in all threads, so that the state before them is current.
@@ -217,9 +269,13 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         runs = {"runs": [str(run_id) for run_id in run_ids]}
         async with transaction(self.pool) as cursor:
             await cursor.execute(
-                _DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS),
-                runs,
+                f"SELECT DISTINCT thread_id FROM checkpoints WHERE {_OF_RUNS}", runs
             )
+            threads = sorted([row["thread_id"] for row in await cursor.fetchall()])
+            for thread in threads:
+                await hold(cursor, "checkpoints", thread)
+            await cursor.execute(_DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS), runs)
+            await cursor.execute(_DROP_CHUNKS, (threads,))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
@@ -228,9 +284,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
             ValueError: the target has checkpoints.
         """
         source, target = str(source_thread_id), str(target_thread_id)
-        async with transaction(self.pool) as cursor:
-            for thread in sorted((source, target)):
-                await hold(cursor, "checkpoints", thread)
+        async with self._changing(*sorted((source, target))) as cursor:
             if await self._roots(cursor, target):
                 raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
             for statement in _COPY:
@@ -240,73 +294,71 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         """Prune threads. LangGraph Server says "delete_all" for what the base calls "delete"."""
         strategy = "delete" if strategy == "delete_all" else strategy
         await super().aprune(thread_ids, strategy=strategy)
+        async with self._changing(*sorted(thread_ids)) as cursor:
+            await cursor.execute(_DROP_CHUNKS, ([*thread_ids],))
 
     @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[Cursor]:
-        """A transaction in which the base class's own statements take part."""
+    async def _changing(self, *threads: str) -> AsyncIterator[Cursor]:
+        """A transaction that holds these threads."""
         async with transaction(self.pool) as cursor:
-            token = _cursor_in_use.set(cursor)
-            try:
-                yield cursor
-            finally:
-                _cursor_in_use.reset(token)
+            for thread in threads:
+                await hold(cursor, "checkpoints", thread)
+            yield cursor
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Cursor]:
-        """The cursor of the base class: in a transaction where it writes (`pipeline`)."""
-        in_use = _cursor_in_use.get()
-        if in_use is not None:
-            yield in_use
-        elif pipeline:
-            async with transaction(self.pool) as cursor:
-                yield cursor
-        else:
-            with clear_errors(self.pool.name):
-                async with self.pool.connection() as conn, conn.cursor(binary=True) as cursor:
-                    yield cursor
+        """The cursor with which the base class reads."""
+        async with reading(self.pool) as cursor:
+            yield cursor
 
-    async def _prune(self, cursor: Cursor, thread: str, newest: Checkpoint) -> None:
-        """Delete what is superfluous once the `newest` root checkpoint is stored.
-
-        Values of it that are missing are stored again: another writer of the thread may have found
-        them superfluous before this checkpoint referred to them.
-        """
-        values, versions = newest["channel_values"], newest["channel_versions"]
-        beside = {
-            name: versions[name]
-            for name in values.keys() & versions.keys()
-            if not _is_inline(values[name])
-        }
-        wanted = {"channels": list(beside), "versions": [str(one) for one in beside.values()]}
-        asked = await cursor.connection.execute(_MISSING, {**wanted, "thread": thread})
-        plan = retention(await self._roots(cursor, thread), self.keep)
-        await cursor.execute(
-            _DELETE.format(checkpoints=_SUPERFLUOUS, writes=_SUPERFLUOUS),
-            {
-                "thread": thread,
-                "roots_before": plan.roots_before,
-                "last_step": plan.last_step,
-                "restore": plan.restore or plan.last_step,
-                "subgraphs_before": plan.subgraphs_before,
-                "run_before": plan.restore or plan.run_start,
-                "run_start": plan.run_start,
-            },
+    async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
+        """A row as a checkpoint: of a thread's messages only new ones are made anew."""
+        place = {name: value[name] for name in ("thread_id", "checkpoint_ns")}
+        checkpoint, parent = value["checkpoint"], value["parent_checkpoint_id"]
+        self._read = {id_.decode(): packed for id_, packed in value["chunks"] or ()}
+        with self.messages.reading(value["thread_id"]):
+            beside = self._load_blobs(value["channel_values"])
+            writes = self._load_writes(value["pending_writes"])
+        if isinstance(cut := beside.get("messages"), dict):
+            beside["messages"] = cut["channel_values"]["messages"]
+        checkpoint["channel_values"] = {**(checkpoint.get("channel_values") or {}), **beside}
+        return CheckpointTuple(
+            {"configurable": {**place, "checkpoint_id": value["checkpoint_id"]}},
+            checkpoint,
+            value["metadata"],
+            {"configurable": {**place, "checkpoint_id": parent}} if parent else None,
+            writes,
         )
-        missing = {row["channel"]: beside[row["channel"]] for row in await asked.fetchall()}
-        if missing:
-            blobs = self._dump_blobs(thread, "", values, missing)
-            await cursor.executemany(self.UPSERT_CHECKPOINT_BLOBS_SQL, blobs)
+
+    def _blobs(
+        self, values: Mapping[str, Any], versions: ChannelVersions, chunks: Sequence[Chunk]
+    ) -> tuple[list[str], list[str], list[str], list[bytes]]:
+        """Values as they stand beside a checkpoint: channels, versions, types, bytes."""
+        names = [name for name in values if name in versions]
+        packed = [
+            self.messages.dumps_chunked({"channel_values": {name: values[name]}}, chunks)
+            if name == "messages" and chunks
+            else self.serde.dumps_typed(values[name])
+            for name in names
+        ]
+        types, blobs = [kind for kind, _ in packed], [blob for _, blob in packed]
+        return names, [str(versions[name]) for name in names], types, blobs
+
+    async def _prune(self, cursor: Cursor, thread: str) -> None:
+        """Delete what is superfluous once the newest root checkpoint is stored."""
+        plan = retention(await self._roots(cursor, thread), self.keep)
+        bounds = {
+            **plan._asdict(),
+            "thread": thread,
+            "restore": plan.restore or plan.last_step,
+            "run_before": plan.restore or plan.run_start,
+        }
+        await cursor.execute(_DELETE.format(checkpoints=_SUPERFLUOUS, writes=_SUPERFLUOUS), bounds)
 
     async def _roots(self, cursor: Cursor, thread: str) -> list[Root]:
         await cursor.execute(_ROOTS, (thread,))
-        rows = await cursor.fetchall()
-        return [Root(row["checkpoint_id"], row["source"], row["run_id"]) for row in rows]
+        return [Root(*row.values()) for row in await cursor.fetchall()]
 
 
 class CircadianPostgresSaver(HoldingSaver, PostgresCheckpoints):
     """Checkpoints in PostgreSQL, held back where a run says so."""
-
-
-def _is_inline(value: Any) -> bool:
-    """Whether LangGraph keeps a channel's value in the checkpoint's own row. See its `aput`."""
-    return value is None or isinstance(value, str | int | float | bool)

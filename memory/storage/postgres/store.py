@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
-from langgraph.store.base import GetOp, Item, Op, PutOp, Result
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp
 from langgraph.store.postgres.aio import AsyncPostgresStore
 from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
-from memory.storage.postgres.connections import Cursor, Pool, clear_errors, migrate, transaction
+from memory.storage.postgres.connections import Cursor, Pool, migrate, reading, transaction
 
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement; PostgreSQL allows 65,535 parameters."""
+
+FEW = 200
+"""Items of a namespace that `alook` reads."""
 
 _SCHEMA = (
     # Byte order, whatever the database's locale.
@@ -28,12 +30,18 @@ _SCHEMA = (
 
 _PREFIX = 'prefix COLLATE "C"'
 
-_GET = """
-SELECT prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS expires
+_ROW = "prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS expires"
+
+_GET = f"""
+SELECT {_ROW}, FALSE AS listed
 FROM unnest(%s::text[], %s::text[]) AS wanted (prefix, key) JOIN store USING (prefix, key)
 """
 
-_ops: ContextVar[Sequence[Op]] = ContextVar("_ops", default=())
+_LIST = f"""
+UNION ALL SELECT few.*, TRUE FROM unnest(%s::text[]) AS wanted (path) CROSS JOIN LATERAL (
+    SELECT {_ROW} FROM store WHERE {_PREFIX} = path ORDER BY key COLLATE "C" LIMIT {FEW}
+) AS few
+"""
 
 
 def _collided(error: BaseException) -> bool:
@@ -71,33 +79,55 @@ class CircadianPostgresStore(AsyncPostgresStore):
         """Run the operations in one transaction. Reads see the store as it was before the puts."""
         ops = list(ops)
         gets = [op for op in ops if isinstance(op, GetOp)]
-        found = await self._get(gets) if gets and len(gets) == len(ops) else None
-        return await self._whole(ops) if found is None else found
+        if gets and len(gets) == len(ops):
+            return [*(await self.alook(gets, ()))[0]]
+        return await self._whole(ops)
 
-    async def _get(self, gets: Sequence[GetOp]) -> list[Result] | None:
-        """The items, read by one statement without a transaction; None if one of them may expire.
+    async def alook(
+        self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
+    ) -> tuple[list[Item | None], list[list[Item] | None]]:
+        """The items under the keys, and those of each namespace; None for one with many.
 
-        The base class begins a transaction for any batch, and a read of an expiring item writes.
+        One statement reads all of it without a transaction: the base class begins one for any
+        batch. A read of an expiring item writes, and is left to it.
         """
-        paths = [".".join(op.namespace) for op in gets]
-        async with self._cursor() as cursor:
-            await cursor.execute(_GET, (paths, [op.key for op in gets]))
-            rows = {(row.pop("prefix"), row["key"]): row for row in await cursor.fetchall()}
-        if any([row.pop("expires") for row in rows.values()]):
-            return None
-        found = [rows.get((path, op.key)) for path, op in zip(paths, gets, strict=True)]
-        return [
-            None if row is None else Item(namespace=op.namespace, **row)
-            for op, row in zip(gets, found, strict=True)
-        ]
+        paths, keys = [".".join(op.namespace) for op in gets], [op.key for op in gets]
+        listed: dict[str, list[Item]] = {".".join(one): [] for one in lists}
+        found: dict[tuple[str, str], Item] = {}
+        more = [[*listed]] if listed else []
+        for row in await self._rows(_GET + _LIST if listed else _GET, paths, keys, *more):
+            path, expires, in_list = (row.pop(name) for name in ("prefix", "expires", "listed"))
+            item = Item(namespace=tuple(path.split(".")), **row)
+            if in_list:
+                listed[path].append(item)
+            elif expires:
+                return cast(list[Item | None], await self._whole([*gets])), [None] * len(lists)
+            else:
+                found[path, item.key] = item
+        few = [items if len(items) < FEW else None for items in listed.values()]
+        return [found.get(place) for place in zip(paths, keys, strict=True)], few
 
     @_again
     async def _whole(self, ops: list[Op]) -> list[Result]:
-        token = _ops.set(ops)
-        try:
-            return await super().abatch(ops)
-        finally:
-            _ops.reset(token)
+        return await super().abatch(ops)
+
+    async def _execute_batch(
+        self, grouped_ops: Mapping[type, Any], results: list[Result], conn: object = None
+    ) -> None:
+        looks: dict[type, Callable[..., Awaitable[None]]] = {
+            GetOp: self._batch_get_ops,
+            SearchOp: self._batch_search_ops,
+            ListNamespacesOp: self._batch_list_namespaces_ops,
+        }
+        async with transaction(self.pool) as cursor:
+            if PutOp not in grouped_ops and len(results) > 1:
+                # All reads see one state of the store, and no half of another batch.
+                await cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            for kind, look in looks.items():
+                if kind in grouped_ops:
+                    await look(grouped_ops[kind], results, cursor)
+            if PutOp in grouped_ops:
+                await self._batch_put_ops(grouped_ops[PutOp], cursor)
 
     @_again
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
@@ -124,13 +154,11 @@ class CircadianPostgresStore(AsyncPostgresStore):
     ) -> list[Item]:
         """The items of exactly this namespace by key, or by descending key."""
         order = "DESC" if newest_first else "ASC"
-        async with self._cursor() as cursor:
-            await cursor.execute(
-                "SELECT key, value, created_at, updated_at FROM store"
-                f' WHERE {_PREFIX} = %s ORDER BY key COLLATE "C" {order} LIMIT %s',
-                (".".join(namespace), limit),
-            )
-            rows = await cursor.fetchall()
+        rows = await self._rows(
+            "SELECT key, value, created_at, updated_at FROM store"
+            f' WHERE {_PREFIX} = %s ORDER BY key COLLATE "C" {order} LIMIT %s',
+            *(".".join(namespace), limit),
+        )
         return [Item(namespace=namespace, **row) for row in rows]
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
@@ -139,29 +167,17 @@ class CircadianPostgresStore(AsyncPostgresStore):
         # All namespaces below it sort between "path." and "path/": "/" follows ".".
         where = f"{_PREFIX} = %s OR ({_PREFIX} > %s AND {_PREFIX} < %s)" if prefix else "TRUE"
         params = (path, f"{path}.", f"{path}/") if prefix else ()
-        async with self._cursor() as cursor:
-            await cursor.execute(f"SELECT count(*) AS items FROM store WHERE {where}", params)
-            return sum(row["items"] for row in await cursor.fetchall())
+        [row] = await self._rows(f"SELECT count(*) AS items FROM store WHERE {where}", *params)
+        return int(row["items"])
 
-    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
-        """The least text of `field` in the same items; None if there are none."""
-        async with self._cursor() as cursor:
-            await cursor.execute(
-                'SELECT min((value ->> %s) COLLATE "C") AS least FROM store'
-                " WHERE prefix LIKE %s AND NOT value ? %s",
-                (field, f"%.{label}", without),
-            )
-            [row] = await cursor.fetchall()
-            return None if row["least"] is None else str(row["least"])
-
-    async def acount_named(self, label: str, *, without: str) -> int:
-        """The number of items without a field `without`, in all namespaces that end in `label`."""
-        async with self._cursor() as cursor:
-            await cursor.execute(
-                "SELECT count(*) AS items FROM store WHERE prefix LIKE %s AND NOT value ? %s",
-                (f"%.{label}", without),
-            )
-            return sum(row["items"] for row in await cursor.fetchall())
+    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
+        """How many items below `label` lack the field `without`, and the least `field` of them."""
+        [row] = await self._rows(
+            'SELECT count(*) AS count, min((value ->> %s) COLLATE "C") AS least FROM store'
+            " WHERE prefix LIKE %s AND NOT value ? %s",
+            *(field, f"%.{label}", without),
+        )
+        return row["count"], row["least"]
 
     async def aclose(self) -> None:
         """End the batching task, which may roll a batch back. The pool stays open."""
@@ -169,20 +185,10 @@ class CircadianPostgresStore(AsyncPostgresStore):
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    @asynccontextmanager
-    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Cursor]:
-        """The cursor of the base class: in a transaction for a batch (`pipeline`)."""
-        if not pipeline:
-            with clear_errors(self.pool.name):
-                async with self.pool.connection() as conn, conn.cursor(binary=True) as cursor:
-                    yield cursor
-            return
-        ops = _ops.get()
-        async with transaction(self.pool) as cursor:
-            if len(ops) > 1 and not any(isinstance(op, PutOp) for op in ops):
-                # All reads see one state of the store, and no half of another batch.
-                await cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            yield cursor
+    async def _rows(self, query: str, *params: object) -> list[DictRow]:
+        async with reading(self.pool) as cursor:
+            await cursor.execute(query, params)
+            return await cursor.fetchall()
 
     async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Cursor) -> None:
         # In a fixed order, so that two batches seldom deadlock.

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -73,13 +73,15 @@ class OpenedFile:
                 with clear_errors(self.path):
                     return _looked(look, self._reader)
             except MemoryStoreError as error:
-                if not _is_busy(error.__cause__):
+                # Busy: another process recovers or closes the file, and a reader has to wait.
+                code = getattr(error.__cause__, "sqlite_errorcode", None)
+                if code != sqlite3.SQLITE_BUSY:
                     raise
         return await self.run(_looked, look, self.conn)
 
-    async def rows(self, statement: str) -> list[Any]:
+    async def rows(self, statement: str, params: Sequence[Any] = ()) -> list[Any]:
         """The rows that a statement returns."""
-        return await self.run(lambda: self.conn.execute(statement).fetchall())
+        return await self.run(lambda: self.conn.execute(statement, params).fetchall())
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         running: Future[T] = Future()
@@ -174,11 +176,3 @@ async def _until(done: Callable[[], bool]) -> None:
 def _looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
     with atomic(conn, "DEFERRED"):
         return look(conn)
-
-
-def _is_busy(error: BaseException | None) -> bool:
-    """Whether another process recovers or closes the file, and a reader has to wait after all."""
-    return (
-        isinstance(error, sqlite3.OperationalError)
-        and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
-    )

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -81,39 +82,17 @@ class SqliteCheckpoints(SqliteSaver):
                 )
             self.is_setup = True
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Store a checkpoint and delete what it makes superfluous, as one transaction."""
-        return await self.file.run(self.put, config, checkpoint, metadata, new_versions)
+    async def aput(self, *args: Any, **more: Any) -> RunnableConfig:
+        """As `put`."""
+        return await self.file.run(partial(self.put, *args, **more))
 
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        """Store a task's writes, all or none: a task with writes counts as finished."""
-        await self.file.run(self.put_writes, config, writes, task_id, task_path)
+    async def aput_writes(self, *args: Any, **more: Any) -> None:
+        """As `put_writes`."""
+        await self.file.run(partial(self.put_writes, *args, **more))
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first. All are read before the first is given."""
-        found = await self.file.run(
-            lambda: list(self.list(config, filter=filter, before=before, limit=limit))
-        )
-        for item in found:
+        for item in await self.file.run(lambda: list(self.list(*args, **more))):
             yield item
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

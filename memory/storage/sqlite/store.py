@@ -145,32 +145,17 @@ class CircadianSqliteStore(SqliteStore):
         few = f"SELECT count(*) FROM (SELECT 1 FROM store {where} LIMIT {QUICK_ROWS})"
         [[count]] = await self.file.read(lambda conn: conn.execute(few, params).fetchall())
         if count == QUICK_ROWS:
-            [[count]] = await self.file.run(
-                lambda: self.conn.execute(f"SELECT count(*) FROM store {where}", params).fetchall()
-            )
+            [[count]] = await self.file.rows(f"SELECT count(*) FROM store {where}", params)
         return int(count)
 
-    async def acount_named(self, label: str, *, without: str) -> int:
-        """The number of items without a field `without`, in all namespaces that end in `label`."""
-        [[count]] = await self.file.run(
-            lambda: self.conn.execute(
-                "SELECT count(*) FROM store WHERE prefix LIKE ?"
-                " AND json_type(value, '$.' || ?) IS NULL",
-                (f"%.{label}", without),
-            ).fetchall()
+    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
+        """How many items below `label` lack the field `without`, and the least `field` of them."""
+        [row] = await self.file.rows(
+            "SELECT count(*), min(json_extract(value, '$.' || ?)) FROM store WHERE prefix LIKE ?"
+            " AND json_type(value, '$.' || ?) IS NULL",
+            (field, f"%.{label}", without),
         )
-        return int(count)
-
-    async def aleast_named(self, label: str, field: str, *, without: str) -> str | None:
-        """The least text of `field` in the same items; None if there are none."""
-        [[least]] = await self.file.run(
-            lambda: self.conn.execute(
-                "SELECT min(json_extract(value, '$.' || ?)) FROM store WHERE prefix LIKE ?"
-                " AND json_type(value, '$.' || ?) IS NULL",
-                (field, f"%.{label}", without),
-            ).fetchall()
-        )
-        return None if least is None else str(least)
+        return row[0], row[1]
 
     async def _read(self, statement: str, params: list[Any], limit: int = -1) -> list[Any]:
         """The rows of a statement: a few at once, many in the connection's thread."""

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from langgraph.store.base import GetOp, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from graph.persistence import open_store
+from memory.installation.opening import Installation
 from memory.storage import list_items, read_ahead
 from memory.storage.sqlite.store import QUICK_ROWS
-from tests.support.homes import folder_in
+from tests.support.homes import home as home
 
 HERE, THERE, MANY = ("ada", "t", "here"), ("ada", "t", "there"), ("ada", "t", "many")
 
 
-async def test_what_was_read_ahead_is_not_asked_for_again(tmp_path: Path, monkeypatch: Any) -> None:
-    async with open_store(folder_in(tmp_path)) as store:
+async def test_what_was_read_ahead_is_not_asked_for_again(
+    home: Installation, monkeypatch: Any
+) -> None:
+    async with open_store(home) as store:
         await store.aput(HERE, "b", {"n": 2})
         await store.aput(HERE, "a", {"n": 1})
         await store.aput(THERE, "c", {"n": 3})
         await store.abatch([PutOp(MANY, f"{n:03d}", {"n": n}) for n in range(QUICK_ROWS)])
         ahead = await read_ahead(store, [HERE, MANY], [GetOp(THERE, "c"), GetOp(THERE, "d")])
         with monkeypatch.context() as patched:
-            patched.setattr(store.file, "read", None)  # type: ignore[attr-defined]
+            for name in ("abatch", "alist", "alook"):
+                patched.setattr(store, name, None)
             gets = [GetOp(THERE, "c"), GetOp(THERE, "d"), GetOp(HERE, "a"), GetOp(HERE, "z")]
             found = await ahead.abatch(gets)
             assert [item and item.value["n"] for item in found] == [3, None, 1, None]  # type: ignore[union-attr]
             assert [one.key for one in await list_items(ahead, HERE)] == ["a", "b"]
             newest = await list_items(ahead, HERE, limit=1, newest_first=True)
             assert [one.key for one in newest] == ["b"]
+            patched.undo()
+            await ahead.abatch([PutOp(HERE, "b", None)])
+            patched.setattr(store, "alist", None)
+            assert [one.key for one in await list_items(ahead, HERE)] == ["a"]
         assert len(await list_items(ahead, MANY)) == QUICK_ROWS
-        # A write makes it forget all of that.
+        # Another write makes it forget what was there.
         await ahead.abatch([PutOp(HERE, "c", {"n": 4}), PutOp(THERE, "c", None)])
-        assert [one.key for one in await list_items(ahead, HERE)] == ["a", "b", "c"]
+        assert [one.key for one in await list_items(ahead, HERE)] == ["a", "c"]
         assert await ahead.aget(THERE, "c") is None
 
 

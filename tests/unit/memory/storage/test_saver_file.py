@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Interrupt, Overwrite
 from pydantic import BaseModel
@@ -21,8 +18,6 @@ from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
 from memory.errors import FolderError, MemoryStoreError
-from memory.installation.database import Database
-from memory.installation.folder import DataFolder
 from memory.installation.opening import Installation
 from tests.support.homes import folder_in, refuse, rows
 from tests.support.homes import home as home
@@ -57,25 +52,13 @@ async def put(saver: BaseCheckpointSaver[str], value: Any, namespace: str = "") 
     return await saver.aput(config, checkpoint, {"source": "loop"}, new)
 
 
-@asynccontextmanager
-async def stock(home: Installation) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """LangGraph's own saver on what this home keeps."""
-    if isinstance(home, DataFolder):
-        async with stock_saver(home.checkpoints_db) as saver:
-            yield saver
-    else:
-        assert isinstance(home, Database)
-        async with AsyncPostgresSaver.from_conn_string(home.address.conninfo) as shared:
-            yield shared
-
-
 async def test_a_checkpoint_reads_back_as_from_langgraphs_own_saver(
     home: Installation,
 ) -> None:
     async with open_saver(home) as saver:
         await Story(ask).compile(saver).ainvoke({"listed": [1]}, thread(run_id="a"))
         ours = [item async for item in saver.alist(None)]
-    async with stock(home) as theirs:
+    async with stock_saver(home) as theirs:
         assert [item async for item in theirs.alist(None)] == ours
     assert {item.metadata["run_id"] for item in ours} == {"a"}
     assert any(item.pending_writes for item in ours)

@@ -12,6 +12,7 @@ from langgraph.types import Command, StateSnapshot
 
 from graph.persistence import open_saver
 from memory.installation.opening import Installation
+from tests.support.homes import folder_in
 from tests.support.homes import home as home
 from tests.support.saver_graph import (
     DURABILITIES,
@@ -129,7 +130,7 @@ async def play(
 async def test_unfinished_work_resumes_as_if_nothing_were_pruned(
     home: Installation, tmp_path: Path, name: str, durability: Durability
 ) -> None:
-    async with stock_saver(tmp_path / "stock.db") as saver:
+    async with stock_saver(folder_in(tmp_path / "stock")) as saver:
         expected = await play(saver, SCENARIOS[name], durability)
     async with open_saver(home, keep=1) as saver:
         assert await play(saver, SCENARIOS[name], durability) == expected

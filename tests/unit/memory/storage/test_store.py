@@ -17,7 +17,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchOp
 from graph.persistence import open_store
 from memory.errors import FolderError, MemoryStoreError
 from memory.installation.opening import Installation
-from memory.storage.access import InsertingStore, ListingStore
+from memory.storage.access import OwnStore
 from memory.storage.sqlite.store import PUTS_PER_STATEMENT, CircadianSqliteStore
 from tests.support.forked import forked_python
 from tests.support.homes import folder_in, refuse, variables
@@ -73,7 +73,7 @@ async def test_a_failed_batch_writes_nothing(home: Installation) -> None:
                 [PutOp(NS, "old", None), PutOp(NS, "a", value(1)), PutOp(NS, "bad", value(2))]
             )
         await store.aput(NS, "later", value(3))
-        assert [item.key for item in await listing(store).alist(NS)] == ["later", "old"]
+        assert [item.key for item in await own(store).alist(NS)] == ["later", "old"]
 
 
 async def test_a_cancelled_batch_is_whole_or_absent_and_holds_no_lock(home: Installation) -> None:
@@ -101,7 +101,7 @@ async def test_mixed_reads_and_writes_survive_another_process(
                 *(s.asearch(NS, limit=5) for s in (store, other)),
                 *(s.aput(NS, f"{id(s)}", value(number)) for s in (store, other)),
             )
-        assert await listing(store).acount(NS) == 2
+        assert await own(store).acount(NS) == 2
 
 
 def write_from_two_processes(home: Installation) -> list[dict[str, int]]:
@@ -163,10 +163,7 @@ async def test_of_several_first_writers_of_a_key_one_wins(home: Installation) ->
         for n in range(10):
             puts = [[PutOp(NS, f"{n}{k}", value(who)) for k in "ba"] for who in (1, 2)]
             told = await asyncio.gather(
-                *(
-                    inserting(store).aput_new(ops)
-                    for store, ops in zip((one, two), puts, strict=True)
-                )
+                *(own(store).aput_new(ops) for store, ops in zip((one, two), puts, strict=True))
             )
             found = [await one.aget(NS, f"{n}{k}") for k in "ba"]
             assert told[0] == told[1] == [item.value for item in found if item is not None]
@@ -182,8 +179,8 @@ async def test_a_read_does_not_wait_for_a_writer(tmp_path: Path) -> None:
             other.execute("DELETE FROM store")
             async with asyncio.timeout(2.0):
                 assert await store.aget(NS, "a")
-                assert len(await store.asearch(NS)) == len(await listing(store).alist(NS)) == 1
-                assert await listing(store).acount(NS) == 1
+                assert len(await store.asearch(NS)) == len(await own(store).alist(NS)) == 1
+                assert await own(store).acount(NS) == 1
             other.execute("ROLLBACK")
 
 
@@ -191,11 +188,11 @@ async def test_a_batch_may_exceed_one_statement(home: Installation) -> None:
     many = 8 * PUTS_PER_STATEMENT + 1  # 40,005 parameters; a build of SQLite may allow 32,766
     async with open_store(home) as store:
         await store.abatch([PutOp(NS, f"{n:06}", {}) for n in range(many)])
-        assert await listing(store).acount(NS) == many
+        assert await own(store).acount(NS) == many
         await refuse(store, "INSERT", "store", f"NEW.key = '{many - 1:06}'")
         with pytest.raises(REFUSED, match="refused"):
             await store.abatch([PutOp(("other",), f"{n:06}", {}) for n in range(many)])
-        assert await listing(store).acount(("other",)) == 0
+        assert await own(store).acount(("other",)) == 0
 
 
 async def test_the_last_write_of_a_key_in_a_batch_wins(home: Installation) -> None:
@@ -229,7 +226,7 @@ async def test_a_half_made_file_is_completed(tmp_path: Path) -> None:
         made.execute("INSERT INTO store (prefix, key, value) VALUES ('a', 'k', '{}')")
         made.commit()
     async with open_store(folder) as store:
-        assert [item.key for item in await listing(store).alist(("a",))] == ["k"]
+        assert [item.key for item in await own(store).alist(("a",))] == ["k"]
         await store.aput(("a",), "l", {})
 
 
@@ -240,7 +237,7 @@ async def test_connections_can_make_the_tables_concurrently(home: Installation) 
 
     await asyncio.gather(*(one(str(n)) for n in range(6)))
     async with open_store(home) as store:
-        assert await listing(store).acount(NS) == 6
+        assert await own(store).acount(NS) == 6
 
 
 async def test_a_closed_store_leaves_no_task_behind(home: Installation) -> None:
@@ -267,13 +264,7 @@ async def test_a_corrupt_store_is_one_clear_error(tmp_path: Path) -> None:
             raise AssertionError("opened")
 
 
-def listing(store: BaseStore) -> ListingStore:
-    """The store as one that lists."""
-    assert isinstance(store, ListingStore)
-    return store
-
-
-def inserting(store: BaseStore) -> InsertingStore:
-    """The store as one that inserts."""
-    assert isinstance(store, InsertingStore)
+def own(store: BaseStore) -> OwnStore:
+    """The store as one of ours."""
+    assert isinstance(store, OwnStore)
     return store
