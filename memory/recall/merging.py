@@ -395,4 +395,4 @@ def _once(found: Iterable[Candidate]) -> list[Candidate]:
         text = " ".join(candidate.row.payload["data"].casefold().split())
         key = (text, candidate.superseded)
         kept[key] = joined(kept[key], candidate) if key in kept else candidate
-    return ordered(kept.values())
+    return list(kept.values())

@@ -42,8 +42,8 @@ from memory.records import Earlier, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
 
-CANDIDATES = 150
-"""Memories taken from each of the two searches, at least."""
+CANDIDATES = 100
+"""So many memories more than are wanted are taken of each kind from each of the two searches."""
 
 LEADING, ASIDE = 50, 2
 """The top N entries bring so many neighbours on each side in their sessions."""
@@ -325,7 +325,7 @@ class _Memory:
             terms=query.terms,
             vector=vector,
             kinds=["fact"] if facts_only else ["fact", "episode"],
-            limit=max(CANDIDATES, 2 * limit),
+            limit=CANDIDATES + limit,
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
