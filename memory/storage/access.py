@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import unquote
 
@@ -83,13 +83,8 @@ class SiftingStore(Protocol):
         ...
 
 
-def sifted(
-    rows: Iterable[T], told: Callable[[T], tuple[str, str]], wanted: Wanted | None
-) -> Iterable[T]:
+def sifted(rows: Iterable[T], told: Callable[[T], tuple[str, str]], wanted: Wanted) -> Iterator[T]:
     """The rows that are wanted; `told` gives the key and the value of one."""
-    if wanted is None:
-        yield from rows
-        return
     for some in batch_iterate(TOGETHER, rows):
         keys, texts = zip(*map(told, some), strict=True)
         if wanted(keys, "\n".join(texts)):

@@ -342,7 +342,7 @@ class SqliteTable:
             f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
             (*where.values, -1 if limit is None else limit),
         )
-        kept = sifted(rows, lambda row: row[1:3], wanted)
+        kept = rows if wanted is None else sifted(rows, lambda row: row[1:3], wanted)
         return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in kept]
 
     def _value(self, query: str, *values: object) -> Any:

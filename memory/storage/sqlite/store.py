@@ -15,8 +15,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
 from memory.storage.access import Sieve, sifted
-from memory.storage.sqlite.files import atomic
-from memory.storage.sqlite.opened import OpenedFile
+from memory.storage.sqlite.files import OpenedFile, atomic
 
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement; SQLite limits its parameters."""
@@ -110,8 +109,10 @@ class CircadianSqliteStore(SqliteStore):
             for below, held in groupby(rows, lambda row: row[-1]):
                 namespace = tuple(below.split("."))
                 if namespace[: len(prefix)] == prefix:
-                    kept = sifted(held, lambda row: (row[0], row[1].decode()), sieve(namespace))
-                    found += [_item(namespace, row[:-1]) for row in kept]
+                    wanted = sieve(namespace)
+                    if wanted is not None:
+                        held = sifted(held, lambda row: (row[0], row[1].decode()), wanted)
+                    found += [_item(namespace, row[:-1]) for row in held]
             return found
 
         return await self.file.run(sift)
