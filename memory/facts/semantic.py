@@ -68,7 +68,7 @@ _FIXED = ("id", "op", "access_count", "last_access")
 
 
 class Matches(NamedTuple):
-    """The results of two lookups, each best first; a row may be in both."""
+    """The results of two lookups, each best first within a kind; a row may be in both."""
 
     near: Scored
     """By meaning, with cosine (-1..1)."""
@@ -391,18 +391,21 @@ class SemanticMemory:
         include_superseded: bool,
         min_trust: float | None = None,
     ) -> Matches:
-        """The `limit` rows nearest to `vector` (from `embed_query`), and the `limit` best by words.
+        """The rows nearest to `vector` (from `embed_query`), and the best by words.
 
-        Only rows of these kinds and, with `min_trust` (0..1), of at least that trust.
+        Of each of these kinds `limit`, and, with `min_trust` (0..1), of at least that trust. Facts
+        repeat what entries say: with one limit for both, they would take the room of other entries.
         """
-        filters: dict[str, object] = {**scope_filters(scope), "kind": list(kinds)}
+        filters: dict[str, object] = {**scope_filters(scope)}
         if not include_superseded:
             filters["invalid_at"] = None
         if min_trust is not None:
             filters["trust"] = {"gte": min_trust}
-        table = self.open_table()
-        near = [] if vector is None else table.nearest(vector, filters, limit)
-        worded = table.keywords(terms, filters, limit)
+        table, near, worded = self.open_table(), Scored(), Scored()
+        for kind in kinds:
+            if vector is not None:
+                near += table.nearest(vector, {**filters, "kind": kind}, limit)
+            worded += table.keywords(terms, {**filters, "kind": kind}, limit)
         return Matches(near, worded, table.counted(terms, scope_filters(scope)))
 
     def facts(self, scope: Scope, ids: Collection[str]) -> list[Row]:

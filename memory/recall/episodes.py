@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from memory import entities, journal, records
+from memory import journal, records
 from memory.errors import CircadianError, ModelError
 from memory.facts import Episode, SemanticMemory
 from memory.recall.ranking import moment
@@ -44,9 +44,6 @@ PAUSE = timedelta(hours=1)
 
 TAIL = 8
 """Rows read at first to find a session's last entries."""
-
-WORDS_OF_NAMES = 60
-"""Words of a query that are searched for speakers' names."""
 
 log = logging.getLogger(__name__)
 
@@ -90,12 +87,6 @@ async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
     """Index what a crash left unindexed, without a call of the embedder. Failures are logged."""
     with _logged():
         await _index_marked(store, index, scope)
-
-
-async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
-    """The known names in `query`: of speakers, and of entities with their aliases."""
-    text = " ".join(query.split()[:WORDS_OF_NAMES])
-    return await entities.called_in(store, scope, text, beside=SPEAKERS)
 
 
 def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:

@@ -360,9 +360,8 @@ def _newer_first(
             newer, older = placed[number], placed[places[op]]
             if newer.superseded or newer.at <= older.at or newer.score > older.score:
                 continue
-            most = older.score
-            placed[number] = _lifted(newer, most)
-            lower = {**older.parts, "superseded": (BELOW - 1) * most}
+            placed[number] = _lifted(newer, older.score)
+            lower = {**older.parts, "superseded": (BELOW - 1) * older.score}
             placed[places[op]] = replace(older, parts=lower)
     return placed
 
@@ -395,4 +394,4 @@ def _once(found: Iterable[Candidate]) -> list[Candidate]:
         text = " ".join(candidate.row.payload["data"].casefold().split())
         key = (text, candidate.superseded)
         kept[key] = joined(kept[key], candidate) if key in kept else candidate
-    return ordered(kept.values())
+    return list(kept.values())

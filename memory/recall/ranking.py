@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from heapq import nlargest
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from memory.facts import Counted, Row
@@ -146,35 +147,34 @@ class Candidate:
     """Operation ids of the facts that contradict it."""
     id: str = field(init=False)
     """The fact's id, or the journal entry's, which links use."""
+    ids: frozenset[str] = field(init=False)
+    """Its own id, and those of the memories that it replaces."""
     score: float = field(init=False)
     """0..1; compares the memories of one search."""
+    place: tuple[float, float, str] = field(init=False)
+    """By which memories are put in order: the best first, then the newer, then the lower id."""
+    superseded: bool = field(init=False)
+    """A fact that no longer holds, or an entry of which nothing does."""
+    drawn: bool = field(init=False)
+    """A conclusion from other memories: an insight, a note, an archive."""
 
     def __post_init__(self) -> None:
         """Compute what is read many times in one recall."""
-        payload = self.row.payload
-        id_ = self.row.id if payload["kind"] == "fact" else str(payload["op"])
-        object.__setattr__(self, "id", id_)
-        object.__setattr__(self, "score", max(0.0, sum(self.parts.values())))
+        row, payload, put = self.row, self.row.payload, object.__setattr__
+        id_ = row.id if payload["kind"] == "fact" else str(payload["op"])
+        score = max(0.0, sum(self.parts.values()))
+        put(self, "id", id_)
+        put(self, "ids", self.stands_for | {id_})
+        put(self, "score", score)
+        put(self, "place", (-score, -_seconds(payload["valid_from"]), row.id))
+        gone = "superseded" in self.marks or payload.get("invalid_at") is not None
+        put(self, "superseded", gone)
+        put(self, "drawn", _drawn(row))
 
     @property
     def at(self) -> datetime:
         """When the entry was written, or the fact came to hold; UTC."""
         return moment(self.row.payload["valid_from"])
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """Its own id, and those of the memories that it replaces."""
-        return self.stands_for | {self.id}
-
-    @property
-    def superseded(self) -> bool:
-        """A fact that no longer holds, or an entry of which nothing does."""
-        return "superseded" in self.marks or self.row.payload.get("invalid_at") is not None
-
-    @property
-    def drawn(self) -> bool:
-        """A conclusion from other memories: an insight, a note, an archive."""
-        return _drawn(self.row)
 
 
 def rank(
@@ -240,7 +240,7 @@ def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
 
 def ordered(found: Iterable[Candidate]) -> list[Candidate]:
     """Best first; ties go to the newer one, then to the lower id."""
-    return sorted(found, key=lambda one: (-one.score, -one.at.timestamp(), one.row.id))
+    return sorted(found, key=attrgetter("place"))
 
 
 def scaled(scores: Scored) -> dict[str, float]:
@@ -304,6 +304,11 @@ def moment(at: str) -> datetime:
     """An ISO 8601 time; UTC where it has no zone."""
     told = datetime.fromisoformat(at)
     return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+
+
+@lru_cache(maxsize=16_384)
+def _seconds(at: str) -> float:
+    return moment(at).timestamp()
 
 
 def _sessions(

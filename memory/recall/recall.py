@@ -16,13 +16,13 @@ from typing import NamedTuple, Protocol, cast
 
 from langgraph.store.base import BaseStore
 
-from memory import journal, records, telemetry
+from memory import entities, journal, records, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
 from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
-from memory.recall.episodes import episode_of, named_speakers
+from memory.recall.episodes import SPEAKERS, episode_of
 from memory.recall.merging import merged, newer_value_first, standing, told_once
 from memory.recall.ranking import (
     WELL,
@@ -42,8 +42,11 @@ from memory.records import Earlier, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
 
-CANDIDATES = 150
-"""Memories taken from each of the two searches, at least."""
+CANDIDATES = 100
+"""So many memories more than are wanted are taken of each kind from each of the two searches."""
+
+WORDS_OF_NAMES = 60
+"""Words of a query that are searched for speakers' names."""
 
 LEADING, ASIDE = 50, 2
 """The top N entries bring so many neighbours on each side in their sessions."""
@@ -147,6 +150,12 @@ async def recall(
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
+
+
+async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
+    """The known names in `query`: of speakers, and of entities with their aliases."""
+    text = " ".join(query.split()[:WORDS_OF_NAMES])
+    return await entities.called_in(store, scope, text, beside=SPEAKERS)
 
 
 async def fit_for(
@@ -254,8 +263,7 @@ def within(
     for hit in hits:
         text = best_sentences(hit["text"], weights, LONGEST_LINE)
         size = approximate_tokens(text) + BESIDE
-        for one in hit.get("earlier", ()):
-            size += approximate_tokens(one["text"]) + BESIDE // 2
+        size += sum(approximate_tokens(one["text"]) + BESIDE // 2 for one in hit.get("earlier", ()))
         if size > tokens:
             if tokens - BESIDE < LEAST:
                 break
@@ -325,7 +333,7 @@ class _Memory:
             terms=query.terms,
             vector=vector,
             kinds=["fact"] if facts_only else ["fact", "episode"],
-            limit=max(CANDIDATES, 2 * limit),
+            limit=CANDIDATES + limit,
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )

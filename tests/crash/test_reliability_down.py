@@ -22,7 +22,7 @@ from graph.api.async_agent import AsyncAgent
 from graph.cli.app import main
 from memory.errors import DatabaseDown, MemoryStoreError
 from memory.events import inbox
-from memory.storage.sqlite import opened as storage
+from memory.storage.sqlite import files as storage
 from tests.support.agents import entries, opened
 from tests.support.clock import Clock
 from tests.support.facts import draft, nearest_facts

@@ -208,8 +208,6 @@ class FaissIndex:
     def __init__(self, dimension: int) -> None:
         import faiss
 
-        # One query at a time: more threads wait for each other, and cost processor time.
-        faiss.omp_set_num_threads(1)
         self._faiss = faiss.IndexFlatIP(dimension)
         self._seqs: Numbers = np.empty(0, dtype=np.int64)
         """The row of each vector, in the index's order."""
@@ -237,6 +235,9 @@ class FaissIndex:
         count = min(limit, int(passing.sum()))
         if count < 1:
             return []
+        # One query at a time: more threads wait for each other, and cost processor time. The number
+        # holds for the thread that sets it, and searches run in many.
+        faiss.omp_set_num_threads(1)
         parameters = faiss.SearchParameters()
         if not passing.all():
             parameters.sel = _selector(passing)

@@ -1,7 +1,6 @@
 """SQLite: checkpoints and the store in files of the data folder."""
 
-from memory.storage.sqlite.files import compact, quick_check, use_wal
-from memory.storage.sqlite.opened import OpenedFile, open_file
+from memory.storage.sqlite.files import OpenedFile, compact, open_file, quick_check, use_wal
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 

@@ -1,16 +1,26 @@
-"""SQLite files: whole transactions, clear errors, write-ahead logging, checks and free space."""
+"""SQLite files: whole transactions, clear errors, write-ahead logging, checks and free space.
+
+An opened file of the data folder is a connection with a thread of its own.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
-from typing import Literal
+from queue import SimpleQueue
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
-from memory.errors import MemoryStoreError, consequence
+from memory.errors import FolderError, MemoryStoreError, consequence
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -110,3 +120,163 @@ def compact(connection: sqlite3.Connection) -> None:
         raise MemoryStoreError(
             "another process still reads deleted data; close it, and delete again"
         )
+
+
+WAL_LIMIT = 4 * 1024 * 1024
+"""Bytes that a write-ahead log may keep after a checkpoint."""
+
+READS_IN_A_ROW = 8
+"""Quick reads between two turns of the event loop."""
+
+
+class OpenedFile:
+    """A connection in autocommit mode, its thread, and a second connection for quick reads.
+
+    `run` hands one function to the thread, however many statements it makes: a hand-off between
+    threads costs more than a statement. Quick reads need none: with write-ahead logging a reader
+    never waits for a writer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        """Held while the connection is used; `run` holds it."""
+        self.conn: sqlite3.Connection
+        self._reader: sqlite3.Connection | None = None
+        """Used by the event loop's thread only."""
+        self._reads = 0
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        # No executor: those take no more work once the interpreter ends, when an agent that was
+        # never closed is closed.
+        self._thread = threading.Thread(target=self._take, name=f"circadian-{path.name}")
+        self._thread.start()
+
+    async def run(self, work: Callable[..., T], *args: Any) -> T:
+        """Run `work` in the connection's thread. If the caller is cancelled, it ends first.
+
+        Otherwise a write could outlive the caller's lock of the agent.
+
+        Raises:
+            MemoryStoreError: the file cannot be read or written.
+        """
+        running = self._submit(lambda: work(*args))
+        try:
+            with clear_errors(self.path):
+                return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            await _until(running.done)
+            raise
+
+    async def read(self, look: Callable[[sqlite3.Connection], T]) -> T:
+        """What a quick `look` finds: some rows by their keys, all from one state of the file."""
+        if self._reader is not None:
+            self._reads += 1
+            if self._reads % READS_IN_A_ROW == 0:
+                await asyncio.sleep(0)  # whoever reads again and again lets others go on, too
+            try:
+                with clear_errors(self.path):
+                    return _looked(look, self._reader)
+            except MemoryStoreError as error:
+                # Busy: another process recovers or closes the file, and a reader has to wait.
+                code = getattr(error.__cause__, "sqlite_errorcode", None)
+                if code != sqlite3.SQLITE_BUSY:
+                    raise
+        return await self.run(_looked, look, self.conn)
+
+    async def rows(self, statement: str, params: Sequence[Any] = ()) -> list[Any]:
+        """The rows that a statement returns."""
+        return await self.run(lambda: self.conn.execute(statement, params).fetchall())
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        running: Future[T] = Future()
+        self._work.put((running, work))
+        return running
+
+    def _take(self) -> None:
+        """What the thread does: one piece of work after the other."""
+        while (given := self._work.get()) is not None:
+            running, work = given
+            if not running.set_running_or_notify_cancel():
+                continue
+            try:
+                with self.lock:
+                    result = work()
+            except BaseException as error:  # noqa: BLE001  # the caller gets it
+                running.set_exception(error)
+            else:
+                running.set_result(result)
+
+    def open(self, *, quick_reads: bool) -> None:
+        """Connect. Blocking.
+
+        `synchronous=FULL`: an event leaves the inbox (one file) after its tick is checkpointed
+        (another file). With NORMAL, a power failure can undo the last commits of one file alone,
+        and so lose an acknowledged event.
+        """
+        try:
+            with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
+                # Before write-ahead logging: it takes effect only in an empty file.
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                use_wal(connection)
+            self.conn = self._connect(PATIENCE)
+            self.conn.execute("PRAGMA synchronous = FULL")
+            self.conn.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+            if quick_reads:
+                self._reader = self._connect(0.0)
+                self._reader.execute("PRAGMA query_only = ON")
+        except sqlite3.DatabaseError as error:
+            raise FolderError(f"cannot open {self.path}: {error}") from error
+
+    def _connect(self, patience: float) -> sqlite3.Connection:
+        """A connection. Transactions are begun explicitly; the lock guards it between threads."""
+        return sqlite3.connect(
+            self.path, isolation_level=None, timeout=patience, check_same_thread=False
+        )
+
+    def end(self) -> None:
+        """Close the connections after all work that was handed over. Returns at once."""
+        self._submit(self._close)
+        self._work.put(None)
+
+    async def ended(self) -> None:
+        """Wait for the thread's end."""
+        try:
+            await _until(lambda: not self._thread.is_alive())
+        except BaseException:
+            # It must not outlive the event loop, which cancels all tasks as it ends.
+            self._thread.join()
+            raise
+
+    def _close(self) -> None:
+        for connection in (self._reader, getattr(self, "conn", None)):
+            if connection is not None:
+                connection.close()
+
+
+@asynccontextmanager
+async def open_file(path: Path, *, quick_reads: bool = True) -> AsyncIterator[OpenedFile]:
+    """The file `path`, open. `quick_reads`: the event loop's thread may read some rows.
+
+    Raises:
+        FolderError: it cannot be opened.
+    """
+    file = OpenedFile(path)
+    try:
+        # In the file's own thread: a cancelled opening ends before the file is closed.
+        await file.run(lambda: file.open(quick_reads=quick_reads))
+        yield file
+    finally:
+        file.end()
+        await file.ended()
+
+
+async def _until(done: Callable[[], bool]) -> None:
+    for pause in itertools.repeat(0.001):
+        if done():
+            return
+        await asyncio.sleep(pause)
+
+
+def _looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
+    with atomic(conn, "DEFERRED"):
+        return look(conn)

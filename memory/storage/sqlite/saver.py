@@ -26,8 +26,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memory.storage.retention import HoldingSaver, Root, retention
 from memory.storage.serializer import Chunk, MessageSerializer
-from memory.storage.sqlite.files import atomic, pages_to_free
-from memory.storage.sqlite.opened import OpenedFile
+from memory.storage.sqlite.files import OpenedFile, atomic, pages_to_free
 
 _SOURCE = "json_extract(CAST(metadata AS TEXT), '$.source')"
 

@@ -14,8 +14,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
 from memory.storage.access import TOGETHER, Sieve, Wanted
-from memory.storage.sqlite.files import atomic
-from memory.storage.sqlite.opened import OpenedFile
+from memory.storage.sqlite.files import OpenedFile, atomic
 
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement; SQLite limits its parameters."""

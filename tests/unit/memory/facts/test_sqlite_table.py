@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,17 @@ def test_the_vector_index_takes_in_only_what_changed_since(
     assert near(table, direction(0.0, 1.0), "ana", 2) == ["ana-3", "ana-new"]
     assert len(near(table, direction(0.0, 1.0), "ana", 99)) == 30
     assert taken == [7, 7, 7, 7, 2, 2]
+
+
+def test_a_search_takes_one_thread_whichever_thread_filled_the_index(table: SqliteTable) -> None:
+    import faiss
+
+    put(table, "ana", "a")
+    assert near(table, direction(1.0), "ana")
+    with ThreadPoolExecutor(1) as other:
+        other.submit(faiss.omp_set_num_threads, 2).result()
+        assert other.submit(near, table, direction(1.0), "ana").result()
+        assert other.submit(faiss.omp_get_max_threads).result() == 1
 
 
 def test_a_filter_is_looked_up_once_and_then_for_what_changed(

@@ -14,13 +14,8 @@ from memory.facts.semantic import Episode, SemanticMemory
 from memory.facts.table import scope_filters
 from memory.journal import entries as journal
 from memory.recall import episodes
-from memory.recall.episodes import (
-    episode_of,
-    index_entries,
-    named_speakers,
-    said_before,
-    session_of,
-)
+from memory.recall.episodes import episode_of, index_entries, said_before, session_of
+from memory.recall.recall import named_speakers
 from memory.records.records import SELF, JournalEntry
 from memory.text.analysis import terms
 from tests.support.facts import ANA, BEN, WordEmbeddings, memory_at

@@ -22,7 +22,7 @@ from memory.errors import BusyError, FolderError
 from memory.installation.opening import Installation, open_installation
 from memory.settings import Deployment
 from memory.storage.access import count_items, list_items
-from memory.storage.sqlite.opened import OpenedFile, open_file
+from memory.storage.sqlite.files import OpenedFile, open_file
 from tests.support.homes import KINDS, folder_in, is_database, rows
 from tests.support.saver_graph import Story, ask, thread
 from tests.support.source_files import ROOT
