@@ -103,7 +103,7 @@ LEAST = 0.1
 """Certainty of a match that has all words of the query, however common they are."""
 
 BESIDE_BEST = 0.5
-"""What the certainty of a memory counts beside the best one's."""
+"""What the certainty of a memory counts beside the best one's: it may only repeat that."""
 
 CLOSE = 0.5
 """Closeness from which a memory is of the day that a query names."""
@@ -549,20 +549,13 @@ def scale_of(
         return 0.0
     # Who or what is named leads to somebody, and proves nothing of what is asked about them.
     asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
-    told = [certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best]
-    sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), _any(told))
+    told = (certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best)
+    first, *others = sorted(told, reverse=True)
+    certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
+    sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), certain)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
     return sure / (matched if matched > 0 else best[0].score)
-
-
-def _any(certainties: Iterable[float]) -> float:
-    """How certain it is that any of the memories matches; those beside the best count by half.
-
-    What is known is mostly told more than once, but the second time may repeat the first.
-    """
-    first, *others = sorted(certainties, reverse=True)
-    return 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
 
 
 def _named(query: Query, found: Iterable[Candidate]) -> set[str]:
