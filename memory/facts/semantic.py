@@ -413,6 +413,10 @@ class SemanticMemory:
         wanted = {**fact_filters(scope), "id": list(ids)}
         return self.open_table().select(wanted) if ids else []
 
+    def made(self, scope: Scope, ops: Collection[str]) -> list[Row]:
+        """The rows of the facts that these operations made."""
+        return list(self.open_table().made(fact_filters(scope), list(ops)).values()) if ops else []
+
     def timeline(self, scope: Scope, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
         return self.open_table().timeline(scope_filters(scope), sessions) if sessions else []

@@ -13,7 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from memory.facts import Row
-from memory.recall.ranking import FIRST, Candidate, asked_of, candidate_of, ordered, words_of
+from memory.recall.ranking import (
+    FIRST,
+    Candidate,
+    asked_of,
+    candidate_of,
+    moment,
+    ordered,
+    words_of,
+)
 from memory.text import Query, tells_value, terms
 
 SAYS_ALL = 0.6
@@ -324,7 +332,7 @@ def _with_heirs(
         if heir is not None:
             heirs[gone.id] = heir.id
         doubts = () if falls else gone.row.payload.get("doubtful") or ()
-        ends = (heir_of(by_op[op], known) for op in doubts if op in by_op)
+        ends = (_latest(by_op[op], by_op, known) for op in doubts if op in by_op)
         for row in filter(None, (heir, *ends)):
             there = places.get(row.id)
             if there is None:
@@ -339,6 +347,14 @@ def _with_heirs(
     return [_below(one, scores.get(found_as.get(one.heir or "", ""))) for one in lifted]
 
 
+def _latest(fact: Row, by_op: Mapping[str, Row], known: Mapping[str, Row]) -> Row | None:
+    """What holds in place of a fact, or was said last against it."""
+    end = heir_of(fact, known)
+    ops = (end.payload.get("disputed") or ()) if end else ()
+    ends = [end, *(heir_of(by_op[op], known) for op in ops if op in by_op)]
+    return max(filter(None, ends), key=lambda one: moment(one.payload["valid_from"]), default=None)
+
+
 def _made_of(one: Candidate, made: Mapping[str, Sequence[Row]]) -> list[str]:
     """The facts that hold of those made from an entry."""
     facts = made.get(str(one.row.payload["op"]), ()) if one.row.payload["kind"] != "fact" else ()
@@ -348,21 +364,28 @@ def _made_of(one: Candidate, made: Mapping[str, Sequence[Row]]) -> list[str]:
 def _newer_first(
     found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
 ) -> list[Candidate]:
-    """Of two that contradict each other, unsettled, what was said later stands first."""
-    places: dict[str, int] = {}
+    """Of two that contradict each other, unsettled, what was said later stands first.
+
+    What superseded one of them goes on contradicting the other.
+    """
+    by_op = {str(row.payload["op"]): row for row in known.values()}
+    places: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(found):
         facts = [known[id_] for id_ in one.ids if id_ in known]
-        for fact in (*facts, *made.get(str(one.row.payload["op"]), ())):
-            places.setdefault(str(fact.payload["op"]), number)
+        for fact in {row.id: row for row in (*facts, *made.get(str(one.row.payload["op"]), ()))}:
+            places[fact].append(number)
     placed = list(found)
     for number, one in enumerate(found):
-        for op in sorted(one.disputes & places.keys()):
-            newer, older = placed[number], placed[places[op]]
-            if newer.superseded or newer.at <= older.at or newer.score > older.score:
+        against = (by_op[op] for op in sorted(one.disputes & by_op.keys()))
+        ends = [end for fact in against if (end := heir_of(fact, known)) is not None]
+        for other in (place for end in ends for place in places[end.id]):
+            then, later = sorted((number, other), key=lambda each: placed[each].at)
+            older, newer = placed[then], placed[later]
+            if newer.superseded or newer.at == older.at or newer.score > older.score:
                 continue
-            placed[number] = _lifted(newer, older.score)
-            lower = {**older.parts, "superseded": (BELOW - 1) * older.score}
-            placed[places[op]] = replace(older, parts=lower)
+            most = older.score
+            placed[later] = _lifted(newer, most)
+            placed[then] = _shifted(older, "superseded", (BELOW - 1) * most)
     return placed
 
 
@@ -377,14 +400,19 @@ def _lifted(one: Candidate, least: float) -> Candidate:
     """A candidate with at least this score."""
     if one.superseded or one.score >= least:
         return one
-    return replace(one, parts={**one.parts, "supersedes": least - one.score})
+    return _shifted(one, "supersedes", least - one.score)
 
 
 def _below(one: Candidate, most: float | None) -> Candidate:
     """An entry that is superseded in part, below what holds instead."""
     if most is None or "partly_superseded" not in one.marks or one.score <= BELOW * most:
         return one
-    return replace(one, parts={**one.parts, "superseded": BELOW * most - one.score})
+    return _shifted(one, "superseded", BELOW * most - one.score)
+
+
+def _shifted(one: Candidate, part: str, by: float) -> Candidate:
+    """A candidate whose score is so much higher or lower, by a part that it may have already."""
+    return replace(one, parts={**one.parts, part: one.parts.get(part, 0.0) + by})
 
 
 def _once(found: Iterable[Candidate]) -> list[Candidate]:

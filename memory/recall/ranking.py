@@ -24,6 +24,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from memory.facts import Counted, Row
+from memory.guards import languages
 from memory.settings import Settings
 from memory.text import Query, about_self, asks, figures, terms
 
@@ -101,6 +102,9 @@ WELL = 0.5
 
 LEAST = 0.1
 """Certainty of a match that has all words of the query, however common they are."""
+
+BESIDE_BEST = 0.5
+"""What the certainty of a memory counts beside the best one's: it may only repeat that."""
 
 CLOSE = 0.5
 """Closeness from which a memory is of the day that a query names."""
@@ -548,13 +552,28 @@ def scale_of(
     on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
     if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return 0.0
-    # Who is named leads to somebody, and proves nothing of what is asked about them.
-    asked = asked_of(query) or {*query.terms}
+    # Who or what is named leads to somebody, and proves nothing of what is asked about them.
+    asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
     told = (certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best)
-    sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), *told)
+    first, *others = sorted(told, reverse=True)
+    certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
+    sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), certain)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
     return sure / (matched if matched > 0 else best[0].score)
+
+
+def _named(query: Query, found: Iterable[Candidate]) -> set[str]:
+    """The terms with which a query names what the found memories are about.
+
+    German writes every noun like a name.
+    """
+    if languages(query.text)[:1] == ("de",):
+        return set()
+    entities = {name for one in found for name in one.row.payload["entities"]}
+    known = {term for name in entities if name[:1].isupper() for term in terms(name)}
+    written = (word for word in query.text.split()[1:] if word[:1].isupper())
+    return known & {*terms(" ".join(written))}
 
 
 def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:

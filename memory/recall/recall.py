@@ -279,14 +279,18 @@ def lifted(
     """Add `share` of the score of the first candidates to what each is linked to. Pure.
 
     Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat
-    its words.
+    its words. What stands below what was said later is not lifted past it.
 
     Args:
         found: best first.
         near: for each of the first candidates, the ids that it is linked to.
         share: 0..1.
     """
-    first_hand = [(number, one) for number, one in enumerate(found) if not one.drawn]
+    first_hand = [
+        (number, one)
+        for number, one in enumerate(found)
+        if not one.drawn and "superseded" not in one.parts
+    ]
     place = {id_: number for number, one in first_hand for id_ in one.ids}
     lifts: dict[int, float] = {}
     for candidate, ids in zip(found, near, strict=False):
@@ -390,7 +394,7 @@ class _Memory:
         self, ranked: Sequence[Candidate], ends: Mapping[str, links.End], wanted: Sequence[str]
     ) -> tuple[dict[str, Row], list[Candidate]]:
         """By id, the facts that were made from the best entries, that the best facts rest on, or
-        that superseded one of these; and `ranked`, merged with them. Blocking.
+        that superseded or contradict one of these; and `ranked`, merged with them. Blocking.
 
         The facts do not repeat those of `ranked`.
         """
@@ -402,14 +406,16 @@ class _Memory:
             if link["relation"] in (MADE_OF, DEPENDS_ON)
         }
         best = {one.id for one in ranked[:MARKED]} | near
-        gone = [one.row for one in ranked if one.superseded and one.id in best]
+        rows = [one.row for one in ranked if one.id in best]
         missing = {*near}
         for _ in range(CHAIN):
-            missing |= {by for row in gone if (by := row.payload.get("superseded_by"))}
+            missing |= {by for row in rows if (by := row.payload.get("superseded_by"))}
+            against = {op for row in rows for op in row.payload.get("disputed") or ()}
             read = self.semantic.facts(self.scope, missing - seen)
-            gone = [row for row, _ in self._seen([(row, 0.0) for row in read])]
-            facts |= {row.id: row for row in gone if self._trusted(row)}
-            seen |= missing
+            read += [row for row in self.semantic.made(self.scope, against) if row.id not in seen]
+            rows = [row for row, _ in self._seen([(row, 0.0) for row in read])]
+            facts |= {row.id: row for row in rows if self._trusted(row)}
+            seen |= missing | facts.keys()
         return facts, merged(ranked, facts, wanted)
 
     async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:

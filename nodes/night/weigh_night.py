@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from memory import night, records
 from memory.night import Changes, NightContext, night_in_hand, proceed
 from memory.operations import facts_after
-from memory.recall import probes, recall
+from memory.recall import IN_PROMPT, probes, recall
 from memory.records import Fact, Operation, Probe
 from memory.settings import Settings
 from memory.state import State, checked
@@ -24,7 +24,11 @@ NAMED_BY = 80
 """Characters of the question that would find less."""
 
 TOP = 10
-"""The best memories of a recall, which count as found."""
+"""The best memories of a recall, which count as found.
+
+What stands there before the night is lost where a prompt no longer has room for it (IN_PROMPT): a
+day of new memories moves some from the tenth place to the eleventh, and loses none by that.
+"""
 
 
 class Verdict(TypedDict):
@@ -139,8 +143,9 @@ async def _weighed(context: NightContext) -> Verdict:
     if changes.facts:
         heirs = heirs_of(context.plans.operations(), stored)
         for probe in await probes.kept(context.store, context.scope):
-            before.append(finds(probe, await _sources(context, probe, None)))
-            after.append(finds(probe, await _sources(context, probe, changes), heirs))
+            before.append(finds(probe, await _sources(context, probe, TOP, None)))
+            most = IN_PROMPT if before[-1] else TOP
+            after.append(finds(probe, await _sources(context, probe, most, changes), heirs))
             lost += [probe["query"]] if before[-1] and not after[-1] else []
     leaving = len(facts_leaving(operations, holding.difference(context.added_facts())))
     verdict = judged(
@@ -154,9 +159,9 @@ async def _weighed(context: NightContext) -> Verdict:
 
 
 async def _sources(
-    context: NightContext, probe: records.Probe, changes: Changes | None
+    context: NightContext, probe: records.Probe, most: int, changes: Changes | None
 ) -> list[str]:
-    """The sources of what the probe's query finds, with `changes` made."""
+    """The sources of the best `most` that the probe's query finds, with `changes` made."""
     hits = await recall(
         probe["query"],
         scope=context.scope,
@@ -164,7 +169,7 @@ async def _sources(
         semantic=context.resources.semantic,
         store=context.store,
         settings=context.settings,
-        limit=TOP,
+        limit=most,
         changes=changes,
     )
     return [source for hit in hits for source in hit["sources"]]

@@ -9,16 +9,15 @@ Of a new fact and one shown near to it, the first of these that fits:
 - supersedes: the same speaker, mostly the same words, another value, and the later one says that
   something changed; or the later one says of all its words that this is over; or it says that
   something changed, or that a value of the earlier one does not hold, and has other values of the
-  same kinds, and names nobody else;
-- relates: they share a name or another telling word that few facts shown have.
+  same kinds, and names nobody else.
 
-The rules find no contradictions.
+The rules find no contradictions, and relate nothing: links by words would bring into an answer what
+shares a word with a hit and none with the question.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from memory.guards import fold, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
 from memory.models.offline.sentences import has_particulars
-from memory.text import STOP_WORDS, WEEKDAYS, content_stems, sentences, shortened, stem, words
+from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
 
 
 class _Verb(NamedTuple):
@@ -206,13 +205,6 @@ _ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
 _NAME = re.compile(r"\b[A-Z][\w'\u2019-]+")
 _NEIGHBOURS = 5
 """Of the facts shown, those that one is compared with."""
-_MOST_RELATED = 3
-"""Of one new fact, besides duplicates and what it supersedes."""
-_RARE = 0.25
-"""Of the facts shown, the share that may have a word that still says something."""
-_SHORTEST = 3
-"""Letters of the stem of a word that relates."""
-_TAGS = 5
 _EVERYDAY = frozenset(
     content_stems(
         "ask bring buy call come find get give go have help hope keep know leave like live look "
@@ -229,29 +221,24 @@ class _Facts:
 
     new: tuple[DatedLine, ...]
     all: Mapping[str, DatedLine]
-    spread: Mapping[str, int]
-    """By stem, how many facts have it."""
     names: frozenset[str]
     """Stems that stand with a capital letter only."""
 
 
 def dream(prompt: Prompt) -> dict[str, Any]:
-    """The relations of the new facts shown to those near them, and tags by what relates them."""
+    """The claims by which one of two facts that are near is no longer needed."""
     shown = _facts(prompt)
     relations: list[dict[str, str]] = []
-    contexts: list[dict[str, Any]] = []
     gone, done = set[str](), set[frozenset[str]]()
     for fact in shown.new:
-        near = _nearest(fact, shown)
-        near = [other for other in near if frozenset((fact.id, other.id)) not in done]
-        done |= {frozenset((fact.id, other.id)) for other in near}
-        relations += _ends(fact, near, shown, gone)
-        if fact.id not in gone:
-            left = [other for other in near if other.id not in gone]
-            related, tags = _related(fact, left, shown)
-            relations += related
-            contexts += [{"fact": fact.id, "context": "", "tags": tags}] if tags else []
-    return {"relations": relations, "contexts": contexts}
+        for other in _nearest(fact, shown):
+            pair = frozenset((fact.id, other.id))
+            ends = None if pair & gone or pair in done else _ended(fact, other, shown)
+            done.add(pair)
+            if ends is not None:
+                gone.add(ends["other"])
+                relations.append(ends)
+    return {"relations": relations}
 
 
 def _nearest(fact: DatedLine, shown: _Facts) -> list[DatedLine]:
@@ -272,32 +259,17 @@ def _facts(prompt: Prompt) -> _Facts:
         for lines in (prompt.data_lines("new_facts"), prompt.data_lines("facts"))
     )
     every = {fact.id: fact for fact in (*old, *new)}
-    spread = Counter(each for fact in every.values() for each in _stems(fact))
     capital, small = set[str](), set[str]()
     for fact in every.values():
         capital |= {stem(word) for name in _NAME.findall(fact.text) for word in words(name)}
         small |= set(content_stems(_NAME.sub(" ", fact.text)))
-    return _Facts(tuple(new), every, spread, frozenset(capital - small))
+    return _Facts(tuple(new), every, frozenset(capital - small))
 
 
 def _stems(fact: DatedLine) -> frozenset[str]:
     """What it says, without stop words, its speaker and words of change; to move is to live."""
     said = content_stems(_MOVED.sub("live in", fact.text))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
-
-
-def _ends(
-    fact: DatedLine,
-    near: Sequence[DatedLine],
-    shown: _Facts,
-    gone: set[str],
-) -> Iterator[dict[str, str]]:
-    """The claims by which a fact is no longer needed; its id is among those `gone` then."""
-    for other in near:
-        ends = None if {fact.id, other.id} & gone else _ended(fact, other, shown)
-        if ends is not None:
-            gone.add(ends["other"])
-            yield ends
 
 
 def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> dict[str, str] | None:
@@ -402,37 +374,6 @@ def _is_particular(fact: DatedLine, stems: frozenset[str]) -> bool:
     """Whether one of these words of the fact is a name, a number or a time."""
     said = [each for each in re.findall(r"[\w'\u2019-]+", fact.text) if stem(each.lower()) in stems]
     return any(each[0].isupper() or has_particulars(each) for each in said)
-
-
-def _related(
-    fact: DatedLine, near: Sequence[DatedLine], shown: _Facts
-) -> tuple[list[dict[str, str]], list[str]]:
-    """The claims that it belongs with others, of those that share the rarest words; the words."""
-    shared = [(other, _in_common(fact, other, shown)) for other in near]
-    best = sorted(shared, key=lambda pair: -sum(1 / shown.spread[each] for each in pair[1]))
-    written: dict[str, str] = {}
-    for word in words(_MOVED.sub("live in", fact.text)):
-        if word not in STOP_WORDS:
-            written.setdefault(stem(word), word)
-    claims, tags = list[dict[str, str]](), dict[str, None]()
-    for other, stems in best[:_MOST_RELATED]:
-        if stems:
-            said = [written.get(each, each) for each in stems]
-            tags |= dict.fromkeys(said)
-            claims.append(_pair(fact, other, "relates", f"both say {' and '.join(said[:3])}"))
-    return claims, list(tags)[:_TAGS]
-
-
-def _in_common(fact: DatedLine, other: DatedLine, shown: _Facts) -> list[str]:
-    """The stems that both have and few others, the rarest first."""
-    most = max(2, int(_RARE * len(shown.all)))
-    found = [
-        each
-        for each in (_stems(fact) & _stems(other)) - _EVERYDAY
-        if shown.spread[each] <= (2 * most if each in shown.names else most)
-        and (each in shown.names or len(each) >= _SHORTEST)
-    ]
-    return sorted(found, key=lambda each: (shown.spread[each], each))
 
 
 def _pair(fact: DatedLine, other: DatedLine, relation: str, reason: str) -> dict[str, str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from memory.records.operations import add_fact, change_fact, supersede_fact
-from memory.records.records import Operation, Probe
+from memory.records.records import Fact, Operation, Probe
 from memory.settings import Settings
 from nodes.night.weigh_night import facts_leaving, finds, heirs_of, judged
 from tests.support.facts import draft
 from tests.support.night_memories import NOW, fact
+
+weigh_night = importlib.import_module("nodes.night.weigh_night")
 
 
 def ended(op: str) -> Operation:
@@ -108,3 +114,27 @@ def test_the_heir_is_the_last_fact_of_the_chain() -> None:
     found = heirs_of(operations, facts)
     assert (found["event_a"], found["event_b"]) == ({"event_new"}, {"event_new"})
     assert (found["event_c"], "event_e" in found) == ({"event_c"}, False)
+
+
+@pytest.mark.parametrize(("place", "held"), [(11, False), (30, False), (31, True)])
+async def test_a_memory_is_lost_where_a_prompt_has_no_room_for_it(
+    monkeypatch: pytest.MonkeyPatch, place: int, held: bool
+) -> None:
+    async def hits(context: Any, probe: Probe, most: int, changes: Any) -> list[str]:
+        return ["e1"] if changes is None or most >= place else []
+
+    async def kept(*given: Any) -> list[Probe]:
+        return [{"query": "beans?", "found": ["e1"], "at": NOW}]
+
+    async def every(scope: Any) -> list[Fact]:
+        return [fact("a")]
+
+    fallen = supersede_fact(fact("a"), "b", NOW, [], "moved")
+    plans = SimpleNamespace(operations=lambda *phase: [fallen])
+    resources = SimpleNamespace(semantic=SimpleNamespace(all=every))
+    context: Any = SimpleNamespace(plans=plans, resources=resources, store=None, scope=None)
+    context.settings, context.added_facts = Settings(), set
+    monkeypatch.setattr(weigh_night, "_sources", hits)
+    monkeypatch.setattr(weigh_night.probes, "kept", kept)
+    verdict = await weigh_night._weighed(context)
+    assert (verdict["held"] is not None) is held

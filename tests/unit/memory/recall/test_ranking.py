@@ -418,6 +418,24 @@ def test_a_name_proves_nothing_of_what_is_asked_about_somebody() -> None:
     assert unsure < 0.1 < 0.3 < sure
 
 
+@pytest.mark.parametrize(
+    ("query", "proves"),
+    [("When was Zoe in Porto?", False), ("Wann war Zoe in dem Porto?", True), ("A porto?", True)],
+)
+def test_a_known_name_proves_nothing_but_in_german(query: str, proves: bool) -> None:
+    known, found = Counted(100, {"porto": 1}), fact("a", "Ana lives in Porto", entities=["Porto"])
+    one = read_query(query, [])
+    some = placed(one, [], [(found, 1.0)])
+    assert (scale_of(some, one, known, {}) * some[0].score > 0.4) is proves
+
+
+def test_what_is_told_twice_is_more_certain() -> None:
+    known, one = Counted(100, {"harp": 2}), read_query("Where is the harp?", [])
+    found = [(row(id_, f"The harp, {id_}"), 1.0) for id_ in ("first", "second")]
+    once, twice = placed(one, [], found[:1]), placed(one, [], found)
+    assert scale_of(once, one, known, {}) < scale_of(twice, one, known, {}) < 1.0 / once[0].score
+
+
 def test_who_asks_about_themselves_gets_what_somebody_said_of_themselves() -> None:
     mine = row("mine", "I put my harp in the attic, and I play it on Sundays.")
     yours = row("yours", "You could put your harp in the attic, and play it on Sundays.")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
+from memory.facts import Row
 from memory.facts.semantic import SemanticMemory
+from memory.recall.merging import _lifted
+from memory.recall.ranking import Candidate
+from memory.recall.recall import lifted
 from memory.records.records import Fact
 from tests.support.facts import ANA, memory_at
 from tests.support.recalling import NOW, Asking, link
@@ -209,3 +214,53 @@ async def test_of_an_open_contradiction_the_later_side_stands_first(asking: Aski
         await asking.memory.update(ANA, fact["id"], {"disputed": [by["op"]]})
     texts = await asking.texts("What is the rent of the shop, a month?")
     assert texts.index(other["text"]) < texts.index(one["text"])
+
+
+LATER = "2030-01-01T00:00:00+00:00"
+
+
+async def refuted(asking: Asking) -> tuple[Fact, Fact]:
+    """A fact that somebody contradicted, and what that is by now."""
+    one = await asking.learn("The board meets on Friday, says Ana", speaker="Ana")
+    other = await asking.learn("The board meets on Monday")
+    for fact, by in ((one, other), (other, one)):
+        await asking.memory.update(ANA, fact["id"], {"disputed": [by["op"]]})
+    last = await asking.learn("The board meets on Tuesday", valid_from=LATER)
+    await fell(asking, other, last)
+    return one, last
+
+
+async def test_what_superseded_one_side_of_a_contradiction_stands_before_the_other(
+    asking: Asking,
+) -> None:
+    one, last = await refuted(asking)
+    texts = await asking.texts("When does the board meet, says Ana?")
+    assert texts.index(last["text"]) < texts.index(one["text"])
+
+
+async def test_a_doubtful_memory_brings_what_was_said_last_of_what_it_rests_on(
+    asking: Asking,
+) -> None:
+    one, last = await refuted(asking)
+    doubtful = await asking.learn("Zoe booked a projector around that")
+    await asking.memory.update(ANA, doubtful["id"], {"doubtful": [one["op"]]})
+    await link(asking, doubtful["id"], one["id"], relation="depends_on")
+    texts = await asking.texts("Who booked a projector?")
+    assert texts[:2] == [doubtful["text"], last["text"]]
+
+
+def test_a_memory_is_lifted_to_a_score_whatever_lifted_it_before() -> None:
+    row = Row(1, "f", {"kind": "fact", "op": "op", "source_events": [], "data": "Zoe sings"})
+    once = _lifted(Candidate(row, {"words": 0.2}, ()), 0.5)
+    assert _lifted(once, 0.9).score == pytest.approx(0.9)
+
+
+def test_a_link_lifts_nothing_past_what_was_said_later() -> None:
+    rows = [
+        Row(number, id_, {"kind": "fact", "op": id_, "source_events": [], "data": id_})
+        for number, id_ in enumerate("abc")
+    ]
+    best, later, older = (Candidate(row, {"words": 0.5}, ()) for row in rows)
+    older = replace(older, parts={"words": 0.5, "superseded": -0.01})
+    higher = lifted([best, later, older], [["b", "c"]], 0.1)
+    assert ["link" in one.parts for one in higher] == [False, True, False]
