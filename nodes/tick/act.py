@@ -91,7 +91,7 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
 
 
 def iterations(pattern: PatternState) -> int:
-    """Model answers that may ask for tools (ruling 4); single_action means one (ruling 5)."""
+    """Model answers that may ask for tools; single_action means one."""
     return 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
 
 
