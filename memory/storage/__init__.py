@@ -1,6 +1,7 @@
 """Storage: access to a LangGraph store of any kind, and the retention of checkpoints."""
 
 from memory.storage.access import (
+    FORMS,
     PAGE,
     Shelf,
     Sieve,
@@ -21,6 +22,7 @@ from memory.storage.access import (
 from memory.storage.retention import HELD, HeldCheckpoints, stored_values
 
 __all__ = [
+    "FORMS",
     "HELD",
     "PAGE",
     "HeldCheckpoints",

@@ -14,6 +14,7 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 from psycopg.types.json import Jsonb
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
+from memory.storage.access import whole
 from memory.storage.postgres.connections import Cursor, Pool, clear_errors, migrate, transaction
 
 PUTS_PER_STATEMENT = 1_000
@@ -87,7 +88,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
             return None
         found = [rows.get((path, op.key)) for path, op in zip(paths, gets, strict=True)]
         return [
-            None if row is None else Item(namespace=op.namespace, **row)
+            None if row is None else _item(op.namespace, row)
             for op, row in zip(gets, found, strict=True)
         ]
 
@@ -131,7 +132,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
                 (".".join(namespace), limit),
             )
             rows = await cursor.fetchall()
-        return [Item(namespace=namespace, **row) for row in rows]
+        return [_item(namespace, row) for row in rows]
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""
@@ -189,3 +190,8 @@ class CircadianPostgresStore(AsyncPostgresStore):
         ordered = sorted(put_ops, key=lambda put: (put[1].namespace, put[1].key))
         for start in range(0, len(ordered), PUTS_PER_STATEMENT):
             await super()._batch_put_ops(ordered[start : start + PUTS_PER_STATEMENT], cur)
+
+
+def _item(namespace: tuple[str, ...], row: dict[str, Any]) -> Item:
+    whole(namespace, row["key"], row["value"])
+    return Item(namespace=namespace, **row)

@@ -14,7 +14,7 @@ from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
-from memory.storage.access import Sieve, sifted
+from memory.storage.access import Sieve, sifted, whole
 from memory.storage.sqlite.files import atomic
 from memory.storage.sqlite.opened import OpenedFile
 
@@ -220,7 +220,7 @@ def _item(namespace: tuple[str, ...], row: Sequence[Any]) -> Item:
     return Item(
         namespace=namespace,
         key=key,
-        value=value,
+        value=whole(namespace, key, value),
         created_at=created_at,
         updated_at=updated_at,
     )
