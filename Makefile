@@ -57,6 +57,7 @@ $(RUNTIME): pyproject.toml constraints.txt
 	$(VENV)
 	@echo "Setting up .venv with the product and its inspector: a minute, once."
 	$(INSTALL) --no-compile -e '.[inspect]'
+	@$(BIN)/python -m pip uninstall --quiet --yes setuptools  # Python 3.11 puts it there; nothing imports it
 	@touch $(RUNTIME)
 
 $(INSTALLED): pyproject.toml constraints.txt

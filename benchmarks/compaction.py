@@ -1,4 +1,4 @@
-"""The size of the context before and after a night's compaction (data-flow-01, section 1).
+"""The size of the context before and after a night's compaction.
 
 The specification's example: 50 messages of 70,000 tokens become 21 of about 15,000. The first run
 has a model that writes a summary of usual length. In the second run the model fails, and an extract

@@ -42,7 +42,7 @@ LIVES, GROWTH = (20, 100, 1_000), (100, 1_000, 10_000)
 SOME = GROWTH[:2]
 """Sizes that take a minute together. The last one takes some minutes more."""
 BUDGET = 15
-"""Model calls per 100 entries (design, section 6). The smallest night may make 8."""
+"""Model calls per 100 entries. The smallest night may make 8."""
 WARM_UP = 20
 """Entries of a first night that is not shown: it pays for imports."""
 PUBLISHED = (

@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from langgraph.store.base import BaseStore, PutOp
-from typing_extensions import TypedDict
 
 from memory.records import (
     AssistantPrompt,
@@ -31,6 +30,9 @@ from memory.records import (
     Question,
     Scope,
 )
+from memory.records import AuditEntry as AuditEntry
+from memory.records import Outcome as Outcome
+from memory.records import What as What
 from memory.storage import count_items, list_items, write_batch
 from memory.text import bounded, redacted, safe
 
@@ -55,55 +57,7 @@ CAUSES = {
 }
 """Causes of a mode change, in words."""
 
-What = Literal[
-    "tool_call",
-    "goal_created",
-    "goal_updated",
-    "goal_completed",
-    "goal_deleted",
-    "fact_corrected",
-    "prompt_changed",
-    "prompt_rolled_back",
-    "question_asked",
-    "question_answered",
-    "emergency_stop",
-    "stop_cleared",
-    "fell_asleep",
-    "woke",
-    "night",
-    "night_approved",
-    "night_discarded",
-    "undo",
-    "forgotten",
-    "compaction",
-]
-
-Outcome = Literal["ok", "error", "refused", "cached"]
 log = logging.getLogger("circadian.audit")
-
-
-class AuditEntry(TypedDict):
-    """One action or event."""
-
-    id: str
-    """`audit_<YYYYMMDD>_<digest of the content>`; a repeated write is one entry."""
-    at: str
-    """ISO 8601, UTC."""
-    who: str
-    """`agent`, or a person's id."""
-    what: What
-    target: str
-    """A tool, a goal's id, a version of the prompt, a night's id, ..."""
-    why: str | None
-    """The reason; for a tool call the one that the model gave."""
-    outcome: Outcome
-    detail: dict[str, Any]
-    """Details, JSON, at most MOST_DETAIL characters."""
-    duration_ms: int | None
-    model: str | None
-    tick: int | None
-    origin: str | None
-    """Id of the event or night behind it; None in an autonomous tick."""
 
 
 def of_calls(

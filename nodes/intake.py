@@ -403,7 +403,7 @@ class _Visit:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 
     def recompute_goals(self) -> None:
-        """Roll up goals that were edited by hand (ruling 10)."""
+        """Roll up goals that were edited by hand."""
         before = self.state["goals"]
         self.change(**rolled_up(self.state, self.now))
         self.log += audit.of_goals(before, self.state["goals"], **self.place, origin=None)

@@ -1,4 +1,4 @@
-"""Sub-agents: their briefing, tools and result (original-system, section 18). Pure.
+"""Sub-agents: their briefing, tools and result. Pure.
 
 The assistant that delegates a task is the requester. The setting `personality_insulation` decides
 what a sub-agent learns about it, beside the task:
@@ -164,7 +164,7 @@ def iterations(messages: Sequence[AnyMessage]) -> int:
 
 
 def one_call_only(pattern: PatternState) -> bool:
-    """Whether requester and sub-agent may make only one tool call (ruling 5)."""
+    """Whether requester and sub-agent may make only one tool call."""
     return pattern["mode"] == "single_action" or not pattern["multi_tool_enabled"]
 
 

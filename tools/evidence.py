@@ -1,7 +1,7 @@
 """Evidence of a tool's write: where the write comes from, and what its text may stand on.
 
 A write stands on what people said. Recalled memories, rules, answers of tools and the assistant's
-own replies are no evidence, and text taken from them is not stored again (ruling 17).
+own replies are no evidence, and text taken from them is not stored again.
 """
 
 from __future__ import annotations

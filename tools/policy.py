@@ -1,7 +1,7 @@
-"""Policy: what a model call is shown and may do, by its context (architecture-context-system).
+"""Policy: what a model call is shown and may do, by its context.
 
 The execution pattern of a call is composed of layers that only narrow: static settings, then the
-context, then an assessment. Each is a set of limits, and their meet is the pattern (ruling 4).
+context, then an assessment. Each is a set of limits, and their meet is the pattern.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ SLEEP_TOOLS = [*REFLECTION_TOOLS, "recall_memories", "store_memory"]
 PRE_COMPACTION_TOOLS = ["noop", "add_journal_entry", "update_entity_observation"]
 
 SLEEP_CONTEXTS = frozenset({"sleep_consolidate", "pre_compaction"})
-"""Capped by max_iterations_sleep; the others by max_iterations_per_tick (ruling 4)."""
+"""Capped by max_iterations_sleep; the others by max_iterations_per_tick."""
 
 LOOKUPS = frozenset({"recall_memories", "review_journal"})
 """Tools whose answers are shown only in their own tick."""
@@ -349,7 +349,7 @@ class Limits:
 
 
 SINGLE_ACTION = Limits(mode="single_action", max_iterations=1, multi_tool_enabled=False)
-"""One tool call at most, then the answer (ruling 5)."""
+"""One tool call at most, then the answer."""
 
 _AT_MOST_TWO = Limits(max_iterations=2)
 _CONFIRM = Limits(dangerous_requires_confirm=True)

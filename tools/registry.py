@@ -53,7 +53,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ToolCategory(StrEnum):
-    """How freely a tool may be used (architecture-context-system, section 1)."""
+    """How freely a tool may be used."""
 
     SAFE_CHAIN = "safe_chain"
     """Low risk: chains freely."""

@@ -196,3 +196,11 @@ async def _other_holder(options: Options) -> str | None:
         finally:
             await asyncio.to_thread(home.close)
     return None if found == ours else found
+
+
+def standard_input() -> str:
+    """All of it. Raises InputError unless it is UTF-8."""
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise InputError("standard input is not UTF-8 text") from None

@@ -135,22 +135,17 @@ async def _turn_of(agent: AsyncAgent, report: Report, event_id: str | None) -> T
     parked = await unanswered(agent)
     mine = [tick for tick in parked if tick["question"]["event_id"] == event_id]
     now = await status(agent.context)
+    tick = next((one for one in reversed(report["ticks"]) if one["event_id"] == event_id), None)
+    if tick is None and event_id is not None:  # the run of another process may have taken it
+        tick = await tick_of(agent.context, event_id)
     return Turn(
         report=report,
-        tick=await _tick_of(agent, report, event_id),
+        tick=tick,
         parked=mine[0] if mine else None,
         waiting=[tick["question"] for tick in parked],
         context=now["context"],
         stop=(await why_stopped(agent) or "") if now["emergency_stop"] else None,
     )
-
-
-async def _tick_of(agent: AsyncAgent, report: Report, event_id: str | None) -> TickReport | None:
-    """The tick on the event, also if the run of another process took the event."""
-    found = [tick for tick in report["ticks"] if tick["event_id"] == event_id]
-    if found or event_id is None:
-        return found[-1] if found else None
-    return await tick_of(agent.context, event_id)
 
 
 def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> str:

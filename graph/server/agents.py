@@ -78,7 +78,7 @@ AgentName = Annotated[str, Depends(checked_name)]
 class ServedAgent:
     """One agent of the caller."""
 
-    def __init__(self, request: Request, name: str) -> None:
+    def __init__(self, request: Request, name: AgentName) -> None:
         user = user_of(request)
         self.name, self.client = name, client_of(request)
         self.scope = Scope(user, thread_id(user, name))
@@ -229,9 +229,4 @@ def compiled(
     return builder.compile(checkpointer=saver, store=store, name="agent")
 
 
-def served_agent(request: Request, name: AgentName) -> ServedAgent:
-    """The caller's agent with the name in the path."""
-    return ServedAgent(request, name)
-
-
-Agent = Annotated[ServedAgent, Depends(served_agent)]
+Agent = Annotated[ServedAgent, Depends(ServedAgent)]

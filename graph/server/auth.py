@@ -155,7 +155,9 @@ async def create_run(ctx: Context, value: Any) -> Filter:
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
     if _words(run) and (full := await why_full(user, serving())):
         raise _error(507, full)
-    if not _is_free(run) and (spent := await LEDGER.why_spent(user)):
+    given = run.get("input")
+    asks = given.get("request") if isinstance(given, Mapping) else None
+    if (asks not in FREE or _words(run)) and (spent := await LEDGER.why_spent(user)):
         raise _error(429, spent)
     metadata[OWNER] = user
     return owned(user)
@@ -211,7 +213,8 @@ async def change_assistant(ctx: Context, value: Any) -> Filter:
 @_unless_open
 async def see_assistants(ctx: Context, value: Any) -> Filter:
     """Users see their own assistants, and the one that the server made of the graph."""
-    return shared_or_owned(ctx.user.identity)
+    # A user finds their own assistants and the server's.
+    return {"$or": [{OWNER: ctx.user.identity}, {"created_by": "system"}]}
 
 
 @auth.on.crons
@@ -261,11 +264,6 @@ def _words(run: Mapping[str, Any]) -> list[Any]:
     return found
 
 
-def _is_free(run: Mapping[str, Any]) -> bool:
-    given = run.get("input")
-    return isinstance(given, Mapping) and given.get("request") in FREE and not _words(run)
-
-
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
     """Raise 403 for the id of another user's thread, also one that the server does not know.
 
@@ -300,11 +298,6 @@ async def _owner_of(thread: UUID) -> str | None:
 def owned(user: str) -> dict[str, str]:
     """The filter that finds a user's resources."""
     return {OWNER: user}
-
-
-def shared_or_owned(user: str) -> dict[str, list[dict[str, str]]]:
-    """The filter that finds a user's assistants and the server's own."""
-    return {"$or": [{OWNER: user}, {"created_by": "system"}]}
 
 
 def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:

@@ -231,7 +231,9 @@ def refused_settings(
     # A run without a context gets its `configurable` as one, which has much of LangGraph's own.
     unknown = [] if run and FROM_CONTEXT not in configurable else [*(context.keys() - known.keys())]
     if unknown:
-        return INVALID, _unknown_setting(min(unknown))
+        close = get_close_matches(min(unknown), Settings.model_fields, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        return INVALID, f"there is no setting {min(unknown)!r:.60}{meant}"
     asked = {
         name: value for name, value in (*configurable.items(), *context.items()) if name in known
     }
@@ -252,12 +254,6 @@ def _refused_values(asked: Mapping[str, Any], serving: Serving) -> tuple[int, st
         allowed = ", ".join(sorted(serving.user_models))
         return FORBIDDEN, f"compact_model: you may choose one of {allowed}"
     return None
-
-
-def _unknown_setting(name: str) -> str:
-    close = get_close_matches(name, Settings.model_fields, 1)
-    meant = f"; did you mean {close[0]!r}?" if close else ""
-    return f"there is no setting {name!r:.60}{meant}"
 
 
 def why_foreign(scope: Scope, serving: Serving) -> str | None:

@@ -10,6 +10,7 @@ from graph.use_cases.forgetting import (
     forget_agent,
     forget_entry,
     forget_fact,
+    names_like,
 )
 from graph.use_cases.memories import correct, find_fact, list_memories, recall
 from graph.use_cases.nights import (
@@ -76,6 +77,7 @@ __all__ = [
     "list_memories",
     "losses",
     "lost_ticks",
+    "names_like",
     "new_briefing",
     "nights",
     "of_run",

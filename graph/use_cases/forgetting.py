@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -72,6 +73,9 @@ COUNTED = {
 
 KIND = {"entity": "a person or thing", "fact": "a fact", "entry": "a journal entry"}
 """What was forgotten, as the log says it, by the kind of the target."""
+
+NEAR = 3
+"""Names that are offered in place of one."""
 
 Step = Callable[[str], object]
 """Called with the name of the step that comes next."""
@@ -290,10 +294,24 @@ async def _plan(
     before = earlier.get("counts", {}) if earlier else {}
     plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), rows, before)
     if required and not any(plan.counts.values()):
+        near = await names_like(context, wanted.name)
+        meant = f"; there is {', '.join(map(repr, near))}" if near else ""
         raise NotFoundError(
             f"nothing is known of {wanted.name!r:.80}: no profile, no sender, and no text names it"
+            f"{meant}"
         )
     return plan
+
+
+async def names_like(context: AgentContext, name: str) -> list[str]:
+    """Names of other people and things that share a word with `name`, or are spelt nearly so."""
+    profiles = await entities.everyone(context.store, context.scope)
+    named = {name_key(one): one for who in profiles for one in (who["name"], *who["aliases"])}
+    wanted = name_key(name)
+    named.pop(wanted, None)
+    shared = [key for key in named if {*key.split()} & {*wanted.split()}]
+    close = get_close_matches(wanted, named, NEAR)
+    return [named[key] for key in dict.fromkeys([*shared, *close])][:NEAR]
 
 
 async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, tell: Step) -> None:

@@ -15,7 +15,7 @@ from memory.facts import SemanticMemory
 from memory.guards import persona
 from memory.operations import begin_correction, carry_out, correction_id
 from memory.recall import recall as recall_memories
-from memory.records import SELF, Fact, JournalEntry, RecallHit, Scope
+from memory.records import LONGEST_FACT, SELF, Fact, JournalEntry, RecallHit, Scope
 from memory.text import shortened, terms
 
 
@@ -145,6 +145,8 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
     said, who = " ".join(text.split()), _speaker(context, by)
     if not said:
         raise InputError("there is nothing to correct it to: the text is empty")
+    if len(said) > LONGEST_FACT:
+        raise InputError(f"a fact has at most {LONGEST_FACT:,} characters, and not {len(said):,}")
     if wrong := persona.violation(said, who):
         raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
     async with context.held():

@@ -1,4 +1,4 @@
-"""The cut of a compaction: place, masked tool outputs, summary message (data-flow-01, 1). Pure."""
+"""The cut of a compaction: place, masked tool outputs, summary message. Pure."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def split(messages: Sequence[AnyMessage], window: int) -> tuple[list[AnyMessage]
 
 
 def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float) -> Cut:
-    """As `split`, but kept messages and a summary fit into `fits` tokens if possible (ruling 8).
+    """As `split`, but kept messages and a summary fit into `fits` tokens if possible.
 
     The newest human message and all messages after it, the current tick's exchange, are always
     kept; only their tool outputs may be masked. If the window alone is too long, its tool outputs

@@ -1,8 +1,7 @@
 """Task assessment by visible rules, without a model: class, complexity, recommended mode. Pure.
 
-Original-system, section 17, with one departure: the class of a task, and not its complexity,
-recommends fewer steps, because a short text ("Build a tavern") is often a large task. The table by
-complexity serves assessments by a model.
+The class of a task, and not its complexity, recommends fewer steps, because a short text ("Build a
+tavern") is often a large task. The table by complexity serves assessments by a model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules for events: classification, owners, journal entries, and the reflection event. Pure.
 
-The classification rules and their order are the original's (original-system, section 16). An owner
-is a person whose word the assistant's own prompt may follow (design, ruling 16). A sender is an
+The classification rules and their order are the original's. An owner
+is a person whose word the assistant's own prompt may follow. A sender is an
 owner by exact id: names that look alike are other ids.
 """
 

@@ -493,9 +493,14 @@ def fact_of(row: Row) -> Fact:
     Fields that nights add are absent where empty, as they were before a night that was undone.
     """
     named = [name for name in _METADATA if name not in _BY_NIGHT or row.payload.get(name)]
-    fields = {name: row.payload[name] for name in named}
     counted = {"access_count": row.access_count, "last_access": row.last_access}
-    return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields, **counted})
+    try:
+        fields = {name: row.payload[name] for name in named}
+        return cast(Fact, {"id": row.id, "text": row.payload["data"], **fields, **counted})
+    except KeyError as error:
+        raise MemoryStoreError(
+            f"the fact {row.id} lacks {error}; restore the data from a backup"
+        ) from None
 
 
 def embedded_text(payload: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ _NAME_ENDS = r"(?![\w@]|[-.]\w)"
 
 
 def source_type_of(event: Event, settings: Settings) -> SourceType:
-    """The source type of an event's words, which decides their trust (`TRUST`; ruling 2).
+    """The source type of an event's words, which decides their trust (`TRUST`).
 
     Words to the assistant are direct; overheard words are an observation; words of the assistant
     and of other assistants are inference; what no person said is environmental. Settings for rooms
@@ -80,7 +80,7 @@ TRUST: Mapping[SourceType, float] = {
     "compaction": 0.6,
     "environmental": 0.3,
 }
-"""Trust by source type, 0..1 (design, ruling 2)."""
+"""Trust by source type, 0..1."""
 
 _BASE, _DIRECT, _MENTION = 2, 3, 2
 _HIGHEST_BONUS = 2
@@ -105,7 +105,7 @@ def heuristic_importance(
     known_entities: Collection[str],
     sender_bonus: int = 0,
 ) -> int:
-    """Importance 1..10 (data-flow-03, section 3.1; design, ruling 2).
+    """Importance 1..10.
 
     2, +3 for a direct message, +2 for a mention, +1 for each kind of keyword (goal; quest or task;
     the name of a known entity), + the sender's bonus (0..2). A mention in a room is not a direct
@@ -218,7 +218,7 @@ def entry_by_tool(
 
 
 def archive_entry(summary: str, *, sources: Sequence[str], now: datetime) -> JournalEntry:
-    """Archive of a compaction (data-flow-01, section 1); recalled as it is, no facts are made."""
+    """Archive of a compaction; recalled as it is, no facts are made."""
     return {
         "id": f"compact_{now:%Y%m%d_%H%M%S}",
         "timestamp": now.isoformat(),

@@ -1,4 +1,4 @@
-"""Links between memories, stored at both ends (data-flow-03, sections 3.2 and 4.1).
+"""Links between memories, stored at both ends.
 
 Store namespace (below `(user, thread)`): `links` id -> End, the id of a journal entry or a fact.
 """
@@ -9,21 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
-from typing_extensions import TypedDict
 
+from memory.records import End as End
 from memory.records import Operation, Scope, told
 
 LINKS = "links"
-
-
-class End(TypedDict):
-    """All links of one memory."""
-
-    linked_to: list[str]
-    """Ids of the other ends, sorted."""
-    created: str
-    relations: dict[str, dict[str, str]]
-    """Other end -> {relation, reason, at}."""
 
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:

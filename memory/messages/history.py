@@ -33,7 +33,7 @@ MARK = "[CONTEXT SUMMARY]"
 
 
 def history_share(messages: Sequence[AnyMessage], calibration: float, limit: int) -> float:
-    """The share of `limit` tokens that the history alone fills; may exceed 1 (ruling 8)."""
+    """The share of `limit` tokens that the history alone fills; may exceed 1."""
     return size_of(messages, calibration) / limit
 
 

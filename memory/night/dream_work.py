@@ -87,7 +87,7 @@ async def work_of(context: NightContext) -> DreamWork:
 
 
 async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> list[JournalEntry]:
-    """The entries after `since` that count towards a reflection (ruling 2).
+    """The entries after `since` that count towards a reflection.
 
     Insights, archives and the assistant's entries about itself do not.
     """

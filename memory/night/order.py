@@ -35,7 +35,7 @@ _ASKS = ("?", "\uff1f", "\u061f", "\u037e", '?"', "?)")
 
 
 def calls_allowed(entries: int, settings: Settings) -> int:
-    """The most model calls for a night over so many journal entries (design, section 6)."""
+    """The most model calls for a night over so many journal entries."""
     return max(LEAST_CALLS, math.floor(settings.night_calls_per_100 * entries / 100))
 
 
@@ -99,7 +99,7 @@ def next_step(
     waking: bool,
     compaction_due: bool,
 ) -> str:
-    """The node to visit next. This function alone orders a night (design section 2).
+    """The node to visit next. This function alone orders a night.
 
     A waking event never interrupts compacting; it leaves the rest of dreaming to the next night.
     An approved night, once a preview or held back, is only applied.
@@ -277,7 +277,7 @@ def items_done(plans: Sequence[PlanRecord]) -> set[str]:
 
 
 def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
-    """Marks for the entries that were scored and are not important enough (ruling 12)."""
+    """Marks for the entries that were scored and are not important enough."""
     return [
         mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
         for entry in by_time(plans.pending())

@@ -104,8 +104,8 @@ class PendingView:
     async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
         """The facts nearest to `fact` that hold, the nearest first.
 
-        Nearness combines meaning, words, shared entities and time (A-MEM; data-flow-03, section
-        4.1). All words weigh the same, because a rarity would change with every new fact.
+        Nearness combines meaning, words, shared entities and time (A-MEM). All words weigh the
+        same, because a rarity would change with every new fact.
         """
         new, depth = await self._new(), DEPTH * limit
         vector = new.vectors.get(fact["op"])

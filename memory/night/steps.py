@@ -335,7 +335,7 @@ async def proceed(context: NightContext, *, compaction_done: bool = False) -> Ni
 
 
 async def _called_away(context: NightContext) -> str | None:
-    """Why dreaming is cut short: a waking event or request (ruling 18) or the end of its hours.
+    """Why dreaming is cut short: a waking event or request or the end of its hours.
 
     Compacting is never cut short, nor is a preview, which does not put the agent to sleep. The
     event of a parked tick stays in the inbox until a person answers, and cuts nothing short.

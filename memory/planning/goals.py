@@ -1,8 +1,7 @@
-"""Goals: a tree whose progress is computed from its leaves (data-flow-09, section 2). Pure.
+"""Goals: a tree whose progress is computed from its leaves. Pure.
 
 A change that the rules do not allow raises Refusal. `parent_id` defines the tree; `subtask_ids`
-orders siblings. A goal can be decomposed into 3-7 subtasks (architecture-self-management, section
-2).
+orders siblings. A goal can be decomposed into 3-7 subtasks.
 """
 
 from __future__ import annotations

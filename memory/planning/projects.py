@@ -1,4 +1,4 @@
-"""Projects: context slots paged in and out, like processes (data-flow-09, section 1). Pure.
+"""Projects: context slots paged in and out, like processes. Pure.
 
 A change that the rules do not allow raises Refusal.
 """

@@ -1,4 +1,4 @@
-"""Session memory: facts and patterns in every prompt (data-flow-09, section 3). Pure.
+"""Session memory: facts and patterns in every prompt. Pure.
 
 Despite its name it is permanent. The persona guard checks every write, with the assistant as the
 speaker.

@@ -1,4 +1,4 @@
-"""Prompt components: the building blocks of a prompt (architecture-context-system, 2).
+"""Prompt components: the building blocks of a prompt.
 
 What stays the same from tick to tick stands in the system message, in id order; what changes stands
 in front of the newest event, in id order. A provider's cache then holds up to that event.
@@ -106,8 +106,8 @@ Project or goal:
 - an outcome with progress or steps -> goal; decompose it when it is large, update it as it moves
 - long work with steps -> both: the project keeps the context, the goal the progress
 - a simple one-off request -> neither: do it"""
-"""The instructions of every tick, with the decision tables (architecture-self-management, 6;
-original-system, 10). They stay the same, so that a provider's cache holds."""
+"""The instructions of every tick, with the decision tables; always the same, so that a provider's
+cache holds."""
 
 DEFAULT_PROMPT = GUIDE
 
@@ -353,14 +353,14 @@ class Extensions:
     components: tuple[PromptComponent, ...] = ()
 
 
-# The health of a prompt: the cost of each part, and problems with it (original-system, 23).
+# The health of a prompt: the cost of each part, and problems with it.
 
 ACTIONS = {
     "normal": "Proceed normally",
     "warning": "Consider wrapping up",
     "critical": "Respond immediately",
 }
-"""The recommended action at each level (architecture-self-management, section 4)."""
+"""The recommended action at each level."""
 
 FULL_AT = 90.0
 """Percent of a component's budget; from here on the next line would not fit."""

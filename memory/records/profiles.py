@@ -1,4 +1,4 @@
-"""Entity profiles: people, places and things (original-system, section 15). Pure.
+"""Entity profiles: people, places and things. Pure.
 
 Two names are one entity only if somebody said so (an alias): "Ana" is not "Ana Lopez". A duplicate
 profile can be found and merged; two people in one profile cannot be separated.
@@ -38,7 +38,7 @@ _ANSWERED = 20
 
 
 class Observation(TypedDict):
-    """Something noticed about an entity (original-system, section 15: Pf)."""
+    """Something noticed about an entity."""
 
     id: str
     """Derived from its sources and position; a repeated write is one observation."""
@@ -57,7 +57,7 @@ class Observation(TypedDict):
 
 
 class Attribute(TypedDict):
-    """A property derived from facts and observations (original-system, section 15: Pa)."""
+    """A property derived from facts and observations."""
 
     value: str
     evidence: list[str]

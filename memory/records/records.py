@@ -108,7 +108,7 @@ class Marks(TypedDict, total=False):
 
 
 class Project(Marks):
-    """A context slot that can be paged in and out (architecture-self-management, section 1)."""
+    """A context slot that can be paged in and out."""
 
     summary: str
     context: str
@@ -125,7 +125,7 @@ class Projects(TypedDict):
 
 
 class Goal(Marks):
-    """A node of the goal tree (architecture-self-management, section 2)."""
+    """A node of the goal tree."""
 
     id: str
     """`goal_{tick of creation}_{index}`; the index counts all goals of the agent."""
@@ -148,7 +148,7 @@ class CompletedTask(TypedDict):
 
 
 class SessionMemory(TypedDict):
-    """Facts and patterns in every prompt (architecture-self-management, section 3)."""
+    """Facts and patterns in every prompt."""
 
     key_facts: list[str]
     learned_patterns: list[str]
@@ -201,7 +201,7 @@ class InboxItem(TypedDict):
 
 
 class JournalEntry(TypedDict):
-    """An episode (data-flow-03, original-system section 11)."""
+    """An episode."""
 
     id: str
     """`<kind>_<YYYYMMDD>_<rest>`, derived from its origin; a repeated write is one entry."""
@@ -226,6 +226,20 @@ class JournalEntry(TypedDict):
     consolidation: Literal["pending", "consolidated", "below_threshold", "exempt", "faded"]
     """`exempt`: archives, insights and self notes, which never become facts. `faded`: old and of
     little importance; found when nothing fits better, and in no prompt unless it fits very well."""
+
+
+class End(TypedDict):
+    """All links of one memory: of a journal entry or a fact."""
+
+    linked_to: list[str]
+    """Ids of the other ends, sorted."""
+    created: str
+    relations: dict[str, dict[str, str]]
+    """Other end -> {relation, reason, at}."""
+
+
+LONGEST_FACT = 10_000
+"""Characters of a fact: a sentence or a few. Embedders read about as much, and cut the rest off."""
 
 
 class FactDraft(TypedDict):

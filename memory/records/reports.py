@@ -178,3 +178,53 @@ def empty_report() -> Report:
         "night": None,
         "notes": [],
     }
+
+
+What = Literal[
+    "tool_call",
+    "goal_created",
+    "goal_updated",
+    "goal_completed",
+    "goal_deleted",
+    "fact_corrected",
+    "prompt_changed",
+    "prompt_rolled_back",
+    "question_asked",
+    "question_answered",
+    "emergency_stop",
+    "stop_cleared",
+    "fell_asleep",
+    "woke",
+    "night",
+    "night_approved",
+    "night_discarded",
+    "undo",
+    "forgotten",
+    "compaction",
+]
+
+Outcome = Literal["ok", "error", "refused", "cached"]
+
+
+class AuditEntry(TypedDict):
+    """One action or event."""
+
+    id: str
+    """`audit_<YYYYMMDD>_<digest of the content>`; a repeated write is one entry."""
+    at: str
+    """ISO 8601, UTC."""
+    who: str
+    """`agent`, or a person's id."""
+    what: What
+    target: str
+    """A tool, a goal's id, a version of the prompt, a night's id, ..."""
+    why: str | None
+    """The reason; for a tool call the one that the model gave."""
+    outcome: Outcome
+    detail: dict[str, Any]
+    """Details, JSON, bounded in length."""
+    duration_ms: int | None
+    model: str | None
+    tick: int | None
+    origin: str | None
+    """Id of the event or night behind it; None in an autonomous tick."""

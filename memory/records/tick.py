@@ -14,7 +14,7 @@ EndedBy = Literal["noop", "no_tool_call", "other_tool", "max_iterations", "error
 
 
 class ExtractionResult(TypedDict):
-    """Outcome of journaling before a compaction (data-flow-01, section 3)."""
+    """Outcome of journaling before a compaction."""
 
     success: bool
     """False if the model gave no usable answer."""
@@ -135,7 +135,7 @@ class SentMessage(TypedDict):
 
 
 class Classification(TypedDict):
-    """The verdict on an event, and the rule behind it (original-system, section 16)."""
+    """The verdict on an event, and the rule behind it."""
 
     verdict: Verdict
     rule: str
@@ -153,7 +153,7 @@ EventClass = Literal[
 
 
 class Assessment(TypedDict):
-    """The assessment of a task, with its reasons (original-system, section 17)."""
+    """The assessment of a task, with its reasons."""
 
     by: Literal["heuristic", "model"]
     event_class: EventClass
@@ -208,7 +208,7 @@ class DelegateResult(TypedDict):
 
 
 class PatternState(TypedDict):
-    """The composed execution pattern (architecture-context-system, section 3)."""
+    """The composed execution pattern."""
 
     mode: Literal["single_action", "react_loop", "plan_execute"]
     max_iterations: int

@@ -18,7 +18,7 @@ def filled(state: State, settings: Settings) -> float:
 
 
 def counted_failure(state: State, loop: Loop) -> dict[str, Any]:
-    """The state update for a model that gave no usable answer, which is a failure (ruling 19)."""
+    """The state update for a model that gave no usable answer, which is a failure."""
     return {
         "loop": {**loop, "raised": loop["raised"] + 1},
         "consecutive_errors": state["consecutive_errors"] + 1,
@@ -55,7 +55,7 @@ def fallen_asleep(state: State, now: datetime, why: SleepCause, reason: str) -> 
 def woken(
     state: State, settings: Settings, now: datetime, why: WakeCause, reason: str
 ) -> dict[str, Any]:
-    """The state update for waking: a new session with new metrics and caches (ruling 20)."""
+    """The state update for waking: a new session with new metrics and caches."""
     asleep = state["mode"] == "sleep"
     share = filled(state, settings)
     after: Slumber = {**state["slumber"], "since": None, "why": None}
@@ -88,7 +88,7 @@ def _change(
 
 
 def rolled_up(state: State, now: datetime) -> dict[str, Any]:
-    """The state update that makes goals consistent after an edit by hand (ruling 10)."""
+    """The state update that makes goals consistent after an edit by hand."""
     before = state["goals"]
     goals = recompute(before)
     if goals == before:

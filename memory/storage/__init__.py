@@ -1,6 +1,7 @@
 """Storage: access to a LangGraph store of any kind, and the retention of checkpoints."""
 
 from memory.storage.access import (
+    FORMS,
     PAGE,
     TOGETHER,
     Shelf,
@@ -20,6 +21,7 @@ from memory.storage.access import (
 from memory.storage.retention import HELD, HeldCheckpoints, stored_values
 
 __all__ = [
+    "FORMS",
     "HELD",
     "PAGE",
     "TOGETHER",

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, NotRequired, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
+from typing_extensions import TypedDict, get_type_hints
 
-from memory.records import Scope
+from memory import records
+from memory.errors import MemoryStoreError
 
 T = TypeVar("T")
 
@@ -221,6 +224,55 @@ async def _all_below(store: BaseStore, prefix: tuple[str, ...]) -> list[SearchIt
     return found
 
 
+class _Id(TypedDict):
+    id: str
+
+
+class _Numbered(TypedDict):
+    tick: int
+
+
+FORMS: Mapping[tuple[str, int], Any] = {
+    ("journal", 2): records.JournalEntry,
+    ("pending", 1): _Id,
+    ("archives", 1): _Id,
+    ("links", 1): records.End,
+    ("inbox", 1): records.InboxItem,
+    ("set_aside", 1): records.InboxItem,
+    ("handled", 1): records.HandledMark,
+    ("tick_reports", 1): _Numbered,
+    ("tick_prompts", 1): records.TickPrompt,
+    ("answers", 1): records.Decision,
+    ("nights", 1): records.NightRecord,
+    ("night", 2): records.PlanRecord,
+    ("audit", 2): records.AuditEntry,
+    ("entities", 1): records.EntityProfile,
+    ("entity_names", 1): _Id,
+    ("pages", 1): records.Page,
+}
+"""The form of a record, by its first label below the agent's, and the number of labels."""
+
+
+def whole(namespace: tuple[str, ...], key: str, value: dict[str, Any]) -> dict[str, Any]:
+    """`value`, a record as it was read. Raises MemoryStoreError if it lacks a field."""
+    labels = namespace[2:]
+    form = FORMS.get((labels[0], len(labels))) if labels else None
+    if form is not None and not (required := _required(form)) <= value.keys():
+        raise MemoryStoreError(
+            f"the record {key} of {'/'.join(labels)} lacks {min(required - value.keys())!r}; "
+            "restore the data from a backup"
+        )
+    return value
+
+
+@cache
+def _required(form: Any) -> frozenset[str]:
+    hints = get_type_hints(form, include_extras=True).items()
+    return frozenset(
+        name for name, hint in hints if getattr(hint, "__origin__", None) is not NotRequired
+    )
+
+
 class Shelf(NamedTuple):
     """One namespace and its items, by key."""
 
@@ -230,7 +282,7 @@ class Shelf(NamedTuple):
     items: list[Item]
 
 
-async def namespaces(store: BaseStore, scope: Scope) -> list[tuple[str, ...]]:
+async def namespaces(store: BaseStore, scope: records.Scope) -> list[tuple[str, ...]]:
     """The agent's non-empty namespaces, sorted."""
     return await namespaces_below(store, scope.namespace())
 
@@ -247,7 +299,7 @@ async def namespaces_below(store: BaseStore, prefix: tuple[str, ...]) -> list[tu
 
 
 async def shelves(
-    store: BaseStore, scope: Scope, kind: str | None = None, sieve: Sieve | None = None
+    store: BaseStore, scope: records.Scope, kind: str | None = None, sieve: Sieve | None = None
 ) -> AsyncIterator[Shelf]:
     """All namespaces with their items, or those whose first label is `kind`.
 

@@ -23,7 +23,7 @@ M = TypeVar("M", bound=BaseMessage)
 T = TypeVar("T")
 
 WARNING_AT = 60.0
-"""Percent of the limit (ruling 6)."""
+"""Percent of the limit."""
 
 CRITICAL_AT = 80.0
 
@@ -49,7 +49,7 @@ _MEDIA_BLOCKS = {"audio", "input_audio", "video", "file", "input_file", "documen
 
 
 class TokenAdvisory(TypedDict):
-    """Level of a utilisation, with advice (architecture-self-management, section 4)."""
+    """Level of a utilisation, with advice."""
 
     level: Literal["normal", "warning", "critical"]
     message: str

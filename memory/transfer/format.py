@@ -15,22 +15,11 @@ from langchain_core.messages import messages_from_dict
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from memory.audit import AuditEntry
 from memory.errors import InputError
 from memory.events import Deed, approvals
-from memory.journal import End
-from memory.records import (
-    Decision,
-    EntityProfile,
-    Fact,
-    HandledMark,
-    InboxItem,
-    JournalEntry,
-    NightRecord,
-    Page,
-    PlanRecord,
-)
+from memory.records import LONGEST_FACT, Fact
 from memory.state import at_rest, kept_problem
+from memory.storage import FORMS
 
 FORMAT, VERSION = "circadian-memory", 1
 
@@ -101,10 +90,6 @@ class EndLine(_Line):
 Record: TypeAlias = StateLine | ItemLine | FactLine | EndLine
 
 
-class _Id(TypedDict):
-    id: str
-
-
 class _Stop(TypedDict):
     """A request for the emergency stop that no run has taken yet."""
 
@@ -115,23 +100,10 @@ class _Stop(TypedDict):
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 
 _FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
-    ("journal", 2): TypeAdapter(JournalEntry),
-    ("pending", 1): TypeAdapter(_Id),
-    ("archives", 1): TypeAdapter(_Id),
-    ("links", 1): TypeAdapter(End),
-    ("inbox", 1): TypeAdapter(InboxItem),
-    ("set_aside", 1): TypeAdapter(InboxItem),
-    ("handled", 1): TypeAdapter(HandledMark),
-    ("nights", 1): TypeAdapter(NightRecord),
-    ("night", 2): TypeAdapter(PlanRecord),
-    ("open_night", 1): TypeAdapter(_Id),
-    ("audit", 2): TypeAdapter(AuditEntry),
-    ("answers", 1): TypeAdapter(Decision),
+    **{kind: TypeAdapter(form) for kind, form in FORMS.items()},
+    ("open_night", 1): TypeAdapter(FORMS["pending", 1]),
     ("deeds", 1): TypeAdapter(Deed),
     ("controls", 1): TypeAdapter(_Stop),
-    ("entities", 1): TypeAdapter(EntityProfile),
-    ("entity_names", 1): TypeAdapter(_Id),
-    ("pages", 1): TypeAdapter(Page),
 }
 """Record types by the first label and the length of their namespace."""
 
@@ -196,12 +168,15 @@ def _check(record: Record) -> None:
     """Check rules that the type of a line cannot express. Raises ValueError or ValidationError."""
     if isinstance(record, StateLine):
         state_of(record.values)
+    elif isinstance(record, FactLine):
+        if (length := len(record.fact["text"])) > LONGEST_FACT:
+            raise ValueError(f"fact: {length:,} characters, more than {LONGEST_FACT:,}")
     elif isinstance(record, ItemLine):
+        if record.namespace[0] in NOT_MOVED:
+            raise ValueError(f"records of {record.namespace[0]} are not moved")
         form = _FORMS.get((record.namespace[0], len(record.namespace)))
         if form is not None:
             form.validate_python(record.value, strict=True)
-        if record.namespace[0] in NOT_MOVED:
-            raise ValueError(f"records of {record.namespace[0]} are not moved")
         _check_place(record)
 
 

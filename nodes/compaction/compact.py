@@ -1,4 +1,4 @@
-"""Replace the old part of the history by a summary (data-flow-01, section 1)."""
+"""Replace the old part of the history by a summary."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Replacement(NamedTuple):
     error: str | None = None
     """Why there is no summary by the model."""
     failed: bool = False
-    """The model gave no usable answer. A summary that was refused is no failure (ruling 19)."""
+    """The model gave no usable answer. A summary that was refused is no failure."""
 
 
 @checked
@@ -80,7 +80,7 @@ async def compact(
 
     If the model fails, or its summary is refused, an extract of the conversation takes its place:
     a compaction always ends, and ends below the threshold. Awake, compaction is an emergency and
-    does not test the threshold again (ruling 8).
+    does not test the threshold again.
     """
     settings = settings_of(runtime.context)
     if state["turn"] == "night":

@@ -59,7 +59,7 @@ async def after_extraction(state: Course) -> Literal["extract_facts", "compact"]
 async def extract_facts(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """One turn of the extraction loop, whose exchange is not kept in the history (ruling 8).
+    """One turn of the extraction loop, whose exchange is not kept in the history.
 
     The loop ends on noop, on an answer without a tool call, on a tool that the context does not
     have, after the last iteration, and if the model gives no usable answer: compaction must not
@@ -166,7 +166,7 @@ async def _turn(
 
 
 def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy | None:
-    """Why the loop ends with this answer; None if it goes on (data-flow-01, section 3)."""
+    """Why the loop ends with this answer; None if it goes on."""
     names = [call["name"] for call in message.tool_calls]
     if not names:
         return "no_tool_call"

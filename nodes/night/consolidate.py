@@ -1,4 +1,4 @@
-"""Make journal entries into facts, batch by batch, in a loop of model answers (ruling 13)."""
+"""Make journal entries into facts, batch by batch, in a loop of model answers."""
 
 from __future__ import annotations
 

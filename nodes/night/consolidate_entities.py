@@ -1,4 +1,4 @@
-"""Make attributes of an entity from facts and observations (data-flow-03, 4.2; O-Mem)."""
+"""Make attributes of an entity from facts and observations (O-Mem)."""
 
 from __future__ import annotations
 

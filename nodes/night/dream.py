@@ -1,4 +1,4 @@
-"""Relate new facts to their neighbours, batch by batch (data-flow-03, 4.1; A-MEM)."""
+"""Relate new facts to their neighbours, batch by batch (A-MEM)."""
 
 from __future__ import annotations
 

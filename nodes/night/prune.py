@@ -1,4 +1,4 @@
-"""Prune old journal entries of little importance (data-flow-03, section 4.4), without a model.
+"""Prune old journal entries of little importance, without a model.
 
 A score is a guess, so it takes no message away: an entry fades, which takes it out of prompts and
 leaves it to be found when nothing fits better. Only where a setting bounds the number of faded

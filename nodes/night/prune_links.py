@@ -1,4 +1,4 @@
-"""Remove links to memories that are gone (data-flow-03, section 4.4), without a model."""
+"""Remove links to memories that are gone, without a model."""
 
 from __future__ import annotations
 

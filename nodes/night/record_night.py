@@ -104,7 +104,7 @@ def ended(context: NightContext, now: str) -> NightRecord:
 
 
 def _session_over(state: State) -> dict[str, Any]:
-    """The session ends with the night (ruling 20), unless the night is applied while awake."""
+    """The session ends with the night, unless the night is applied while awake."""
     if state["mode"] == "awake":
         return {}
     return {"metrics": {**state["metrics"], "session_start": None}}
@@ -116,7 +116,7 @@ def _heard_since(state: State, started: str) -> list[Event]:
 
 
 def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:
-    """The conversations without those that are stale (ruling 1)."""
+    """The conversations without those that are stale."""
     over = set(stale(state["conversations"], now=now, settings=settings))
     kept = {key: one for key, one in state["conversations"].items() if key not in over}
     return Overwrite(kept)

@@ -1,4 +1,4 @@
-"""Reflect on recent entries: questions, recalled memories, insights (data-flow-03, 4.3)."""
+"""Reflect on recent entries: questions, recalled memories, insights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Score the importance of journal entries, batch by batch (data-flow-03, section 3.1)."""
+"""Score the importance of journal entries, batch by batch."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tools.policy import CONTEXTS, narrowed
 
 
 async def after_begin(state: Course) -> Literal["extract_facts", "confirm", "assemble_context"]:
-    """The emergency check's way out (data-flow-01, section 2); a tick that waited was checked."""
+    """The emergency check's way out; a tick that waited was checked."""
     loop = state.get("loop")
     if loop is not None and loop["next"] == "confirm":
         return "confirm"

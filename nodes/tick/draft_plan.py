@@ -16,7 +16,7 @@ from tools.builtin import decompose_goal
 
 @checked
 async def draft_plan(state: State) -> dict[str, Any]:
-    """Call `decompose_goal` on the goal in hand, as the model would (ruling 4, plan_execute).
+    """Call `decompose_goal` on the goal in hand, as the model would (plan_execute).
 
     It is carried out like any other call and counts as no iteration. Where it fails the model sees
     why, and the tick goes on without a plan.

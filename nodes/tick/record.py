@@ -187,7 +187,7 @@ def _said(state: State) -> str:
 
 
 def _failures(state: State, settings: Settings) -> dict[str, Any]:
-    """Failures in a row: a tick without one ends the row, and too many stop the agent (ruling 19).
+    """Failures in a row: a tick without one ends the row, and too many stop the agent.
 
     The stop itself is told by `intake`, which then takes nothing more.
     """

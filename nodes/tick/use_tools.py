@@ -67,7 +67,7 @@ class _Round:
         self.logged = 0
         """How many of the calls are in the log."""
         self.errors = state["consecutive_errors"]
-        """Failures in a row (ruling 19)."""
+        """Failures in a row."""
 
     @property
     def loop(self) -> Loop:

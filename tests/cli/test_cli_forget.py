@@ -67,6 +67,18 @@ def test_forgetting_an_unknown_name_is_one_line(
         assert "nothing is known of 'Nobody'" in told.error
 
 
+def test_a_name_that_is_nearly_somebodys_brings_theirs(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circadian(capsys, data, "send", "I grow beans.", "--from", "Anna Berg")
+    circadian(capsys, data, "send", "The key is with Anna.", "--from", "Ben")
+    missing = circadian(capsys, data, "forget", "Ana Berg")
+    assert missing.error.endswith("; there is 'Anna Berg'")
+    told = circadian(capsys, data, "forget", "Anna")
+    assert (told.status, "Would be forgotten: Anna" in told.out) == (0, True)
+    assert "Not meant by it, and kept: Anna Berg" in told.err
+
+
 @pytest.mark.parametrize("args", [(), ("Zora", "--fact", "x")])
 def test_forget_takes_either_an_entity_or_a_fact(
     data: Path, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]

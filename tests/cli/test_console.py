@@ -23,30 +23,23 @@ def printed(found: Screen) -> str:
     return found.out.file.getvalue()
 
 
-def test_on_a_terminal_a_reply_breaks_between_words() -> None:
-    shown = screen(terminal=True)
-    words = Words(shown)
-    for piece in ("The quick br", "own fox jum", "ps over", " the lazy\ndog"):
+@pytest.mark.parametrize(
+    ("terminal", "pieces", "shown"),
+    [
+        (True, "The quick br|own fox ju|mps| the\ndog", "The quick brown fox \njumps the\ndog\n"),
+        (False, "The quick brown| fox jumps\n\n  over", "The quick brown fox jumps\n\n  over\n"),
+        (True, "see |" + "x" * 25, "see \n" + "x" * 25 + "\n"),
+    ],
+)
+def test_a_reply_breaks_between_words_and_on_a_terminal_alone(
+    terminal: bool, pieces: str, shown: str
+) -> None:
+    found = screen(terminal=terminal)
+    words = Words(found)
+    for piece in pieces.split("|"):
         words.add(piece)
     words.end()
-    assert printed(shown).splitlines() == ["The quick brown fox ", "jumps over the lazy", "dog"]
-
-
-def test_without_a_terminal_a_reply_is_not_wrapped() -> None:
-    shown = screen(terminal=False)
-    words = Words(shown)
-    for piece in ("The quick brown", " fox jumps over the\n\n  lazy dog"):
-        words.add(piece)
-    words.end()
-    assert printed(shown) == "The quick brown fox jumps over the\n\n  lazy dog\n"
-
-
-def test_a_word_longer_than_the_line_is_not_lost() -> None:
-    shown = screen(terminal=True, width=10)
-    words = Words(shown)
-    words.add("see " + "x" * 25 + " end")
-    words.end()
-    assert printed(shown).replace("\n", "").count("x") == 25
+    assert printed(found) == shown
 
 
 @pytest.mark.parametrize("evil", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\x00"])

@@ -244,20 +244,29 @@ def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
     assert "problem  store.db" in done.out
 
 
-@pytest.mark.parametrize("command", ["doctor", "status", "tick"])
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("journal", "substr(value, 2)", "is damaged"),
+        ("journal", "json_remove(value, '$.content')", "lacks 'content'"),
+        ("audit", "json_remove(value, '$.who')", "lacks 'who'"),
+        ("fact", "json_remove(payload, '$.trust')", "lacks 'trust'"),
+    ],
+)
 def test_a_damaged_record_is_one_line_that_names_it(
-    capsys: Capture, data: Path, command: str
+    capsys: Capture, data: Path, kind: str, value: str, told: str
 ) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    with closing(sqlite3.connect(data / "store.db")) as store:
-        store.execute("UPDATE store SET value = substr(value, 2) WHERE prefix LIKE '%.journal.%'")
-        store.commit()
-    done = circadian(capsys, command, "--data", data)
-    assert done.status == 1
-    assert re.search(
-        r"store\.db: the record event_\S+ of journal/\d+ is damaged", done.out + done.err
-    )
-    assert "Traceback" not in done.err
+    circadian(capsys, "send", "Anna Berg grows beans.", "--from", "Ada", "--data", data)
+    circadian(capsys, "sleep", "--data", data)
+    change = f"UPDATE store SET value = CAST({value} AS BLOB) WHERE prefix LIKE '%.{kind}.%'"
+    change = f"UPDATE memories SET payload = {value}" if kind == "fact" else change
+    with closing(sqlite3.connect(data / f"{'facts' if kind == 'fact' else 'store'}.db")) as opened:
+        opened.execute(change)
+        opened.commit()
+    commands = (["status"], ["doctor"], ["tick"], ["log"], ["recall", "--all"], ["forget", "beans"])
+    ran = [circadian(capsys, *command, "--data", data) for command in commands]
+    assert [done.err for done in ran if done.status and told not in done.out + done.err] == []
+    assert any(done.status for done in ran)
 
 
 def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from graph.cli.views.status import breakers_gauge, prompt_gauge, spending_gauge, status_view
+from graph.cli.views.status import prompt_gauge, spending_gauge, status_view
 from graph.use_cases.status import status
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import prompt_health
@@ -77,16 +77,6 @@ def test_spending_is_shown_with_its_limits() -> None:
     ]
 
 
-def test_services_are_shown_while_one_is_left_alone() -> None:
-    assert breakers_gauge({"model": "closed", "memory": "closed"}) is None
-    told = breakers_gauge({"model": "open", "embedder": "closed", "memory": "half_open"})
-    assert told is not None
-    assert plain(told) == [
-        "model: left alone after too many failures",
-        "memory: to be tried again",
-    ]
-
-
 # The whole
 
 
@@ -141,10 +131,11 @@ async def test_status_shows_spending_and_services_that_are_left_alone(
     told = "\n".join(plain(status_view(now, "default", [])))
     assert "Spent    0 of 1,000,000 tokens today · 0 of 60 ticks of its own this hour" in told
     assert "Services" not in told
-    now |= {"spending": SPENT, "breakers": {"model": "open"}}
+    now |= {"spending": SPENT, "breakers": {"model": "open", "memory": "half_open"}}
     told = "\n".join(plain(status_view(now, "default", [])))
     assert "Spent     12,040 of 1,000,000 tokens today" in told
-    assert "Services  model: left alone" in told
+    assert "Services  model: left alone after too many failures" in told
+    assert "memory: to be tried again" in told
 
 
 def test_verbose_shows_the_parts_and_the_document_always_has_them(

@@ -180,6 +180,11 @@ async def test_correcting_a_superseded_fact_is_an_error_that_names_its_successor
     assert len(await entries(agent)) == 2
 
 
+async def test_a_fact_has_at_most_so_many_characters(agent: AsyncAgent, paris: Fact) -> None:
+    with pytest.raises(InputError, match=r"at most 10,000 characters, and not 10,001"):
+        await correct(agent.context, paris["id"], "x" * 10_001)
+
+
 async def test_correcting_an_invalid_fact_without_successor_is_an_error(
     agent: AsyncAgent, paris: Fact
 ) -> None:

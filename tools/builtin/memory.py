@@ -34,7 +34,15 @@ from memory.journal import TRUST
 from memory.messages import Citations
 from memory.operations import Collector, PlanCollector, collector_of
 from memory.recall import fit_for, probes, recall
-from memory.records import FactDraft, JournalEntry, Operation, add_entry, add_fact, operation_id
+from memory.records import (
+    LONGEST_FACT,
+    FactDraft,
+    JournalEntry,
+    Operation,
+    add_entry,
+    add_fact,
+    operation_id,
+)
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.text import SPEAKER, name_key
 from tools.answers import (
@@ -397,6 +405,8 @@ def _problem(
     """Why this fact is not stored, or None."""
     if not fact.text.strip():
         return "The text is empty"
+    if len(fact.text) > LONGEST_FACT:
+        return f"It has {len(fact.text):,} characters, more than {LONGEST_FACT:,}: split it"
     entries = _entries(ids, sources)
     beside = [one for one in sources.values() if one["id"] not in ids]
     why = check.unsupported(fact.text, _person(fact), entries, beside)

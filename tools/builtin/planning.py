@@ -1,4 +1,4 @@
-"""Tools for goals, projects and session memory (architecture-self-management, sections 1 and 2).
+"""Tools for goals, projects and session memory.
 
 Goals are a tree of outcomes with progress. Projects are contexts that are paged in and out. The
 facts and patterns of session memory stand in every prompt.

@@ -2,7 +2,7 @@
 
 The status is computed when the tool is called, and so includes what earlier calls of the same
 answer did. Its answer is never cached. The prompt changes only when an owner asks and a person
-confirms the shown difference (ruling 16); the user's prompt never changes.
+confirms the shown difference; the user's prompt never changes.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ async def config(
             _list(screen, options, found, everything=explain)
         case "get", str(), None:
             found = await asyncio.to_thread(configuration_of, options)
-            _print(screen, found, known_name(name))
+            row = _row(found, known_name(name))
+            screen.result(row, Text(_said(row["value"])))
         case "set", str(), str():
             await asyncio.to_thread(_set, screen, options, name, value)
         case "unset", str(), None:
@@ -145,11 +146,6 @@ def _said(value: Any) -> str:
         case dict():
             return ", ".join(f"{key}={one}" for key, one in value.items()) or "{}"
     return str(value)
-
-
-def _print(screen: Screen, found: Configuration, name: str) -> None:
-    row = _row(found, name)
-    screen.result(row, Text(_said(row["value"])))
 
 
 def _set(screen: Screen, options: Options, name: str, text: str) -> None:

@@ -71,7 +71,9 @@ async def demo(
     states: list[Status] = []
     for part in parts:
         if processes:
-            screen.show("", _restart(processes[-1]))
+            told = f"process {processes[-1]} has ended; a new one goes on from what is on disk"
+            rule = Rule(Text(told, style="bold magenta"), style="magenta", characters="═")
+            screen.show("", rule)
         processes.append(await _play(options, part, files))
         async with reading(options) as (_, _, agent):
             states.append(await status(agent.context))
@@ -157,18 +159,14 @@ async def _play(options: Options, part: Path, files: Path) -> int:
     try:
         status = await process.wait()
     except asyncio.CancelledError:
-        if await _interrupt(process) == INTERRUPTED:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+        if await process.wait() == INTERRUPTED:
             raise typer.Exit(INTERRUPTED) from None  # the part has said so
         raise
     if status:
         raise CircadianError(f"{part.name} was not played to its end; see above")
     return process.pid
-
-
-async def _interrupt(process: asyncio.subprocess.Process) -> int:
-    if process.returncode is None:
-        process.send_signal(signal.SIGINT)
-    return await process.wait()
 
 
 async def _ending(options: Options, events: Sequence[Event]) -> Ending:
@@ -211,11 +209,6 @@ def _recalled_view(ending: Ending) -> RenderableType:
     rows.add_row(Text("Recalled", "bold"), one_line(ending.hit["text"]))
     rows.add_row(Text("Source", "bold"), Text(one_line(source), style="green"))
     return rows
-
-
-def _restart(process: int) -> Rule:
-    text = f"process {process} has ended; a new one goes on from what is on disk"
-    return Rule(Text(text, style="bold magenta"), style="magenta", characters="═")
 
 
 def _heading(text: str) -> Rule:

@@ -57,13 +57,10 @@ from tools.files import folder_tools
 from tools.registry import BUILT_IN, checked_tools
 
 T = TypeVar("T")
-OLDEST = (3, 11)
 
 PATIENCE = 60.0
 """Seconds that a call to a model or an embedder may take here."""
 
-_ONE_WORD = "about 1 token"  # no embedder says what it read
-LIBRARIES = ("langgraph", "mem0ai")
 DATABASE, FOLDER = "database", "data folder"
 
 
@@ -94,8 +91,8 @@ async def doctor(
     """Check the installation, the data folder and the model."""
     deployment = options.deployment
     checks = [
-        _check("python", platform.python_version(), ok=sys.version_info >= OLDEST),
-        *(_check(name, version(name)) for name in LIBRARIES),
+        _check("python", platform.python_version(), ok=sys.version_info >= (3, 11)),
+        *(_check(name, version(name)) for name in ("langgraph", "mem0ai")),
         *_settings(options),
         await _model(options, call=call),
         *await _additions(deployment, options),
@@ -288,7 +285,7 @@ async def _embedder(
             sent = embed_query(embeddings, "ready", retrying(attempts=1))
             vector, took = await _timed(sent, "the embedder")
             numbers = len(vector)
-            asked = f"it embeds in {took}, {_ONE_WORD}, {numbers:,} numbers"
+            asked = f"it embeds in {took}, about 1 token, {numbers:,} numbers"
     except CircadianError as error:
         return _problem("embedder", f"{name}: {error}")
     if dimension is not None and numbers != dimension:

@@ -12,11 +12,18 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 from rich.console import RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from typer import Argument, Option
 
-from graph.cli.access import Session, home_as_recorded, must_be_made, opening, reading
+from graph.cli.access import (
+    Session,
+    home_as_recorded,
+    must_be_made,
+    opening,
+    reading,
+    standard_input,
+)
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.views import (
@@ -28,7 +35,15 @@ from graph.cli.views import (
     short_id,
 )
 from graph.documents import FLAGS, Correction, recalled_memory
-from graph.use_cases import COUNTED, Forgotten, Reindexing, find_fact, reindexing, transfer
+from graph.use_cases import (
+    COUNTED,
+    Forgotten,
+    Reindexing,
+    find_fact,
+    names_like,
+    reindexing,
+    transfer,
+)
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
@@ -142,7 +157,12 @@ async def forget(
             done = await ways[flag](what, dry_run=True)
         session.screen.result(done, *_view(done, flag))
         if not yes:
-            _hint(session, *([flag, done["entity"]] if flag else [what]))
+            near = [] if flag else await names_like(agent.context, what)
+            if kept := [name for name in near if name not in done["names"]]:
+                session.screen.note(f"Not meant by it, and kept: {', '.join(kept)}")
+            which = (flag, done["entity"]) if flag else (what,)
+            line = session.options.command_line("forget", *which, "--yes")
+            session.screen.note(f"Nothing was changed. It cannot be undone once done: {line}")
     return 0
 
 
@@ -151,9 +171,7 @@ def _view(done: Forgotten, flag: str | None) -> list[RenderableType]:
     counts = {kind: number for kind, number in done["counts"].items() if number}
     if not done["dry_run"] and not counts:
         return [Text("An earlier forget that was broken off is now complete.")]
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(justify="right", style="cyan")
-    rows.add_column()
+    rows = Table.grid(Column(justify="right", style="cyan"), Column(), padding=(0, 2))
     for kind, number in counts.items():
         singular, plural, which = COUNTED[kind]
         which = "" if flag and kind == "events" else which  # a fact or an entry is no person
@@ -174,11 +192,6 @@ def _erased_line(memory: ErasedMemory) -> Text:
     if memory["left"] is not None:
         line.append("  stays: ", "yellow").append(one_line(memory["left"]))
     return line
-
-
-def _hint(session: Session, *what: str) -> None:
-    line = session.options.command_line("forget", *what, "--yes")
-    session.screen.note(f"Nothing was changed. It cannot be undone once done: {line}")
 
 
 @command()
@@ -203,7 +216,8 @@ async def import_(
     file: Annotated[Path, Argument(metavar="FILE", help="Made by export; - reads it.")],
 ) -> int:
     """Take in an exported memory."""
-    lines = _standard_input() if str(file) == STANDARD else transfer.FileLines(file)
+    given = standard_input().split("\n") if str(file) == STANDARD else None
+    lines = given or transfer.FileLines(file)
     # Before the agent is opened: a wrong line must not leave a new data folder behind.
     await asyncio.to_thread(importing.check, lines)
     screen = Screen(json=options.json)
@@ -253,13 +267,6 @@ async def _write_file(session: Session, file: Path) -> int:
     finally:
         beside.unlink(missing_ok=True)
     return number
-
-
-def _standard_input() -> list[str]:
-    try:
-        return sys.stdin.readlines()
-    except UnicodeDecodeError:
-        raise InputError("standard input is not UTF-8 text") from None
 
 
 @command()
@@ -392,16 +399,12 @@ def _short_ids_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The short ids of facts, of what superseded them, and of journal entries."""
     facts = [row for row in rows if row["kind"] == "fact"]
     known = [id_ for row in facts for id_ in (row["id"], row.get("superseded_by")) if id_]
-    entries = _short_entry_ids(row["id"] for row in rows if row["kind"] != "fact")
-    return short_ids(known) | entries
-
-
-def _short_entry_ids(ids: Iterable[str]) -> dict[str, str]:
-    """As `short_ids`, without the kind and the day with which the id of an entry begins."""
-    rests = {id_: id_.split("_", 2)[-1] for id_ in ids}
-    shortened = short_ids(rests.values())
-    many = Counter(rests.values())
-    return {id_: shortened[rest] if many[rest] == 1 else id_ for id_, rest in rests.items()}
+    # The id of an entry begins with its kind and its day.
+    rests = {row["id"]: row["id"].split("_", 2)[-1] for row in rows if row["kind"] != "fact"}
+    shortened, many = short_ids(rests.values()), Counter(rests.values())
+    return short_ids(known) | {
+        id_: shortened[rest] if many[rest] == 1 else id_ for id_, rest in rests.items()
+    }
 
 
 def _about_columns(table: Table) -> None:

@@ -154,7 +154,7 @@ def _line(raw: bytes) -> Event | RequestLine:
             return RequestLine.model_validate(value)
         except ValidationError as error:
             first = error.errors()[0]
-            raise InputError(f"request: {first['loc'][0]}: {first['msg']}") from None
+            raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
     if isinstance(value, dict) and (unknown := sorted(value.keys() - _EVENT_KEYS)):
         raise InputError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_EVENT_KEYS))}")
     return valid_event(value)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer import Argument, Option
 
-from graph.cli.access import Session, must_be_made, reading, running
+from graph.cli.access import Session, must_be_made, reading, running, standard_input
 from graph.cli.program import Options, command
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
 from graph.cli.views import (
@@ -45,7 +44,7 @@ from graph.use_cases import (
 )
 from memory.errors import CircadianError, InputError
 from memory.events import inbox
-from memory.records import NightReport, Report, TickReport
+from memory.records import NightReport, Report
 from memory.state import Request
 
 NightId = Annotated[
@@ -69,7 +68,8 @@ def send(
 ) -> Coroutine[Any, Any, int]:
     """Send a message and print the reply."""
     # Read before anything runs: Ctrl-C ends a blocking read only outside of the event loop.
-    return _send(options, _message(text), sender, channel)
+    said = standard_input().removesuffix("\n") if text == "-" else text
+    return _send(options, said, sender, channel)
 
 
 @command()
@@ -107,15 +107,6 @@ async def retry(
     lines = [Text(f"back in the inbox: {one_line(id_)}") for id_ in ids]
     screen.result({"retried": ids}, *(lines or [Text("Nothing is set aside.")]))
     return 0
-
-
-def _message(text: str) -> str:
-    if text != "-":
-        return text
-    try:
-        return sys.stdin.read().removesuffix("\n")
-    except UnicodeDecodeError:
-        raise InputError("standard input is not UTF-8 text") from None
 
 
 async def _send(options: Options, text: str, sender: str | None, channel: str | None) -> int:
@@ -160,18 +151,14 @@ def report_failures(session: Session, report: Report) -> int:
 def _done(report: Report, now: Status) -> list[RenderableType]:
     changes = [change for change in report["mode_changes"] if change["why"] != "request"]
     lines: list[RenderableType] = [*map(Text, report["notes"]), *map(mode_line, changes)]
-    for tick_report in report["ticks"]:
-        lines += [*map(sent_line, tick_report["sent"]), _tick_line(tick_report)]
+    for one in report["ticks"]:
+        back = " · looked back at its own work" if one["context_type"] in LOOKING_BACK else ""
+        lines += [*map(sent_line, one["sent"]), Text(cost_line(one) + back, style="dim")]
     if report["night"] is not None:
         lines.append(night_view(report["night"]))
     stopped = ", emergency stop" if now["emergency_stop"] else ""
     phase = f", {now['phase']}" if now["phase"] else ""
     return [*lines, Text(f"{now['mode']}{phase}{stopped}")]
-
-
-def _tick_line(report: TickReport) -> Text:
-    about = " · looked back at its own work" if report["context_type"] in LOOKING_BACK else ""
-    return Text(cost_line(report) + about, style="dim")
 
 
 # Nights

@@ -106,7 +106,10 @@ async def prompt(
         if version is not None:
             async with session.waiting():
                 own = await agent.rollback_prompt(version)
-            screen.show(_went_back(before, own, version), Text(""))
+            done = f"again, as version {own['version']}."
+            if own["version"] == before["version"]:
+                done = "already: nothing was changed."
+            screen.show(Text(f"The text of version {version} is in force {done}"), Text(""))
         user = agent.settings.user_prompt
     screen.result({"user_prompt": user, **own}, _prompt_view(user, own))
     return 0
@@ -147,12 +150,6 @@ def _versions(own: AssistantPrompt) -> Table:
             style="bold" if version["version"] == own["version"] else "",
         )
     return table
-
-
-def _went_back(before: AssistantPrompt, now: AssistantPrompt, version: int) -> Text:
-    if now["version"] == before["version"]:
-        return Text(f"The text of version {version} is in force already: nothing was changed.")
-    return Text(f"The text of version {version} is in force again, as version {now['version']}.")
 
 
 @command()

@@ -232,19 +232,9 @@ def date(at: str) -> str:
     return f"{moment.day} {moment:%b %Y}"
 
 
-def clock_time(at: str) -> str:
-    """The time of day: `08:15`."""
-    return f"{here(at):%H:%M}"
-
-
 def here(at: str) -> datetime:
     """The time in the zone in which people are shown all times; storage has UTC."""
     return local(at, shown_zone())
-
-
-def zone_mark(at: str) -> str:
-    """The zone in short, as it is called at that time: `CEST`."""
-    return f"{here(at):%Z}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -254,7 +244,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 def moment(at: str) -> str:
     """A date and time: `2 May 2026 08:15 CEST`."""
-    return f"{date(at)} {clock_time(at)} {zone_mark(at)}"
+    return f"{date(at)} {here(at):%H:%M %Z}"
 
 
 def day_rule(at: datetime) -> Rule:

@@ -13,14 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.cli.views.console import (
-    clock_time,
     counted,
     date,
     day,
+    here,
     one_line,
     ruled_table,
     short_id,
-    zone_mark,
 )
 from graph.use_cases import Labels, NightLine
 from memory import pages
@@ -146,7 +145,7 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     """All nights, a line each, oldest first."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` goes through one.")
-    when = f"when ({zone_mark(nights[-1]['started'])})"
+    when = f"when ({here(nights[-1]['started']):%Z})"
     table = ruled_table("night", when, "outcome", right=("changes", "calls", "tokens"))
     table.padding = (0, 1, 0, 0)  # narrow, to fit into 80 columns; the year stands in the id
     for column in table.columns[:2]:
@@ -154,7 +153,7 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     for night in nights:
         table.add_row(
             Text(night["id"], "cyan"),
-            f"{date(night['started']).rpartition(' ')[0]} {clock_time(night['started'])}",
+            f"{date(night['started']).rpartition(' ')[0]} {here(night['started']):%H:%M}",
             _outcome(night),
             f"{night['operations']:,}",
             f"{night['llm_calls']:,}",

@@ -109,8 +109,10 @@ def status_view(
     asked = sum(question["event_id"] is not None for question in status["approvals"])
     rows.add_row("Inbox", _inbox(status["inbox"]["waiting"], asked, aside))
     rows.add_row("Spent", spending_gauge(status["spending"]))
-    if left_alone := breakers_gauge(status["breakers"]):
-        rows.add_row("Services", left_alone)
+    told = {"open": "left alone after too many failures", "half_open": "to be tried again"}
+    breakers = status["breakers"].items()
+    if lines := [f"{name}: {told[state]}" for name, state in breakers if state in told]:
+        rows.add_row("Services", Text("\n".join(lines), style="yellow"))
     return Group(_headline(status, agent), rows)
 
 
@@ -176,13 +178,6 @@ def spending_gauge(spending: Mapping[str, Any]) -> RenderableType:
         return line
     told = f"next look at the goals {moment(spending['next_look'])}, or when something happens"
     return Group(line, Text(told, style="dim"))
-
-
-def breakers_gauge(breakers: Mapping[str, str]) -> Text | None:
-    """The services that are left alone; None if there are none."""
-    told = {"open": "left alone after too many failures", "half_open": "to be tried again"}
-    lines = [f"{name}: {told[state]}" for name, state in breakers.items() if state in told]
-    return Text("\n".join(lines), style="yellow") if lines else None
 
 
 def _parts(parts: list[ComponentHealth]) -> Table:
@@ -263,17 +258,14 @@ def _inbox(waiting: int, asked: int, aside: Sequence[InboxItem]) -> RenderableTy
     if waiting and asked:
         line.append(f", {asked:,} of them for an answer", "dim")
     lines = [line]
-    lines += [Text(_set_aside(item), style="red") for item in aside]
+    for item in aside:
+        event, words = item["event"], shortened(item["event"]["text"], FIRST_WORDS)
+        told = f'set aside: {event["id"]}, {event["sender"]} "{words}": {item["error"]}'
+        lines.append(Text(one_line(told), style="red"))
     if aside:
         them = "it" if len(aside) == 1 else "them"
         lines.append(Text(f"circadian retry puts {them} back", style="dim"))
     return Group(*lines)
-
-
-def _set_aside(item: InboxItem) -> str:
-    event = item["event"]
-    words = shortened(event["text"], FIRST_WORDS)
-    return one_line(f'set aside: {event["id"]}, {event["sender"]} "{words}": {item["error"]}')
 
 
 def _bullets(lines: Iterable[str], style: str = "dim") -> RenderableType:
@@ -305,7 +297,8 @@ def log_view(entries: Sequence[AuditEntry]) -> RenderableType:
 def _sentence(entry: AuditEntry) -> Text:
     """Who did what; then what went wrong, what changed, why, and how long it took."""
     who = "" if entry["who"] == audit.AGENT else "bold"
-    did, target = _did(entry), one_line(entry["target"])
+    tried = entry["what"] == "night" and entry["detail"].get("status") == "preview"
+    did, target = "tried out" if tried else _DID[entry["what"]], one_line(entry["target"])
     line = Text.assemble((one_line(entry["who"]), who), f" {did}", (f" {target}", "cyan"))
     if entry["outcome"] in ("refused", "cached"):
         line.append(f" · {entry['outcome']}", style=_MARK[entry["outcome"]][1])
@@ -328,17 +321,13 @@ def _held_back(detail: Mapping[str, Any]) -> bool:
     return detail.get("status") == "held"
 
 
-def _did(entry: AuditEntry) -> str:
-    tried = entry["what"] == "night" and entry["detail"].get("status") == "preview"
-    return "tried out" if tried else _DID[entry["what"]]
-
-
 def _more(entry: AuditEntry) -> Iterator[str]:
     yield from _told(entry["what"], entry["detail"])
     if entry["why"]:
         yield f"“{entry['why']}”"
     if entry["duration_ms"]:
-        yield _took(entry["duration_ms"])
+        took = entry["duration_ms"]
+        yield f"{took:,} ms" if took < 1_000 else f"{took / 1_000:,.1f} s"
     if entry["tick"]:
         yield f"tick {entry['tick']}"
 
@@ -376,7 +365,3 @@ def _night(detail: Mapping[str, Any]) -> Iterator[str]:
     if detail.get("held"):
         yield f"{detail['held']:,} left for the next night"
     yield from map(str, detail.get("errors") or [])
-
-
-def _took(milliseconds: int) -> str:
-    return f"{milliseconds:,} ms" if milliseconds < 1_000 else f"{milliseconds / 1_000:,.1f} s"

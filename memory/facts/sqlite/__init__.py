@@ -1,4 +1,4 @@
-"""The table of memories in SQLite, with FTS5 and FAISS."""
+"""The table of memories in SQLite, with FTS5 and an array of vectors."""
 
 from memory.facts.sqlite.table import SqliteTable
 

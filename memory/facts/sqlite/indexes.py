@@ -1,9 +1,9 @@
-"""Indexes over memory's SQLite file: words in FTS5, vectors in FAISS, rows by filter.
+"""Indexes over memory's SQLite file: words in FTS5, vectors in an array, rows by filter.
 
 FTS5 keeps which rows have which terms, and how often, but not the texts. Each scope has indexes of
 its own, since a word is rare or common within one memory: other agents' memories must not change
 the order of results. What stands in process memory follows the file by revisions, so that a search
-reads only the changes since the last one. The first search by meaning imports FAISS.
+reads only the changes since the last one.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from memory.facts.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION, Counted, Sql, Vector
 
-if TYPE_CHECKING:
-    import faiss
-
 CHUNK = 4_096
 """Vectors read at once, to bound the memory for filling an index."""
+
+ROOM = 256
+"""Rows that an index of vectors has room for at first; it doubles when they are full."""
 
 FILTERS = 16
 """Filters whose rows are kept in memory: those used last."""
@@ -51,7 +51,7 @@ class ScopeIndex:
         self._space, self._dimension = space, dimension
         self._texts = Texts(connection, scope)
         self._filtered: OrderedDict[Sql, Members] = OrderedDict()
-        self._vectors: FaissIndex | None = None
+        self._vectors: VectorIndex | None = None
         self._seen = 0
         """The revision up to which vectors were read."""
         self._asked: tuple[object, ...] = ()
@@ -106,10 +106,10 @@ class ScopeIndex:
             self._filtered.popitem(last=False)
         return members.caught_up(revision).numbers
 
-    def _index(self, revision: int) -> FaissIndex:
+    def _index(self, revision: int) -> VectorIndex:
         """The vectors, as of `revision`."""
         if self._vectors is None:
-            self._vectors = FaissIndex(self._dimension)
+            self._vectors = VectorIndex(self._dimension)
         if revision != self._seen:
             if self._seen:
                 self._vectors.remove(changed(self._connection, self._scope, self._seen))
@@ -117,7 +117,7 @@ class ScopeIndex:
             self._seen = revision
         return self._vectors
 
-    def _fill(self, index: FaissIndex) -> None:
+    def _fill(self, index: VectorIndex) -> None:
         last = self._seen
         while True:
             rows = self._connection.execute(
@@ -202,57 +202,42 @@ def changed(connection: sqlite3.Connection, scope: int, since: int) -> Numbers:
     return listed(numbers[0])
 
 
-class FaissIndex:
+class VectorIndex:
     """Exact nearest neighbours by cosine, among the allowed rows."""
 
     def __init__(self, dimension: int) -> None:
-        import faiss
-
-        self._faiss = faiss.IndexFlatIP(dimension)
-        self._seqs: Numbers = np.empty(0, dtype=np.int64)
-        """The row of each vector, in the index's order."""
+        # Both have room for more rows than there are, so that adding one copies nothing.
+        self._seqs: Numbers = np.empty(ROOM, dtype=np.int64)
+        self._vectors = np.empty((ROOM, dimension), dtype=np.float32)
+        self._count = 0
 
     def add(self, seqs: Numbers, vectors: Vector) -> None:
         """Add rows; `vectors` has one line per row."""
-        self._faiss.add(vectors)
-        self._seqs = np.concatenate([self._seqs, seqs])
+        start, self._count = self._count, self._count + len(seqs)
+        if self._count > len(self._seqs):
+            room = max(self._count, 2 * len(self._seqs))
+            self._seqs = np.resize(self._seqs, room)  # what it fills the room with is never read
+            self._vectors = np.resize(self._vectors, (room, self._vectors.shape[1]))
+        self._seqs[start : self._count] = seqs
+        self._vectors[start : self._count] = vectors
 
     def remove(self, seqs: Numbers) -> None:
         """Remove these rows, as far as they are in the index."""
-        gone = np.isin(self._seqs, seqs)
-        if gone.any():
-            self._faiss.remove_ids(_selector(gone))
-            self._seqs = self._seqs[~gone]
+        for place in np.flatnonzero(np.isin(self._seqs[: self._count], seqs))[::-1]:
+            self._count -= 1  # the last row takes the place
+            self._seqs[place] = self._seqs[self._count]
+            self._vectors[place] = self._vectors[self._count]
 
     def search(self, vector: Vector, allowed: Numbers, limit: int) -> list[tuple[int, float]]:
         """The `limit` nearest of the `allowed` rows, nearest first, with cosine (-1..1).
 
         Ties go to the row written first.
         """
-        import faiss
-
-        passing = np.isin(self._seqs, allowed)
-        count = min(limit, int(passing.sum()))
-        if count < 1:
-            return []
-        # One query at a time: more threads wait for each other, and cost processor time. The number
-        # holds for the thread that sets it, and searches run in many.
-        faiss.omp_set_num_threads(1)
-        parameters = faiss.SearchParameters()
-        if not passing.all():
-            parameters.sel = _selector(passing)
-        scores, places = self._faiss.search(vector[None, :], count, params=parameters)
-        seqs = self._seqs[places[0]]
-        cosines = np.clip(scores[0], -1.0, 1.0)
-        order = np.lexsort((seqs, -cosines))
-        return [(int(seqs[place]), float(cosines[place])) for place in order]
-
-
-def _selector(places: npt.NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
-    import faiss
-
-    bits = np.packbits(places, bitorder="little")
-    return faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg,arg-type]  # it takes, and keeps, an array
+        seqs = self._seqs[: self._count]
+        passing = np.isin(seqs, allowed)
+        # Row by row: a product of matrix and vector starts BLAS's threads, which cost more here.
+        cosines = np.vecdot(self._vectors[: self._count], vector)
+        return best(seqs[passing], np.clip(cosines[passing], -1.0, 1.0), limit)
 
 
 class WordIndex:

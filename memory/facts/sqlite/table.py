@@ -1,6 +1,6 @@
-"""The table of memories in an SQLite file, with words in FTS5 and vectors in FAISS.
+"""The table of memories in an SQLite file, with words in FTS5 and vectors in an array.
 
-SQLite is the truth. FAISS holds the vectors of a scope in memory once it is searched, and follows
+SQLite is the truth. The vectors of a scope are held in memory once it is searched, and follow
 what any process writes.
 """
 

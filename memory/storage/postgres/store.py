@@ -13,6 +13,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
+from memory.storage.access import whole
 from memory.storage.postgres.connections import Cursor, Pool, migrate, reading, transaction
 
 PUTS_PER_STATEMENT = 1_000
@@ -97,7 +98,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
         more = [[*listed]] if listed else []
         for row in await self._rows(_GET + _LIST if listed else _GET, paths, keys, *more):
             path, expires, in_list = (row.pop(name) for name in ("prefix", "expires", "listed"))
-            item = Item(namespace=tuple(path.split(".")), **row)
+            item = _item(tuple(path.split(".")), row)
             if in_list:
                 listed[path].append(item)
             elif expires:
@@ -159,7 +160,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
             f' WHERE {_PREFIX} = %s ORDER BY key COLLATE "C" {order} LIMIT %s',
             *(".".join(namespace), limit),
         )
-        return [Item(namespace=namespace, **row) for row in rows]
+        return [_item(namespace, row) for row in rows]
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""
@@ -195,3 +196,8 @@ class CircadianPostgresStore(AsyncPostgresStore):
         ordered = sorted(put_ops, key=lambda put: (put[1].namespace, put[1].key))
         for start in range(0, len(ordered), PUTS_PER_STATEMENT):
             await super()._batch_put_ops(ordered[start : start + PUTS_PER_STATEMENT], cur)
+
+
+def _item(namespace: tuple[str, ...], row: dict[str, Any]) -> Item:
+    whole(namespace, row["key"], row["value"])
+    return Item(namespace=namespace, **row)

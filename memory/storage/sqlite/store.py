@@ -13,7 +13,7 @@ from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
-from memory.storage.access import TOGETHER, Sieve, Wanted
+from memory.storage.access import TOGETHER, Sieve, Wanted, whole
 from memory.storage.sqlite.files import OpenedFile, atomic
 
 PUTS_PER_STATEMENT = 1_000
@@ -224,7 +224,7 @@ def _item(namespace: tuple[str, ...], row: Sequence[Any]) -> Item:
     return Item(
         namespace=namespace,
         key=key,
-        value=value,
+        value=whole(namespace, key, value),
         created_at=created_at,
         updated_at=updated_at,
     )

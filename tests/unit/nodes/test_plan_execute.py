@@ -1,4 +1,4 @@
-"""plan_execute (ruling 4): a large goal is broken down into steps, which are then worked on."""
+"""plan_execute: a large goal is broken down into steps, which are then worked on."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.commandline import circadian
 from tests.support.source_files import ROOT
 
-HEAVY = {"faiss", "mem0", "openai", "aiohttp"}
+HEAVY = {"mem0", "openai", "aiohttp"}
 LOADED = f"""
 import json, sys
 def loaded():

@@ -22,7 +22,6 @@ from tests.support.source_files import LAYERS, ROOT, sources
 
 MODULES = {
     "circuitbreaker": ("circuitbreaker",),
-    "faiss-cpu": ("faiss",),
     "langchain-community": ("langchain_community",),
     "langchain-core": ("langchain_core",),
     "langchain-openai": ("langchain_openai",),

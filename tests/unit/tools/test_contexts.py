@@ -34,8 +34,6 @@ SLEEP_TOOLS = [
 ]
 PRE_COMPACTION_TOOLS = ["noop", "add_journal_entry", "update_entity_observation"]
 
-# architecture-context-system. Section 1: "Context Type Summary" and "Context-Specific Tool
-# Filters"; section 4: "Context Component Sets".
 SUMMARY: dict[str, tuple[list[int], list[str] | None, int]] = {
     # context: (components, tools, max iterations)
     "tick_event": (FULL, None, 5),

@@ -1,4 +1,4 @@
-"""The execution pattern: layers that only narrow (ruling 4)."""
+"""The execution pattern: layers that only narrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assistant's own prompt: versions, rollback, and who may change it (ruling 16)."""
+"""The assistant's own prompt: versions, rollback, and who may change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""store_memory: facts with their sources, awake and in a night (rulings 13 and 15)."""
+"""store_memory: facts with their sources, awake and in a night."""
 
 from __future__ import annotations
 
@@ -128,6 +128,11 @@ async def test_awake_heard_events_and_journal_entries_may_be_cited_too() -> None
     assert fact["source_events"] == ["heard-1", "message-1"]
     assert note_id in fact["source_entries"]
     assert (fact["trust"], fact["importance"]) == (0.6, 8)
+
+
+async def test_a_fact_of_the_length_of_a_book_is_refused() -> None:
+    called = await Bench().call("store_memory", facts=[{"text": "The gate is shut. " * 1_000}])
+    assert "18,000 characters, more than 10,000" in called.result["rejected"][0]["error"]
 
 
 async def test_a_fact_without_any_source_is_refused() -> None:

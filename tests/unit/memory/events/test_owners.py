@@ -1,4 +1,4 @@
-"""Owners: by id, and on a server the authenticated user and nobody else (ruling 16)."""
+"""Owners: by id, and on a server the authenticated user and nobody else."""
 
 from __future__ import annotations
 

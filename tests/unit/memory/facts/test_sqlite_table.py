@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.facts.sqlite.indexes import FaissIndex
+from memory.facts.sqlite.indexes import ROOM, VectorIndex
 from memory.facts.sqlite.table import SqliteTable
 from memory.facts.table import MAX_QUERY_WORDS
 from memory.text.analysis import terms
@@ -87,13 +86,13 @@ def test_the_vector_index_takes_in_only_what_changed_since(
     for number in range(30):
         put(table, "ana", str(number))
     taken: list[int] = []
-    add = FaissIndex.add
+    add = VectorIndex.add
 
-    def counted(self: FaissIndex, seqs: Any, vectors: Any) -> None:
+    def counted(self: VectorIndex, seqs: Any, vectors: Any) -> None:
         taken.append(len(seqs))
         add(self, seqs, vectors)
 
-    monkeypatch.setattr(FaissIndex, "add", counted)
+    monkeypatch.setattr(VectorIndex, "add", counted)
     assert len(near(table, direction(1.0), "ana", 99)) == 30
     assert taken == [7, 7, 7, 7, 2]
     other = SqliteTable(path, model=MODEL, dimension=DIMENSION)
@@ -108,15 +107,17 @@ def test_the_vector_index_takes_in_only_what_changed_since(
     assert taken == [7, 7, 7, 7, 2, 2]
 
 
-def test_a_search_takes_one_thread_whichever_thread_filled_the_index(table: SqliteTable) -> None:
-    import faiss
-
-    put(table, "ana", "a")
-    assert near(table, direction(1.0), "ana")
-    with ThreadPoolExecutor(1) as other:
-        other.submit(faiss.omp_set_num_threads, 2).result()
-        assert other.submit(near, table, direction(1.0), "ana").result()
-        assert other.submit(faiss.omp_get_max_threads).result() == 1
+def test_rows_beyond_the_index_s_room_and_after_removals_are_the_right_ones() -> None:
+    drawn = np.random.default_rng(1)
+    vectors = drawn.standard_normal((3 * ROOM, DIMENSION)).astype(np.float32) / np.float32(20)
+    index, seqs = VectorIndex(DIMENSION), np.arange(3 * ROOM)
+    for some in np.split(seqs, [1, ROOM, ROOM + 7]):
+        index.add(some, vectors[some])
+    gone = drawn.choice(seqs, ROOM, replace=False)
+    index.remove(np.append(gone, [10 * ROOM]))
+    left = np.setdiff1d(seqs, gone)
+    order = left[np.argsort(-(vectors[left] @ vectors[0]))]
+    assert [seq for seq, _ in index.search(vectors[0], seqs, 50)] == order[:50].tolist()
 
 
 def test_a_filter_is_looked_up_once_and_then_for_what_changed(

@@ -1,4 +1,4 @@
-"""The persona guard judges a text together with its speaker (ruling 15)."""
+"""The persona guard judges a text together with its speaker."""
 
 from __future__ import annotations
 

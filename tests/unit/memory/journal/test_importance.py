@@ -1,4 +1,4 @@
-"""Heuristic importance and trust, as ruling 2 gives them."""
+"""Heuristic importance and trust."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_an_event_is_scored_and_related_by_whole_words() -> None:
 def test_who_speaks_decides_the_trust_and_to_whom_the_importance(
     sender: str, addressed: bool, source: str, importance: int
 ) -> None:
-    """A mention in a room is no direct message (ruling 2), though it is said to the assistant."""
+    """A mention in a room is no direct message, though it is said to the assistant."""
     raw = {"id": "e1", "at": "2026-03-02T09:00:00+00:00", "sender": sender, "channel": "hall"}
     event = valid_event({**raw, "text": "@circadian the rain stopped", "addressed": addressed})
     settings = Settings(assistants=["Bot"])

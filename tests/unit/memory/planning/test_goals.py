@@ -1,4 +1,4 @@
-"""The goal tree, with the pages' examples value for value (ruling 10)."""
+"""The goal tree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plus(
 
 
 def tavern() -> Goals:
-    """The page's goal with its five subtasks: goal_42_0 and goal_42_1 to goal_42_5."""
+    """A goal with its five subtasks: goal_42_0 and goal_42_1 to goal_42_5."""
     goals, _ = plus({}, "Build a complete tavern", priority="high")
     goals, _ = decompose(goals, "goal_42_0", PAGE_SUBTASKS, tick=42, index=1, now=NOW)
     return goals

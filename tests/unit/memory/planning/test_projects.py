@@ -1,4 +1,4 @@
-"""Projects are paged in and out; the pages' example is here value for value (ruling 9)."""
+"""Projects are paged in and out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def slot(summary: str, context: str, status: ProjectStatus) -> Project:
 
 
 def page() -> Projects:
-    """The state before the swap, as data-flow-09 draws it."""
+    """The state before the swap."""
     return {
         "active": "build_tavern",
         "slots": {

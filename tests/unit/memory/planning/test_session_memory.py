@@ -1,4 +1,4 @@
-"""Session memory, with the pages' examples value for value."""
+"""Session memory."""
 
 from __future__ import annotations
 

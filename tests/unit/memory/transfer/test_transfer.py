@@ -190,6 +190,13 @@ WRONG: list[tuple[str, str]] = [
 ]
 
 
+def test_a_fact_of_the_length_of_a_book_is_refused(lines: list[str]) -> None:
+    (fact, *_) = records(lines, "fact")
+    fact["fact"]["text"] = "x" * 10_001
+    with pytest.raises(InputError, match="line 2: fact: 10,001 characters, more than 10,000"):
+        importing.check([lines[0], line_of(fact), *lines[1:]])
+
+
 @pytest.mark.parametrize(("line", "problem"), WRONG, ids=[problem for _, problem in WRONG])
 async def test_an_invalid_line_is_named_and_nothing_is_imported(
     lines: list[str], empty: AsyncAgent, line: str, problem: str
