@@ -10,7 +10,7 @@ import re
 from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 
 from memory.guards import clock
@@ -222,19 +222,11 @@ _BESIDE = (
         r"|am tag (?:danach|darauf)|tags darauf|el dia (?:siguiente|despues)|al dia siguiente"
         r"|le lendemain|ertesi gun|bir gun sonra)(?!\w)|第二天|次日")),
 )  # fmt: skip
-_MORNING = re.compile(
-    r"(?<!\w)(?:mornings?|morgens|fruh|(?:por|de) la manana|matin|sabah\w*)(?!\w)|[早清]上|早晨"
-)
 
 
-def beside(text: str, days: Collection[date], said: datetime) -> set[date]:
-    """The days beside others, which another text may name; and the morning after an evening."""
-    made = {one + timedelta(by) for by, words in _BESIDE if words.search(text) for one in days}
-    is_late = said.hour >= _EVENING and _MORNING.search(text)
-    return made | ({said.date() + timedelta(1)} if is_late else set())
-
-
-_EVENING = 17
+def beside(text: str, days: Collection[date]) -> set[date]:
+    """The days beside others, which another text may name."""
+    return {one + timedelta(by) for by, words in _BESIDE if words.search(text) for one in days}
 
 
 def named_in(digits: str, *, strict: bool = True) -> list[Named]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from datetime import date, datetime
+from datetime import date
 
 from memory.guards import clock, dates, mood
 from memory.guards.lexicon import content, fold
@@ -132,8 +132,7 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
         for digits in in_all_digits(sentence):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
         near = fact.nearness(content(sentence))
-        known, moment = fact.evidence.days.days, datetime.fromisoformat(at)
-        days.days |= dates.beside(fold(sentence), known, moment)
+        days.days |= dates.beside(fold(sentence), fact.evidence.days.days)
         if not days.spoken:
             silent = max(silent, near)
         elif dates.holds(days, named):

@@ -148,8 +148,7 @@ class Evidence:
             made.join(dates.days_of(digits, self.said(source.at)))
         days = set(made.days)
         for source in self.sources:
-            said = datetime.fromisoformat(source.at)
-            made.days |= dates.beside(fold(source.text), days, said)
+            made.days |= dates.beside(fold(source.text), days)
         return made
 
     def said(self, at: str) -> set[date]:
