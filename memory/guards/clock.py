@@ -30,6 +30,11 @@ _POINT = re.compile(
     r"(?<![\d.,:/-])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)(?: ?(a\.? ?m\b\.?"
     r"|p\.? ?m\b\.?)| uhr)"
 )
+_POINT_BEHIND = re.compile(
+    r"(?:(?<=\bat )|(?<=\bum )|(?<=\bab )|(?<=las )|(?<=saat )|(?<=gegen )|(?<=until )|(?<=bis )"
+    r"|(?<=vers )|(?<![\d.,:/])(?=0\d\.|\d+\.\d\d'd[ae]))([01]?\d|2[0-4])\.([0-5]\d)"
+    r"(?![\d%]|[.,]\d| ?(?:[€$£]|eur|tl|kg))()"
+)
 _HOUR = re.compile(
     r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)"
     r"|heures?(?!\w)|o'? ?clock|[点时](?!间))"
@@ -106,7 +111,7 @@ def times_in(digits: str) -> list[ClockTime]:
     found: list[ClockTime] = []
     for pattern, shift in _PHRASES:
         found += [made for match in pattern.finditer(digits) if (made := _phrase(match, shift))]
-    for pattern in (_DIGITS, _POINT):
+    for pattern in (_DIGITS, _POINT, _POINT_BEHIND):
         for match in pattern.finditer(digits):
             half = match[3] if pattern.groups >= 3 else None
             found.append(_clock(match, int(match[1]), int(match[2]), half))
@@ -200,13 +205,19 @@ def shifted(times: Iterable[ClockTime], digits: str) -> list[ClockTime]:
 _LENGTH = re.compile(r"(?<![\d:.,])(\d{1,3}):([0-5]\d)(?![\d:])")
 
 
+_FEW = 4
+"""Of so few times in a text a bare number counts as one as well."""
+
+
 def gaps(times: Iterable[ClockTime], texts: Iterable[str]) -> set[float]:
     """The seconds between two times of day, over midnight as well; lengths such as 52:10, too."""
-    minutes = {one.minutes for one in times if re.search(r"\d[.,:h]\s?\d", one.written)}
+    times = [*times]
+    few = len({one.minutes for one in times}) <= _FEW
+    minutes = {one.minutes for one in times if few or not one.written.isdigit()}
     lengths = (found for text in texts for found in _LENGTH.finditer(text))
     seconds = {60 * int(one[1]) + int(one[2]) for one in lengths}
     return {
-        *(60.0 * ((b - a) % 1440) for a in minutes for b in minutes if a != b),
+        *(60.0 * ((b - a) % day) for a in minutes for b in minutes - {a} for day in (720, 1440)),
         *(float(abs(b - a)) for a in seconds for b in seconds if a != b),
         *map(float, seconds),
     }

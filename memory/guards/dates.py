@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from itertools import pairwise
 
 from memory.guards import clock
 from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, is_feast, word_set
@@ -93,7 +94,10 @@ _PERIODS = (
 )
 _ONE = r"(?:a|an|one|ein|eine|einem|einer|un|una|une|bir|uno|um|uma|een|一|1)"
 _SPANS = tuple(
-    (days, re.compile(rf"(?<![\w.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"))
+    (
+        days,
+        re.compile(rf"(?<![a-z\d.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"),
+    )
     for days, names in _PERIODS
 )
 _NEAR_PERIODS = (
@@ -195,11 +199,34 @@ _DAY_ALONE = re.compile(
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
     rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
     rf"|(?<![\d.])(?<!\d,)(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
-    r"|(?<![\d.,])(?<!to )(?<!at )(?<!past )(?<!um )(?<!nach )(?<!las )"
+    r"|(?<![\w.,])(?<!to )(?<!at )(?<!past )(?<!um )(?<!nach )(?<!las )"
     rf"(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
     r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
     r"|[dt]an)(?![a-z])"
 )
+
+ALONE = re.compile(
+    r"(?<![\w.,])(\d{1,2})(?:st|nd|rd|th)(?!\w)"
+    r"|(?<!\w)(?:am|vom|zum|dem|den|seit|ab) (\d{1,2})\.(?!\d)"
+    r"|(?<!\w)(?:el|al|del|le|du|au) (\d{1,2})(?= ?[.,;)]|$)|(?<!\d)(\d{1,2})[日号]"
+    r"|(?<!\w)ayin (\d{1,2})"
+)
+"""A day of the month without its month, in a fact: "the 16th"."""
+_BESIDE = (
+    (-1, re.compile(
+        r"(?<!\w)(?:(?:the )?day before|a day earlier|am tag (?:vorher|zuvor|davor)|am vortag"
+        r"|tags zuvor|la vispera|el dia (?:antes|anterior)|un dia antes|la veille|le jour d'avant"
+        r"|(?:bir )?onceki gun|bir gun once)(?!\w)|[前头]一天")),
+    (1, re.compile(
+        r"(?<!\w)(?:(?:the )?(?:next|following) day|(?:the )?day after|a day later|am nachsten tag"
+        r"|am tag (?:danach|darauf)|tags darauf|el dia (?:siguiente|despues)|al dia siguiente"
+        r"|le lendemain|ertesi gun|bir gun sonra)(?!\w)|第二天|次日")),
+)  # fmt: skip
+
+
+def beside(text: str, days: Collection[date]) -> set[date]:
+    """The days beside others, which another text may name."""
+    return {one + timedelta(by) for by, words in _BESIDE if words.search(text) for one in days}
 
 
 def named_in(digits: str, *, strict: bool = True) -> list[Named]:
@@ -233,13 +260,8 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
     elif kind == 3:
         year, month, day = match[3], MONTH_OF[match[1]], int(match[2])
     elif kind == 4:
-        if match[1] in _AMBIGUOUS and re.fullmatch(r"[a-z]+", text) and text != match[1]:
-            return None  # "Marin" is no March.
-        if strict and match[1] in _AMBIGUOUS and not match[2]:
-            before = match.string[max(0, start - 12) : start]
-            placed = _MONTH_PLACE.search(before) or match.string.startswith("'", end)
-            if not placed or "'s" in text:
-                return None
+        if match[1] in _AMBIGUOUS and _is_a_word(match, strict=strict):
+            return None
         year, month, day = match[2], MONTH_OF[match[1]], None
     elif kind == 7:
         year, month, day = match[2], int(match[1]), None
@@ -250,6 +272,19 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
             day, month = month, day
         return _checked(text, start, end, year, month, day, swapped=day <= 12)
     return _checked(text, start, end, year, month, day)
+
+
+def _is_a_word(match: re.Match[str], *, strict: bool) -> bool:
+    """Whether a month's name is another word: "Marin" is no March."""
+    text = match.group()
+    if re.fullmatch(r"[a-z]+", text) and text != match[1]:
+        in_turkish = match[1] in ("ocak", "ekim") and re.search("[td][ae]n?$", text)
+        return strict or not in_turkish
+    if not strict or match[2]:
+        return False
+    before = match.string[max(0, match.start() - 12) : match.start()]
+    placed = _MONTH_PLACE.search(before) or match.string.startswith("'", match.end())
+    return not placed or "'s" in text
 
 
 _MONTH_PLACE = re.compile(
@@ -295,6 +330,13 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found
+
+
+def lengths(digits: str) -> set[float]:
+    """The seconds from one weekday of a text to the next one, with and without the first."""
+    found = [one.weekday for one in weekdays_in(digits, strict=False)]
+    pairs = [(a, b) for a, b in pairwise(found) if a is not None and b is not None]
+    return {86_400.0 * ((b - a) % 7 + more) for a, b in pairs for more in (0, 1)}
 
 
 def days_of(digits: str, said: Iterable[date]) -> Days:

@@ -19,7 +19,8 @@ def other_day(fact: ProposedFact) -> str | None:
     for named in fact.days:
         holds = dates.holds(fact.evidence.days, named)
         replaced = holds and _is_replaced(fact, named)
-        if _is_open(fact, named) or (holds and not replaced and not _said_of_another(fact, named)):
+        follows = _is_open(fact, named) or (holds and not _said_of_another(fact, named))
+        if follows and not replaced:
             continue
         if _is_left_out(fact) and dates.holds(fact.told_before.days, named):
             continue
@@ -31,9 +32,16 @@ def other_day(fact: ProposedFact) -> str | None:
     text = fact.digits_without_days
     for time in clock.times_in(text):
         is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.
-        if not is_range and not clock.holds(fact.evidence.times, time):
+        holds = clock.holds(fact.evidence.times, time) or _is_length(fact, time)
+        if not is_range and not holds:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:
+    """Whether it may be a length of time between two that the sources name: "2 h 30"."""
+    gaps = clock.gaps(fact.evidence.times, (digits for _, digits in fact.evidence.readings))
+    return 60.0 * time.minutes in gaps and "h" in time.written
 
 
 def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
@@ -87,7 +95,8 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     if days.vague:
         return True
     today = dates.Days(days=days.today, today=days.today)
-    is_today = named.weekday is None and dates.holds(today, named)
+    is_other_month = named.day is None and bool(days.months)
+    is_today = named.weekday is None and not is_other_month and dates.holds(today, named)
     return is_today and not _said_of_another(fact, named, today=True)
 
 
@@ -123,6 +132,7 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
         for digits in in_all_digits(sentence):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
         near = fact.nearness(content(sentence))
+        days.days |= dates.beside(fold(sentence), fact.evidence.days.days)
         if not days.spoken:
             silent = max(silent, near)
         elif dates.holds(days, named):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import product
 
-from memory.guards import clock, numbers
-from memory.guards.lexicon import MORE, alike, fold, word_set
+from memory.guards import clock, dates, numbers
+from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, fold, word_set
 from memory.guards.reading import Clause, Evidence, ProposedFact, in_all_digits, whole
 
 
@@ -25,7 +26,8 @@ def other_number(fact: ProposedFact) -> str | None:
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
     mine = whole(numbers.numbers_in(_without_names(fact, text)))
     for number in mine:
-        theirs = fact.evidence.amounts if number.unit else fact.evidence.numbers
+        is_length = number.unit is not None and number.unit[0] == "time"
+        theirs = fact.evidence.amounts if is_length else fact.evidence.numbers
         if number.unit == numbers.PART:
             if fact.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
@@ -38,7 +40,7 @@ def other_number(fact: ProposedFact) -> str | None:
             return _number_said(number, [other])
         if (clause := _of_another(number, mine, fact)) is not None:
             return f'What it cites says "{clause.text}", and the fact says {number.written}'
-    return _outdated(mine, fact)
+    return None
 
 
 def _is_an_example(
@@ -122,6 +124,29 @@ def _follows(number: numbers.Number, fact: ProposedFact) -> bool:
         not fact.familiar
         or _is_computed(number, values, fact)
         or _is_a_count(number, values, evidence)
+        or _is_rounded(number, fact)
+    )
+
+
+_ABOUT = re.compile(
+    r"(?<!\w)(?:about|around|roughly|approximately|approx|some|nearly|almost|just (?:over|under)"
+    r"|over|more than|less than|circa|ca|etwa|ungefahr|rund|fast|knapp|gut|uber|mehr als"
+    r"|unos|unas|casi|alrededor|cerca|mas de|environ"
+    r"|presque|pres de|plus de|quelque|yaklasik|neredeyse"
+    r"|asagi yukari|kadar)(?!\w)|[约近]|左右|差不多|多"
+)
+_NEAR = 0.2
+
+
+def _is_rounded(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether the fact says "nearly half an hour", and a source 25 minutes."""
+    if not _ABOUT.search(fact.digits, max(0, number.start - 20), number.end + 4):
+        return False
+    return any(
+        abs(mine - theirs) <= _NEAR * theirs and (mine % 5 == 0 or mine % 1 == 0.5)
+        for one in fact.evidence.numbers
+        if numbers.comparable(one, number.unit) and (one.unit or not number.unit)
+        for mine, theirs in product(number.bases(), one.bases())
     )
 
 
@@ -137,12 +162,15 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     if number.unit and number.unit[0] == "share":
         return _is_percentage(number, fact)
     made = _beside(number, evidence)
+    if any(map(_HALF.search, texts)):
+        made |= {numbers.rounded(value / 2) for one in said for value in one.bases()}
     if number.unit and number.unit[0] == "time":
         made |= _parts(evidence)
     if values & made:
         return True
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
-    sums, products = numbers.sums(said, number.unit), numbers.products(said, number.unit)
+    amounts = evidence.without_times
+    sums, products = numbers.sums(amounts, number.unit), numbers.products(amounts, number.unit)
     shown = {value for one in numbers.numbers_in(fact.digits) for value in one.readings}
     slips = [one for one in said if numbers.is_slip(number, one) and not one.readings & shown]
     summed = bool(MORE.search(fact.digits) and values & sums)
@@ -189,8 +217,12 @@ _LARGE = 50
 
 def _is_a_count(number: numbers.Number, values: frozenset[float], evidence: Evidence) -> bool:
     """Whether it counts what the sources list."""
-    same = any(_is_of(one, number) for one in evidence.numbers)
-    return not same and bool(values & _counts(evidence))
+    if any(_is_of(one, number) for one in evidence.numbers):
+        return False
+    counts = _counts(evidence)
+    if number.unit and number.unit[0] == "time":
+        counts = set[float]().union(*(dates.lengths(digits) for _, digits in evidence.readings))
+    return bool(values & counts)
 
 
 def _parts(evidence: Evidence) -> set[float]:
@@ -220,6 +252,7 @@ _TIMES = re.compile(
     r"(?<!\w)(?:per|each|apiece|na osobe|kazd\w+|oboje|obu"
     r"|je|pro|cada|par|chacune?|chaque|tanesi|tane|ciascun\w*|every"
     r"|times|mal|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d)|(?<=\d) ?[x×] ?(?=\d)|@|每|各"
+    r"|(?:euros?|dollars?|pounds?|pence|cents?|lira|[€$£]\d[\d.,]*) an? [a-z]{3,}"
 )
 
 
@@ -252,20 +285,13 @@ def _bound_elsewhere(number: numbers.Number, fact: ProposedFact) -> numbers.Numb
     return same[0]
 
 
-_NO_NOUNS = word_set(
-    """
-    and und y et ve or is was are of in at on for the de a an am im per pro la le el au al par por
-    """
-)
-
-
 def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
     """Whether two numbers count the same: alike nouns, or the same unit."""
     if one.unit and number.unit:
         return one.unit == number.unit
     return (
         bool(one.noun)
-        and one.noun not in _NO_NOUNS
+        and not any(one.noun in words for words in FUNCTION_WORDS.values())
         and (one.noun == number.noun or alike(one.noun, number.noun))
     )
 
@@ -328,49 +354,6 @@ def _adds_up(
     added = [value for one in said for value in one.readings]
     made = {a + sign * b for a in number.readings for b in added for sign in (1, -1)}
     return any(one.readings & made for one in mine if one is not number)
-
-
-_REPLACED = (
-    re.compile(
-        r"(?:not|instead of|rather than|was|were|used to be|formerly|statt|nicht|anstatt"
-        r"|vorher|bisher"
-        r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden"
-        r"|不是|而不是|原来|之前)"
-        r" ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)"
-    ),
-    re.compile(
-        r"(?:\bfrom|\bvon|\bde|\bdu) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d"
-    ),
-    re.compile(r"(\d[\d.,]*) ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d"),
-    re.compile(r"从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"),
-)
-_CONTRASTS = re.compile(
-    r"(?<!\w)(?:not|from|instead|rather|(?:was|were)(?! \w+(?:ed|ld|id|en|wn|ght)(?!\w))"
-    r"|before|previous\w*|former\w*|used|old|originally|than|so far"
-    r"|until|earlier|no longer|had|list\w*|statt|nicht|von|bisher|vorher|fruher|alt\w*"
-    r"|ursprunglich|war"
-    r"|waren|als|kein\w*|de|antes|anterior\w*|no|era\w*|lugar|vez|que|du|avant|ancien\w*|pas"
-    r"|lieu|etait|onceki|eskiden|eski|once|degil|yerine|\w+d[ae]n|\w+t[ae]n)(?!\w)|从|不|原|之前|而非|比|以前"
-)
-
-
-def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
-    """A number that the source itself says is not the one, or no longer."""
-    if _CONTRASTS.search(fact.digits):
-        return None
-    for _, digits in fact.evidence.readings:
-        for found in (match for pattern in _REPLACED for match in pattern.finditer(digits)):
-            old = numbers.readings_of(found[1].strip(".,"))
-            rest = digits[: found.start(1)] + " " + digits[found.end(1) :]
-            unit = next(
-                (n.unit for n in numbers.numbers_in(digits) if n.start == found.start(1)), None
-            )
-            others = [one for one in numbers.numbers_in(rest) if one.unit == unit]
-            valid = frozenset[float]().union(*(one.readings for one in others))
-            named = frozenset[float]().union(*(one.readings for one in mine))
-            if named & old and valid and not valid & (old | named):
-                return f"What it cites says that {found[1]} is not, or no longer, the number"
-    return None
 
 
 def _number_said(number: numbers.Number, theirs: Sequence[numbers.Number]) -> str:

@@ -9,17 +9,15 @@ What these rules cannot decide, such as a paraphrase or a translation, passes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
-from memory.guards.attribution import is_left_out, of_another, other_subject, refers_back
 from memory.guards.days import other_day
 from memory.guards.figures import other_number
 from memory.guards.lexicon import (
     HAN,
-    OPPOSITES,
     alike,
     content,
     fold,
@@ -30,6 +28,7 @@ from memory.guards.lexicon import (
     words_of,
 )
 from memory.guards.mood import Mood
+from memory.guards.names import HeardNames, Name, bare, names_in
 from memory.guards.reading import Clause, Evidence, ProposedFact, Source
 
 ENOUGH = 3
@@ -68,14 +67,13 @@ def ungrounded(
     fact = ProposedFact(text, evidence, _known([*people, *evidence.speakers]))
     if not is_plain(text):
         return "It is a heading or an answer of a tool and no fact: write one plain sentence"
-    if (why := of_another(fact, speaker)) is not None:
+    if (why := _of_another(fact, speaker)) is not None:
         return why
     checks: tuple[Callable[[], str | None], ...] = (
         lambda: other_day(fact),
         lambda: other_number(fact),
         lambda: _other_name(fact),
-        lambda: _other_thing(fact),
-        lambda: other_subject(fact),
+        lambda: _other_subject(fact),
         lambda: _other_mood(fact),
         lambda: _turned(fact),
         lambda: _unrelated(fact),
@@ -98,7 +96,7 @@ _NO_NAMES = word_set(
 
 def _known(people: Collection[str]) -> frozenset[str]:
     """The words of people's names, folded."""
-    parts = {names.bare(part) for one in people for part in one.split()}
+    parts = {bare(part) for one in people for part in one.split()}
     return frozenset(
         {one for one in parts if len(one) > 1 and one not in _NO_NAMES and not names.is_title(one)}
         | {fold(one) for one in people if HAN.search(one)}
@@ -125,12 +123,12 @@ def _other_name(fact: ProposedFact) -> str | None:
     heard = fact.evidence.heard
     if (title := _other_title(fact)) is not None:
         return f"What it cites gives another title than {title}"
-    for name in names.names_in(fact.text, fact.people, fact.tongue):
+    for name in names_in(fact.text, fact.people, fact.tongue):
         if heard.has(name) or (fact.translated and name.key not in fact.people):
             continue
-        if (other := names.mistaken(name, fact.text, heard)) is not None:
+        if not name.noun and (other := names.mistaken(name, fact.text, heard)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
-        if refers_back(name, fact) or fact.is_known(name.written) or is_left_out(name, fact):
+        if _refers_back(name, fact) or fact.is_known(name.written) or _is_left_out(name, fact):
             continue
         if name.sure:
             return (
@@ -141,62 +139,6 @@ def _other_name(fact: ProposedFact) -> str | None:
         if other is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
     return None
-
-
-_DETERMINERS = word_set(
-    """
-    the an in at to from with of for my our his her their der die das den dem des ein eine einen
-    einem einer im am vom zum zur mit von bei nach auf el la los las un una en con de del al para
-    por le les des du au aux dans avec chez sur pour
-    """
-)
-
-
-def _other_thing(fact: ProposedFact) -> str | None:
-    """A noun in whose place the sources have another one, between the same words.
-
-    "The towels with the otter sell": "towels with the heron sell". The noun follows an article or a
-    preposition, and a content word stands on one of its sides in both. A name may have another form
-    in the fact ("Wien", "Vienna"): other rules compare names.
-    """
-    if fact.translated:
-        return None
-    named = {one.key for one in names.names_in(fact.text, fact.people, fact.tongue) if one.sure}
-    mine = _TOKEN.findall(fact.folded)
-    for source in fact.evidence.sources:
-        theirs = _TOKEN.findall(fold(source.text))
-        for here, one in enumerate(mine):
-            if one in theirs or one in named or not _follows_article(mine, here):
-                continue
-            for there, other in enumerate(theirs):
-                if (
-                    other not in mine
-                    and _follows_article(theirs, there)
-                    and not alike(one, other)
-                    and _has_same_sides(mine, here, theirs, there, fact.codes)
-                ):
-                    return f"What it cites says {other}, and the fact says {one}"
-    return None
-
-
-_TOKEN = re.compile(r"[^\W\d_]+|\d+")
-
-
-def _follows_article(words: Sequence[str], at: int) -> bool:
-    return at > 0 and words[at - 1] in _DETERMINERS and len(words[at]) > 3 and words[at].isalpha()
-
-
-def _has_same_sides(
-    mine: Sequence[str], here: int, theirs: Sequence[str], there: int, codes: tuple[str, ...]
-) -> bool:
-    """Whether two words stand between the same ones, of which one is a content word."""
-    left = [
-        a for a, b in zip(mine[:here][-1:-4:-1], theirs[:there][-1:-4:-1], strict=False) if a == b
-    ]
-    after = (mine[here + 1 : here + 2], theirs[there + 1 : there + 2])
-    if len(left) < 2 or (after[0] and after[0] != after[1]):
-        return False
-    return bool(content(" ".join([*left, *after[0]]), codes))
 
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
@@ -235,9 +177,22 @@ def _other_mood(fact: ProposedFact) -> str | None:
     for one in sorted(told, key=lambda each: -near[id(each)]):
         if denied and lost[id(one)] and _denied_beside(one, told, lost):
             continue
+        stands = [each for each in told if not lost[id(each)]]
+        if lost[id(one)] == [Mood.QUESTION] and _adds(fact, one, stands):
+            continue
         if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
+
+
+def _adds(fact: ProposedFact, asked: Clause, stated: Sequence[Clause]) -> bool:
+    """Whether a statement has words of the fact that the question lacks: it asks of the same."""
+    known = shared(fact.words, asked.words)
+    return 2 * len(known) <= len(fact.words) and any(
+        set(shared(fact.words, one.words)) - set(known)
+        or (_digits(one.text) - _digits(asked.text)) & _digits(fact.text)
+        for one in stated
+    )
 
 
 def _denied_beside(
@@ -252,7 +207,7 @@ def _denied_beside(
 
 def _is_of_speaker(fact: ProposedFact) -> bool:
     """Whether the fact begins with the name of a speaker that it cites."""
-    first = [names.bare(one) for one in fact.text.split()[:2]]
+    first = [bare(one) for one in fact.text.split()[:2]]
     return any(part in first for one in fact.evidence.speakers for part in fold(one).split())
 
 
@@ -276,14 +231,22 @@ def _turned(fact: ProposedFact) -> str | None:
     if fact.translated or not fact.familiar or not fact.words:
         return None
     parts = [
-        Part(text, content(text, one.codes), one, mood.negates(text, one.codes))
+        Part(text, content(text, one.codes), one, _denies_of(fact, text, one))
         for one in fact.evidence.clauses
         for text in _AND.split(one.text)
     ]
-    if not mood.denies(fact.text, fact.codes) and any(_leaves_out(fact, parts)):
-        return "What it cites leaves this out: keep the negation"
     pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
     return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
+
+
+def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:
+    """Whether a part denies something of which the fact speaks: "not today but tomorrow"."""
+    denied = mood.denied_in(text, clause.codes)
+    if denied is None or not denied.strip(" .,;!?"):
+        return denied is not None
+    words = content(denied, clause.codes)
+    same = _digits(denied) <= _digits(fact.text)
+    return same and (not words or bool(shared(words, fact.words)))
 
 
 class Part(NamedTuple):
@@ -305,7 +268,7 @@ def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
     if best < max(1, 0.6 * len(words)):
         return None
     top = [one for one in parts if near[one] == best]
-    if any(mood.is_question(one.clause.sentence) for one in top) or _goes_on(fact, top[0].clause):
+    if any(mood.is_question(one.clause.sentence) for one in top):
         return None
     said = [word for one in top for word in one.words]
     rest = [one for one in words if one not in shared(words, said)]
@@ -316,7 +279,7 @@ def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
     )
     if not denied and all(one.negated for one in top):
         return "What it cites says that this is not so: keep the negation"
-    return _opposite(piece, fact, [one.text for one in top])
+    return None
 
 
 _AND = re.compile(
@@ -328,40 +291,6 @@ _PIECES = re.compile(
     r"|parce que|ve|ama|cunku|çünkü)\s",
     re.IGNORECASE,
 )
-
-
-def _goes_on(fact: ProposedFact, clause: Clause) -> bool:
-    """Whether a later source speaks of it, too: "It did not come." - "It comes tomorrow."."""
-    return any(
-        one.at > clause.at and one.speaker != clause.speaker and fact.nearness(one.words)
-        for one in fact.evidence.clauses
-    )
-
-
-def _leaves_out(fact: ProposedFact, parts: Sequence[Part]) -> Iterator[bool]:
-    """Whether all words of a denial are in the fact, and nothing else says them: "No dairy"."""
-    for one in parts:
-        words = set(one.words)
-        others = [each for each in parts if each is not one and not each.negated]
-        yield (
-            one.negated
-            and 2 <= len(words) <= 4
-            and len(shared(words, fact.words)) == len(words)
-            and not any(shared(words, each.words) for each in others)
-        )
-
-
-def _opposite(piece: str, fact: ProposedFact, texts: Sequence[str]) -> str | None:
-    """A word of the nearest clauses in whose place the fact has its opposite."""
-    mine = set(words_of(fold(piece)))
-    theirs = {word for text in texts for word in words_of(fold(text))}
-    if mood.negates(piece, fact.codes) or any(mood.negates(one, fact.codes) for one in texts):
-        return None
-    for one, other in OPPOSITES.get(fact.tongue or "", ()):
-        for here, there in ((one, other), (other, one)):
-            if mine & here and theirs & there and not mine & there and not theirs & here:
-                return f'What it cites says "{min(theirs & there)}", and the fact the opposite'
-    return None
 
 
 def _unrelated(fact: ProposedFact) -> str | None:
@@ -378,3 +307,197 @@ def _unrelated(fact: ProposedFact) -> str | None:
     if shared(fact.words, told) or numbers.numbers_in(numbers.in_digits(fact.text, fact.tongue)):
         return None
     return "It shares nothing with what it cites: cite the entry that says it"
+
+
+# Whose words a fact is: the speaker that it names, and the person that it speaks of.
+
+_I = {
+    "en": r"(?<!\w)i(?:'(?:m|ve|ll|d))?(?!\w)",
+    "de": r"(?<!\w)ich(?!\w)",
+    "es": r"(?<!\w)yo(?!\w)",
+    "fr": r"(?<!\w)(?:je(?!\w)|j')",
+    "tr": r"(?<!\w)ben(?!\w)",
+    "zh": r"我(?!们)",
+}
+_I_ANYWHERE = re.compile(
+    "|".join(_I.values())
+    + r"|(?<!\w)(?:me|my|mein\w*|mir|mich|mi|mis|mon|ma|mes|moi|m'|bana|beni|benim)(?!\w)"
+)
+_SOMEBODY_FIRST = re.compile(
+    r"(?<!\w)(?:he|she|they|er|ella|il|elle|ils|elles|hij|zij)(?:'\w+)?(?!\w)|[他她]"
+)
+_SOMEBODY = re.compile(
+    r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|you|your|er|sie|ihm|ihn|ihr\w{0,2}"
+    r"|ihnen|du|dir|dich"
+    r"|dein\w*|el|ella|le|les|lo|la|su|sus|te|ti|tu|il|elle|lui|leur|toi|vous|o|onu|ona|onun"
+    r"|sen|sana|seni|lei|voce|hij|zij|hem|haar|je)(?!\w)|[他她你您]"
+)
+
+
+def _of_another(fact: ProposedFact, speaker: str | None) -> str | None:
+    """Why the named speaker is not the one who said it."""
+    told = fact.evidence.speakers
+    if not speaker or not told or any(_is_same(speaker, one) for one in told):
+        return None
+    who = " and ".join(told)
+    return f"{speaker} said none of what it cites. {who} did: name {who} as the speaker"
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two names may be one person's: "Haller" and "Dr Haller"."""
+    mine, theirs = set(words_of(fold(one))), set(words_of(fold(other)))
+    return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
+
+
+def _refers_back(name: Name, fact: ProposedFact) -> bool:
+    """Whether a pronoun of the sources may mean somebody who was named just before."""
+    if not fact.evidence.before or not fact.evidence.heard_before.has(name):
+        return False
+    if not fact.translated:
+        best = max(fact.evidence.clauses, key=lambda one: fact.nearness(one.words))
+        return not _I_ANYWHERE.search(fold(best.text)) and (
+            _points(best.sentence) or fact.tongue == "tr"
+        )
+    return not any(_I_ANYWHERE.search(fold(one.text)) for one in fact.evidence.sources) and any(
+        _points(one.text) for one in fact.evidence.sources
+    )
+
+
+_NEAR = 6
+"""So many entries before the first one cited are what was being talked of."""
+
+
+def _is_left_out(name: Name, fact: ProposedFact) -> bool:
+    """Whether the sources leave out whose thing it is, as everybody knows.
+
+    "The editor gives us a week" may become a week for "Nela's manuscript", of which somebody spoke
+    just before. Who does it is never left out so, and nobody takes the place of somebody whom the
+    sources name.
+    """
+    if _is_subject(name, fact):
+        return False
+    near = HeardNames(f"{one.speaker or ''}: {one.text}" for one in fact.evidence.before[-_NEAR:])
+    if not near.has(name) and not fact.is_known(name.written, least=1):
+        return False
+    speakers = {part for one in fact.evidence.speakers for part in fold(one).split()}
+    is_of_speaker = any(part in fact.folded for part in speakers)
+    clauses = fact.evidence.clauses
+    best = max((fact.nearness(one.words) for one in clauses), default=0)
+    nearest = [one for one in clauses if fact.nearness(one.words) == best]
+    return not any(
+        one.sure and one.key not in fact.folded and one.key != name.key
+        for clause in nearest
+        for one in names_in(clause.text, fact.people, fact.tongue)
+    ) and (is_of_speaker or not any(map(_is_of_oneself, nearest)))
+
+
+def _is_of_oneself(clause: Clause) -> bool:
+    folded = fold(clause.text)
+    suffixed = clause.codes[:1] == ("tr",) and _MY_TURKISH.search(folded)
+    return bool(_I_ANYWHERE.search(folded) or suffixed)
+
+
+_MY_TURKISH = re.compile(r"\w{2,}[aiu]m(?:[ae]|[iu]n?|[dt][ae]n?|l[ae])?(?!\w)")
+"""Arabam, sirtim: my car, my back."""
+
+
+def _is_subject(name: Name, fact: ProposedFact) -> bool:
+    """Whether a part of the fact begins with a name, and not with what is somebody's."""
+    for piece in _STATEMENTS.split(fact.text):
+        folded = fold(piece).strip()
+        at = folded.find(name.key)
+        if at >= 0 and not _owns(name.key, piece) and len(content(folded[:at], fact.codes)) == 0:
+            return True
+    return False
+
+
+def _points(text: str) -> bool:
+    return _SOMEBODY.search(fold(text)) is not None
+
+
+_STATEMENTS = re.compile(
+    r"[,;]|，|；|\s(?:and|und|y|et|ve|while|whereas|während|mientras|tandis que)\s", re.IGNORECASE
+)
+
+
+def _other_subject(fact: ProposedFact) -> str | None:
+    """Why the person of whom the fact speaks is not the one of whom its sources say it."""
+    if fact.translated:
+        return None
+    for piece in _STATEMENTS.split(fact.text):
+        found = names_in(piece.strip(), fact.people, fact.tongue)
+        opening = [
+            one
+            for one in found[:1]
+            if fold(piece).strip().startswith(one.key)
+            and (one.key in fact.people or one.written in fact.evidence.heard_before.text)
+        ]
+        for subject in opening:
+            if (other := _said_of(subject, piece, fact)) is not None:
+                return (
+                    f"What it cites says this of {other}, and the fact says it of {subject.written}"
+                )
+    return None
+
+
+def _said_of(subject: Name, piece: str, fact: ProposedFact) -> str | None:
+    """The person of whom the nearest clause says it, if that is somebody else."""
+    wanted = [one for one in content(piece, fact.codes) if bare(one) != subject.key]
+    if not wanted or _owns(subject.key, piece):
+        return None
+    ranked = [(_weight(wanted, one), one) for one in fact.evidence.clauses]
+    best = max((weight for weight, _ in ranked), default=0)
+    if best < min(3, len(wanted) + 1):
+        return None
+    others = []
+    for weight, clause in ranked:
+        if weight == best:
+            other = _subject_of(clause, wanted, fact.people)
+            if other is None or alike(bare(other), subject.key) or _is_same(other, subject.written):
+                return None
+            if bare(other) in fold(piece) or subject.key in fold(clause.text):
+                return None
+            if bare(other) in fact.folded and subject.key in fold(clause.sentence):
+                return None  # The sentence tells of both, and so does the fact.
+            others.append(other)
+    return others[0] if others else None
+
+
+def _owns(key: str, piece: str) -> bool:
+    owner = re.escape(key)
+    return re.search(rf"{owner}\w*['\u2019]|{owner}的", fold(piece)) is not None
+
+
+def _weight(wanted: list[str], clause: Clause) -> int:
+    """How much of a statement a clause has; the first word, often the verb, counts twice."""
+    found = shared(wanted, clause.words)
+    return len(found) + (wanted[0] in found)
+
+
+def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> str | None:
+    """The last person named before what is said: a name, or the speaker as "I"."""
+    folded = fold(clause.text)
+    first = min(
+        (
+            match.start()
+            for match in re.finditer(r"[^\W\d_]+", folded)
+            for word in content(match.group(), clause.codes)
+            if any(alike(word, each) for each in wanted)
+        ),
+        default=len(folded),
+    )
+    people: list[tuple[int, str]] = []
+    if clause.speaker and clause.codes and clause.codes[0] in _I:
+        people += [
+            (one.start(), clause.speaker)
+            for one in re.finditer(_I[clause.codes[0]], folded[:first])
+        ]
+    code = clause.codes[0] if clause.codes else None
+    for name in names_in(clause.text, known, code):
+        at = folded.find(name.key)
+        person = name.key in known or not clause.text[:at].strip(" \"'«“„")
+        if name.sure and 0 <= at < first and person:
+            people.append((at, name.written))
+    if _SOMEBODY_FIRST.search(folded[:first]):
+        return None
+    return max(people)[1] if people else None

@@ -258,55 +258,6 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
     return [one for one in dict.fromkeys(words) if any(alike(one, each) for each in others)]
 
 
-def _pairs(table: str) -> dict[str, list[tuple[frozenset[str], frozenset[str]]]]:
-    """Opposites: a line a language, pairs with `/`, forms with `|`."""
-    made = {}
-    for line in re.sub(r"\n[ ]+", " ", table).strip().split("\n"):
-        code, *pairs = line.split()
-        made[code] = [
-            (frozenset(one.split("|")), frozenset(other.split("|")))
-            for one, other in (pair.split("/") for pair in pairs)
-        ]
-    return made
-
-
-OPPOSITES = _pairs(
-    """
-en including|included|incl/plus|excluding|excluded|excl north/south east/west
- open|opens|opened/closed|closes|close|shut won|win|wins/lost|lose|loses
- accepted|accepts|accept/rejected|refused|declined|turned
- allowed|permitted/forbidden|banned|prohibited bought|buys/sold|sells cheaper/dearer|pricier
- rises|rose|increased|raised/falls|fell|dropped|decreased|lowered|down passed/failed found/lost
- arrived|came/left full/empty keeps|kept|stays/dropped|removed|cut likes|loves/hates|dislikes
- works|working/broken early/late before/after inside/outside on/off paid/owes|unpaid
- longer/shorter older|elder|oldest/younger|youngest
- bigger|larger/smaller better/worse more/less|fewer first/last hired/fired
- married/divorced healthy/ill|sick always/never
-de offen|geoffnet|auf/geschlossen|zu gewonnen|gewinnt/verloren|verliert
- angenommen|zugesagt/abgelehnt|abgesagt erlaubt|gestattet/verboten|untersagt gekauft/verkauft
- teurer/billiger|gunstiger gestiegen|steigt|erhoht/gesunken|sinkt|gesenkt bestanden/durchgefallen
- gefunden/verloren voll/leer bleibt|behalt/entfallt mag|liebt/hasst kaputt/heil|funktioniert
- fruher/spater vor/nach bezahlt/unbezahlt langer/kurzer groser/kleiner besser/schlechter
- mehr/weniger gesund/krank immer/nie
-es abierto|abierta|abre/cerrado|cerrada|cierra
- ganado|ganamos|gano|ganaron/perdido|perdimos|perdio|perdieron
- aceptado|acepta|acepto/rechazado|rechaza|rechazo permitido/prohibido
- comprado|compro/vendido|vendio caro/barato sube|subio|subido/baja|bajo|bajado
- aprobado|aprobo/suspendido|suspendio lleno|llena/vacio|vacia antes/despues mejor/peor mas/menos
- roto|rota|averiado/arreglado|arreglada siempre/nunca encontro|encontrado/perdio|perdido
- sano/enfermo
-fr ouvert|ouverte|ouvre/ferme|fermee gagne/perdu accepte|acceptee/refuse|refusee
- permis|autorise|autorisee/interdit|interdite achete/vendu augmente|monte/baisse|diminue
- reussi/rate|echoue plein|pleine/vide avant/apres mieux/pire plus/moins
- garde|conserve|gardee|conservee/enleve|supprime|retire trouve/perdu toujours/jamais
- cher/abordable
-tr acik|aciliyor/kapali|kapaniyor kazandi|kazandik|kazandilar/kaybetti|kaybettik|kaybettiler
- serbest/yasak aldi/satti artti|yukseldi/azaldi|dustu dolu/bos once/sonra ucuz/pahali
- bozuk|bozuldu/calisiyor geldi/gitti iyi/kotu
-"""
-)
-"""Words in whose place the other says the opposite."""
-
 _MONTHS = """
 january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
 september|sept|sep october|oct november|nov december|dec
@@ -393,7 +344,8 @@ MORE = re.compile(
     r"|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter|alter|junger|fewer|another"
     r"|further|extra|increase\w*|decrease\w*|gain\w*|lost|won|difference"
     r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
-    r"|total\w*|altogether|combined|in all|sum|apart|between|missing|beyond|exceed\w*|cut|still"
+    r"|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together|making|both"
+    r"|apart|between|missing|beyond|exceed\w*|cut|still"
     r"|shorten\w*|raise\w*"
     r"|um|mehr|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
     r"|gesunken|rest\w*"
@@ -405,7 +357,7 @@ MORE = re.compile(
     r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*"
     r"|retard|reste\w*|revien\w*|coute\w*"
     r"|fazla|az|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)"
-    r"|多|少|高|低|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|晚|早|推迟|提前|总"
+    r"|多|少|高|低|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|[更太]晚|[更太]早|推迟|提前|总"
 )
 """A fact with one of these may state a sum or a difference."""
 
@@ -487,6 +439,7 @@ LATER = re.compile(
 )
 """Behind a length of time: the direction in which it counts."""
 DOZENS = re.compile(
-    r"(?<![\w.,])(\d{1,3}) (?:dozen|dutzend|docenas?|douzaines?|d[uü]zine|dozzine)(?!\w)",
+    r"(?<![\w.,])(?:(\d{1,3})|half an?|(?:ein )?halbes|media|(?:une )?demi-?|yar[ıi]m|mezza)"
+    r"[ -]?(?:dozen|dutzend|docenas?|douzaines?|d[uü]zine|dozzin[ae])(?!\w)",
     re.IGNORECASE,
 )

@@ -24,11 +24,14 @@ class Name(NamedTuple):
     """Folded, without a case suffix behind an apostrophe."""
     sure: bool
     """Its place leaves no doubt that it is a name."""
+    noun: bool = False
+    """It is a German noun, and only a slip of another one is told."""
 
 
 _TITLES = word_set(
     """
-    mr mrs ms miss dr prof professor sir madam aunt auntie uncle cousin coach father sister
+    mr mrs ms miss dr dra drs cllr councillor capt sgt rev prof professor sir madam
+    aunt auntie uncle cousin coach father sister
     brother herr frau dr tante onkel oma opa pfleger schwester herrn kollege kollegin familie
     doktor senor senora sra sr don dona tia tio primo prima doctor doctora profesor profesora
     monsieur madame mme m mlle tante oncle maitre docteur professeur cousin cousine bay bayan
@@ -112,6 +115,8 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, tongue is not None)
             elif before in _BARE if not opens else place == 0:
                 yield Name(written, key, False)
+            elif tongue == "de":
+                yield Name(written, key, False, True)
 
 
 def _is_common(written: str, key: str) -> bool:
@@ -189,8 +194,8 @@ def _inflects(form: str, name: str) -> bool:
     )
 
 
-_RESEMBLING = 0.6
-"""Likeness of two names (0..1) from which one may have been mistaken for the other."""
+_RESEMBLING, _SLIP = 0.6, 0.8
+"""Likeness of two names, and of two nouns (0..1), from which one may be taken for the other."""
 
 
 def resembling(name: Name, heard: HeardNames, fact: str) -> str | None:
@@ -202,7 +207,8 @@ def resembling(name: Name, heard: HeardNames, fact: str) -> str | None:
             continue
         if word[:2] != name.key[:2] or alike(word, name.key) or len(word) < 3:
             continue
-        near = SequenceMatcher(None, word, name.key).ratio() >= _RESEMBLING
+        least = _SLIP if name.noun else _RESEMBLING
+        near = SequenceMatcher(None, word, name.key).ratio() >= least
         if near and abs(len(word) - len(name.key)) <= 2:
             return token.group()
     return None

@@ -50,12 +50,13 @@ _NO_NUMBERS = re.compile(
     "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
 
-
+_TENTHS = re.compile("(?<!\\d)([1-9])成(?![为功员本立长绩年人果交熟分份])")
 _AND_CENTS = re.compile(
-    r"(?<![\d.,])(\d+) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares)"
-    r"(?: and| und| et| y)? (\d\d) ?(?:cents?|centimes?|centimos?|pence|rappen)(?!\w)"
+    r"(?<![\d.,])(\d+|one|a|ein|une?|un) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares"
+    r"|met(?:re|er)s?|metros?)(?: and| und| et| y)? (\d\d)(?!\d|[.,:]\d)"
+    r"(?: ?(?:cents?|centimes?|centimos?|pence|rappen|cm)(?!\w)|(?= ?(?:[a-z.,;!)]|$)))"
 )
-"""74 euros 50 cents is 74.50 euros."""
+"""74 euros 50 cents is 74.50 euros, and one metre forty is 1.40 metres."""
 
 
 def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
@@ -64,16 +65,19 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
     `strict` leaves ordinals and words such as "both" alone.
     """
     text = _PERCENT.sub("%", text.replace("½", ".5"))
-    text = DOZENS.sub(lambda found: str(12 * int(found[1])), text)
+    text = DOZENS.sub(lambda found: str(12 * int(found[1])) if found[1] else "6", text)
     if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
     folded = fold(text.replace("\uff0c", ", "))  # No decimal point.
-    folded = _AND_CENTS.sub(r"\1.\3 \2", folded)
+    folded = _AND_CENTS.sub(
+        lambda found: f"{found[1] if found[1].isdigit() else 1}.{found[3]} {found[2]}", folded
+    )
     if HAN.search(folded):
         folded = _WEEKDAY_AND_TIME.sub(r"\1 ", folded)
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "\u00b7" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
+        folded = _TENTHS.sub(r"\g<1>0%", folded)
     if language == "tr":
         return _turkish(folded, {} if strict else LOOSE_NUMBERS["tr"])
     return folded
@@ -232,7 +236,7 @@ def _plain(value: float) -> str:
     return f"{value:g}" if value < 1e6 else str(int(value))
 
 
-NUMBER = re.compile(r"\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?![\d])|\d+(?:[.,]\d+)*")
+NUMBER = re.compile(r"\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?:[.,]\d\d?)?(?!\d)|\d+(?:[.,]\d+)*")
 
 _UNITS: dict[str, tuple[str, float]] = {
     name: (dimension, float(factor))
@@ -296,7 +300,7 @@ class Number(NamedTuple):
 def numbers_in(digits: str) -> list[Number]:
     """The numbers of a text whose number words are digits already, in order."""
     found = [_number(one, digits) for one in NUMBER.finditer(digits)]
-    return [*found, *_mixed(digits)]
+    return [*found, *_mixed(digits), *_fractions(digits)]
 
 
 def _number(found: re.Match[str], text: str) -> Number:
@@ -350,10 +354,11 @@ def readings_of(written: str) -> frozenset[float]:
 
 
 _MIXED = (
-    (re.compile(r"(\d+) ?(?:h|hr|hrs|hours?|stunden?|std|heures?|horas?|saat|小时)"
+    (re.compile(r"(\d+|(?<!\w)(?:an|one|eine|une|una|bir)(?= )) ?"
+                r"(?:h|hr|hrs|hours?|stunden?|std|heures?|horas?|saat|小时)"
                 r"(?: (?:and|und|y|et) )? ?([0-5]?\d)(?!\d)"), ("time", 1.0), 3600.0, 60.0),
     (re.compile(r"(\d+) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
-                r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s|sec|sek|saniye"
+                r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s(?!\w)|sec|sek|saniye"
                 r"|秒)"), ("time", 1.0), 60.0, 1.0),
     (re.compile(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
 )  # fmt: skip
@@ -363,10 +368,12 @@ def _mixed(text: str) -> Iterator[Number]:
     """Numbers of two units: 4h12, 1m90."""
     for pattern, unit, first, second in _MIXED:
         for found in pattern.finditer(text):
-            value = rounded(int(found[1]) * first + int(found[2]) * second)
+            count = int(found[1]) if found[1].isdigit() else 1
+            value = rounded(count * first + int(found[2]) * second)
             yield Number(frozenset({value}), unit, "", found.start(), found.end(), found.group())
     for found in _ONE_UNIT.finditer(text):
-        yield Number(frozenset({1.0}), unit_of(found[1]), "", *found.span(), found.group())
+        if not _RATED.search(text, 0, found.start()):
+            yield Number(frozenset({1.0}), unit_of(found[1]), "", *found.span(), found.group())
     for found in _HALVES.finditer(text):
         whole = found[1] or found[3] or "1"
         value = (int(whole) if whole.isdigit() else 1) + (
@@ -376,6 +383,10 @@ def _mixed(text: str) -> Iterator[Number]:
         named = unit_of(found[4] or (after[1] if after else ""))
         if named is not None or found[1] or found[3] or found[5]:
             yield Number(frozenset({value}), named, "", found.start(), found.end(), found.group())
+
+
+def _fractions(text: str) -> Iterator[Number]:
+    """Fractions in words."""
     for value, pattern in FRACTIONS:
         for found in pattern.finditer(text):
             of = _OF.match(text, found.end())
@@ -400,6 +411,8 @@ _ONE_UNIT = re.compile(
     r"(?<!\w)an? (inch|foot|mile|yard|pint|gallon|pound|ounce|stone|litre|liter|kilo)(?!\w)"
 )
 """A measure in words."""
+_RATED = re.compile(r"\d (?:[a-z]+ )?$")
+"""Before a measure that is no number: "nineteen dollars a gallon"."""
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d+) ?(?:{_HALF})(?!\w)"
     rf"|(?<!\w)((?:(\d+|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?|and a quarter))(?!\w)"
@@ -410,7 +423,8 @@ FRACTIONS = (
     (0.5, re.compile(
         r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)"
         r"|(?:die |zur )?halfte"
-        r"|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi|yarim(?= [a-z])"
+        r"|halbe[rsnm]?(?= )"
+        r"|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi|yarim(?= [a-z])"
         r"|(?:la )?meta(?!\w)|mezz[oa](?!\w))"
         r"|半(?=个?小时)|一半")),
     (0.25, re.compile(

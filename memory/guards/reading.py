@@ -111,6 +111,18 @@ class Evidence:
         return [whole(numbers.numbers_in(one)) for text in told for one in in_all_digits(text)]
 
     @cached_property
+    def without_times(self) -> list[Number]:
+        """The numbers that are no part of a date or a time of day: these may be added up."""
+        found = []
+        for digits, one in self._counted:
+            days, times = dates.named_in(digits, strict=False), clock.times_in(digits)
+            spans = [(day.start, day.end) for day in days]
+            spans += [(time.start, time.end) for time in times]
+            if not any(start <= one.start < end for start, end in spans):
+                found.append(one)
+        return found
+
+    @cached_property
     def amounts(self) -> list[Number]:
         """The numbers that may have a unit which is left out: "at ten" is an hour."""
         return [
@@ -134,6 +146,9 @@ class Evidence:
         made = dates.Days()
         for source, digits in self.readings:
             made.join(dates.days_of(digits, self.said(source.at)))
+        days = set(made.days)
+        for source in self.sources:
+            made.days |= dates.beside(fold(source.text), days)
         return made
 
     def said(self, at: str) -> set[date]:
@@ -218,42 +233,46 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
     whole = languages(source.text)
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
     general = _moods_of_sentence(sentence, codes)
-    if mood.is_quote(sentence, codes) and mood.is_doubted(source.text, codes):
-        general |= {Mood.REPORT}
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
     asked = sentence[mood.asks_from(sentence) :]
-    if Mood.CONDITION in general and len(parts) > 1:
-        # "I take eight, the room is big enough if you move it": what stands before is certain.
-        own = [mood.is_conditional(part, codes) for part in parts]
-        place = own.index(True) if any(own) else 0
-        certain = parts[: place if place and mood.has_condition_behind(parts[place], codes) else 0]
-        certain += [one for one in parts if f"({one})" in sentence]
-    else:
-        certain = []
+    is_conditional = Mood.CONDITION in general and len(parts) > 1
+    certain = _certain(parts, sentence, codes) if is_conditional else []
     is_asked = Mood.QUESTION in general
+    is_told = mood.is_quote(sentence, codes)
     if is_answered:
         general -= {Mood.QUESTION, Mood.CONDITION}
-    quoted: tuple[str, ...] = ()
+    is_quoted = False
     quote = mood.quotes_from(sentence, codes)
-    told: list[tuple[str, frozenset[Mood]]] = []
     for part in parts or [sentence]:
-        moods = general | _moods_of_clause(part, codes)
-        if part in certain or (is_answered and is_asked) or is_agreed:
+        moods = general - ({Mood.CONDITION} if part in certain else set())
+        moods |= _moods_of_clause(part, codes, quoted=is_told)
+        if (is_answered and is_asked) or is_agreed:
             moods -= {Mood.CONDITION}
         if part not in asked and asked not in part:
             moods -= {Mood.QUESTION}
         is_own = mood.is_own(part) and not mood.is_claim(part, codes)
         if is_own:
             general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
-            quoted, quote = (), len(sentence)
-        elif quoted or sentence.find(part) + len(part) > quote:
+            is_quoted, quote = False, len(sentence)
+        elif is_quoted or sentence.find(part) + len(part) > quote:
             # What follows in the sentence is quoted, too.
-            quoted += content(part, codes)
+            is_quoted = True
             moods |= {Mood.REPORT}
-        told.append((part, moods))
-    for part, moods in told:
         words = content(part, codes)
         yield Clause(part, source.speaker, codes, moods, words, sentence, source.at)
+
+
+def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[str]:
+    """The parts of a sentence with a condition that do not hang on it."""
+    own = [mood.is_conditional(part, codes) for part in parts]
+    place = own.index(True) if any(own) else 0
+    bracketed = [one for one in parts if f"({one})" in sentence]
+    if mood.has_consequence(parts[place], codes):
+        # "I end at one, if the tram is late I call": what stands beside it is certain.
+        return parts[:place] + parts[place + 1 :] + bracketed
+    # "I take eight, the room is big enough if you move it": what stands before is certain.
+    behind = place > 0 and mood.has_condition_behind(parts[place], codes)
+    return parts[: place if behind else 0] + bracketed
 
 
 def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
@@ -267,10 +286,12 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
     return frozenset(found)
 
 
-def _moods_of_clause(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
+def _moods_of_clause(text: str, codes: tuple[str, ...], *, quoted: bool) -> frozenset[Mood]:
     found = set()
     if mood.is_possibility(text, codes):
-        found.add(Mood.CONDITION)
+        # "Er sagt, er hätte gewarnt" says whose claim it is, and no condition.
+        is_claim = quoted and codes[0] in ("de", "fr")
+        found.add(Mood.REPORT if is_claim else Mood.CONDITION)
     if mood.is_wish(text, codes):
         found.add(Mood.WISH)
     return frozenset(found)
@@ -382,7 +403,13 @@ class ProposedFact:
         for named in dates.named_in(text):
             if not named.swapped or dates.holds(self.evidence.days, named):
                 text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
-        return text
+        known = {one.day for one in self.evidence.days.days}
+
+        def blank(found: re.Match[str]) -> str:
+            day = int(next(filter(None, found.groups())))
+            return " " * len(found.group()) if day in known else found.group()
+
+        return dates.ALONE.sub(blank, text)
 
     @cached_property
     def words(self) -> list[str]:

@@ -15,6 +15,7 @@ from memory.settings import Settings
 from memory.state.schema import State
 from tests.support.tool_calls import NOW, SCOPE, Bench, night, tick_state
 from tools.builtin import memory as recall_tool
+from tools.evidence import ShownTexts
 
 
 async def entries(bench: Bench) -> list[JournalEntry]:
@@ -249,3 +250,8 @@ async def test_recall_looks_at_the_journal_awake_and_in_a_night_at_facts_alone(
     bench.plan = PlanCollector({})
     await bench.call("recall_memories", query="gate")
     assert looked == [False, True]
+
+
+def test_what_a_tool_returned_is_told_from_what_people_said() -> None:
+    shown = ShownTexts(returned=["The bakery on Hill Street opens at seven on Sundays."])
+    assert shown.returns("The bakery on Hill Street opens at seven.", ["Ana: look it up"])

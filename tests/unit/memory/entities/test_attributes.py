@@ -79,14 +79,16 @@ def test_an_attribute_rests_on_the_words_of_everybody_but_owners_in_its_evidence
         (attribute_given("home", "Lives in Oslo.", ["o6"]), "home: no evidence among"),
         (attribute_given(" ", "Lives in Oslo.", ["o1"]), "without a name"),
         (attribute_given("home", "\n", ["o1"]), "without a name or a value"),
+        (attribute_given("walk", "Walks an old dog at dawn.", ["o1"]), "stands on other lines"),
         (attribute_given("bond", "The assistant helped Ada.", ["o1"]), "speaks of the assistant"),
     ],
-    ids=["none", "unknown", "not shown", "no name", "no value", "assistant"],
+    ids=["none", "unknown", "not shown", "no name", "no value", "other lines", "assistant"],
 )
 def test_attributes_without_evidence_or_about_the_assistant_are_refused(
     given: AttributeGiven, why: str
 ) -> None:
-    before = ada(*FIVE, observation(6, consolidated=True))
+    other = observation(7, "Ada walks an old dog at dawn.")
+    before = ada(*FIVE, observation(6, consolidated=True), other)
     made = made_of(given, profile=before)
     assert made.operation is None
     assert [why in one for one in made.refused] == [True]

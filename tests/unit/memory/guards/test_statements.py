@@ -30,10 +30,6 @@ NAMES = [
     ("I met Hiro today. He's from Sendai and works for a baker.", "Hiro works for a baker."),
 ]
 
-OTHER_NAMES = [
-    ("Il en reste 150 chez Tanguy.", "Il reste 150 bougies chez Ben."),
-]
-
 MOODS = [
     ("I can buy 60 tins tomorrow, who signs?", "Ana can buy 60 tins."),
     ("Ich hole die 60 Dosen ab, wer bezahlt?", "Ana holt die 60 Dosen ab."),
@@ -53,7 +49,8 @@ MOODS = [
     ("The doctor says he doesn't need a cast.", "He doesn't need a cast."),
 ]
 
-OTHER_MOODS = [
+OTHERS = [
+    ("Il en reste 150 chez Tanguy.", "Il reste 150 bougies chez Ben."),
     (
         "I can buy 60 tins tomorrow, who signs the form for them?",
         "Ana signs the form for the tins.",
@@ -65,7 +62,6 @@ OTHER_MOODS = [
     ("厂家说主镜没镀好。", "主镜没镀好。"),
     ("Dolaplar mutfağa gelmedi.", "Dolaplar mutfağa geldi."),
     ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
-    ("No dairy this week, the donor has a recall.", "There is dairy at the food bank this week."),
 ]
 
 
@@ -74,13 +70,8 @@ def test_a_fact_that_follows_passes(told: str, fact: str) -> None:
     assert judge(told, fact) is None
 
 
-@pytest.mark.parametrize(("told", "fact"), OTHER_NAMES)
-def test_a_fact_about_another_name_is_rejected(told: str, fact: str) -> None:
-    assert judge(told, fact) is not None
-
-
-@pytest.mark.parametrize(("told", "fact"), OTHER_MOODS)
-def test_a_fact_in_another_mood_is_rejected(told: str, fact: str) -> None:
+@pytest.mark.parametrize(("told", "fact"), OTHERS)
+def test_a_fact_of_another_or_in_another_mood_is_rejected(told: str, fact: str) -> None:
     assert judge(told, fact) is not None
 
 
