@@ -249,18 +249,20 @@ async def test_a_doubtful_memory_brings_what_was_said_last_of_what_it_rests_on(
     assert texts[:2] == [doubtful["text"], last["text"]]
 
 
+def _fact(number: int, id_: str) -> Row:
+    known = {"source_events": [], "valid_from": "2026-05-02T09:00:00+00:00"}
+    return Row(number, id_, {"kind": "fact", "op": id_, "data": id_, **known})
+
+
 def test_a_memory_is_lifted_to_a_score_whatever_lifted_it_before() -> None:
-    row = Row(1, "f", {"kind": "fact", "op": "op", "source_events": [], "data": "Zoe sings"})
-    once = _lifted(Candidate(row, {"words": 0.2}, ()), 0.5)
+    once = _lifted(Candidate(_fact(1, "a"), {"words": 0.2}, ()), 0.5)
     assert _lifted(once, 0.9).score == pytest.approx(0.9)
 
 
 def test_a_link_lifts_nothing_past_what_was_said_later() -> None:
-    rows = [
-        Row(number, id_, {"kind": "fact", "op": id_, "source_events": [], "data": id_})
-        for number, id_ in enumerate("abc")
-    ]
-    best, later, older = (Candidate(row, {"words": 0.5}, ()) for row in rows)
+    best, later, older = (
+        Candidate(_fact(number, id_), {"words": 0.5}, ()) for number, id_ in enumerate("abc")
+    )
     older = replace(older, parts={"words": 0.5, "superseded": -0.01})
     higher = lifted([best, later, older], [["b", "c"]], 0.1)
     assert ["link" in one.parts for one in higher] == [False, True, False]
