@@ -110,17 +110,14 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
 
 
 def extraction(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    """At most five sentences of people with names, numbers or dates, and at most five that say
-    what a named third person is like; then a noop.
+    """At most five sentences that say what a named third person is like; then a noop.
+
+    It journals nothing: every message is in the journal, and rules draw no conclusions from them.
     """
-    if not prompt.done:
-        found = _worth_journaling(prompt) if "add_journal_entry" in tools else []
-        found += _noticed(prompt) if "update_entity_observation" in tools else []
-        if found:
-            return found
-    done = {one.name for one in prompt.done}
-    if "noop" in tools and "noop" not in done:
-        return [Call("noop", {"reasoning": "Nothing more with names, numbers or dates."})]
+    if not prompt.done and "update_entity_observation" in tools and (found := _noticed(prompt)):
+        return found
+    if "noop" in tools and all(one.name != "noop" for one in prompt.done):
+        return [Call("noop", {"reasoning": "No conclusions beyond the messages."})]
     return []
 
 
@@ -175,27 +172,10 @@ def _rejections(done: Done) -> list[str]:
     return rejected or ([str(result.get("error"))] if not result.get("success", True) else [])
 
 
-def _said(prompt: Prompt) -> Iterator[tuple[str, str | None]]:
-    """Each sentence of people in the history once, and who said it first."""
-    said: dict[str, str | None] = {}
-    for text, message in said_by_people(prompt.history):
-        for sentence in sentences(text):
-            said.setdefault(sentence, message.name)
-    yield from said.items()
-
-
-def _worth_journaling(prompt: Prompt) -> list[Call]:
-    found: list[Call] = []
-    for sentence, who in _said(prompt):
-        if states_something(sentence) and has_particulars(sentence):
-            args: dict[str, Any] = {"content": sentence, "importance": importance(sentence)}
-            found.append(Call("add_journal_entry", args | ({"source_entity": who} if who else {})))
-    return sorted(found, key=lambda call: -int(call.args["importance"]))[:_MOST_EXTRACTED]
-
-
 def _noticed(prompt: Prompt) -> list[Call]:
+    said = (one for text, _ in said_by_people(prompt.history) for one in sentences(text))
     found: list[Call] = []
-    for sentence, _ in _said(prompt):
+    for sentence in dict.fromkeys(said):
         match = None if is_question(sentence) else _NOTICED.fullmatch(sentence)
         if match and _is_name(match["name"]):
             args = {"entity": match["name"], "observation": sentence}

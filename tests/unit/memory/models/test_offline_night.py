@@ -89,27 +89,9 @@ def test_only_what_the_guard_rejected_is_settled_by_a_noop(
     assert [name for name, _ in asked(second)] == follows
 
 
-def test_extraction_journals_at_most_five_telling_sentences_then_calls_noop() -> None:
-    history = [
-        HumanMessage(f"Hello! On {day} May I met Ana. That was nice.", name="Alice")
-        for day in range(1, 8)
-    ]
-    other = [AIMessage("I was in Rome in 1999."), HumanMessage("[autonomous tick] on 3 May")]
-    last = HumanMessage("[pre-compaction] Journal what must not be lost.")
-    first = decide([*history, *other, last], ["noop", "add_journal_entry"])
-    assert len(first.calls) == 5
-    assert asked(first)[0] == (
-        "add_journal_entry",
-        {"content": "On 1 May I met Ana.", "importance": 7, "source_entity": "Alice"},
-    )
-    after = results(first, *[{}] * 5)
-    second = decide([*history, last, *after], ["noop", "add_journal_entry"])
-    assert [name for name, _ in asked(second)] == ["noop"]
-
-
-def test_extraction_from_nothing_is_a_noop() -> None:
-    last = HumanMessage("[pre-compaction] Journal what must not be lost.")
-    decision = decide([HumanMessage("Hello!"), last], ["noop", "add_journal_entry"])
+def test_extraction_journals_nothing_that_stands_in_the_journal_already() -> None:
+    history = [HumanMessage("On 3 May I met Ana.", name="Alice"), HumanMessage("[pre-compaction]")]
+    decision = decide(history, ["noop", "add_journal_entry"])
     assert [name for name, _ in asked(decision)] == ["noop"]
 
 
