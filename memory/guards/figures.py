@@ -40,7 +40,7 @@ def other_number(fact: ProposedFact) -> str | None:
             return _number_said(number, [other])
         if (clause := _of_another(number, mine, fact)) is not None:
             return f'What it cites says "{clause.text}", and the fact says {number.written}'
-    return None
+    return _outdated(mine, fact)
 
 
 def _is_an_example(
@@ -354,6 +354,44 @@ def _adds_up(
     added = [value for one in said for value in one.readings]
     made = {a + sign * b for a in number.readings for b in added for sign in (1, -1)}
     return any(one.readings & made for one in mine if one is not number)
+
+
+_REPLACED = re.compile(
+    r"(?:not|instead of|rather than|used to be|formerly|statt|nicht|anstatt|vorher|bisher"
+    r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是|原来|之前)"
+    r" ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)"
+    r"|\b(?:from|von|du?e?) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d"
+    r"|(\d[\d.,]*) ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d"
+    r"|从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"
+)
+"""A number in what is cited that is not the one, or no longer."""
+_CONTRASTS = re.compile(
+    r"(?<!\w)(?:not|from|instead|rather|(?:was|were)(?! \w+(?:ed|ld|id|en|wn|ght)(?!\w))"
+    r"|before|previous\w*|former\w*|used|old|originally|than|so far"
+    r"|until|earlier|no longer|had|list\w*|statt|nicht|von|bisher|vorher|fruher|alt\w*"
+    r"|ursprunglich|war"
+    r"|waren|als|kein\w*|de|antes|anterior\w*|no|era\w*|lugar|vez|que|du|avant|ancien\w*|pas"
+    r"|lieu|etait|onceki|eskiden|eski|once|degil|yerine|\w+d[ae]n|\w+t[ae]n)(?!\w)|从|不|原|之前|而非|比|以前"
+)
+
+
+def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
+    """Why a number that is cited as denied or past is not the fact's number."""
+    if _CONTRASTS.search(fact.digits):
+        return None
+    for _, digits in fact.evidence.readings:
+        for found in _REPLACED.finditer(digits):
+            group = found.lastindex or 0
+            old = numbers.readings_of(found[group].strip(".,"))
+            at, end = found.span(group)
+            rest = digits[:at] + " " + digits[end:]
+            unit = next((n.unit for n in numbers.numbers_in(digits) if n.start == at), None)
+            others = [one for one in numbers.numbers_in(rest) if one.unit == unit]
+            valid = frozenset[float]().union(*(one.readings for one in others))
+            named = frozenset[float]().union(*(one.readings for one in mine))
+            if named & old and valid and not valid & (old | named):
+                return f"What it cites says that {found[group]} is not, or no longer, the number"
+    return None
 
 
 def _number_said(number: numbers.Number, theirs: Sequence[numbers.Number]) -> str:

@@ -170,7 +170,7 @@ class Candidate:
         put(self, "id", id_)
         put(self, "ids", self.stands_for | {id_})
         put(self, "score", score)
-        put(self, "place", (-score, -_seconds(payload["valid_from"]), row.id))
+        put(self, "place", (-score, -moment(payload["valid_from"]).timestamp(), row.id))
         gone = "superseded" in self.marks or payload.get("invalid_at") is not None
         put(self, "superseded", gone)
         put(self, "drawn", _drawn(row))
@@ -308,11 +308,6 @@ def moment(at: str) -> datetime:
     """An ISO 8601 time; UTC where it has no zone."""
     told = datetime.fromisoformat(at)
     return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
-
-
-@lru_cache(maxsize=16_384)
-def _seconds(at: str) -> float:
-    return moment(at).timestamp()
 
 
 def _sessions(

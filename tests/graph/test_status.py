@@ -24,6 +24,7 @@ from memory.state.schema import State, fresh_state
 from tests.support.agents import Opening, said
 from tests.support.commandline import circadian
 from tests.support.homes import held
+from tests.support.recalling import entry
 from tests.support.tool_calls import goal_of
 
 
@@ -53,9 +54,8 @@ async def test_exempt_entries_do_not_add_to_cumulative_importance(opening: Openi
         await agent.ainvoke(said("The roof leaks"))
         assert (await status(agent.context))["cumulative_importance"] == 10
         store, scope = agent.store, agent.scope
-        note = {"importance": 9, "timestamp": "2026-03-02T09:00:00+00:00", "content": "I was slow"}
-        note |= {"id": "note_20260302_x", "consolidation": "exempt", "tags": ["self"]}
-        await store.aput(scope.namespace("journal", "20260302"), "note_20260302_x", note)
+        note = entry("slow", importance=9, consolidation="exempt", tags=["self"])
+        await store.aput(scope.namespace("journal", "20260302"), note["id"], note)
         assert (await status(agent.context))["cumulative_importance"] == 10
 
 

@@ -28,7 +28,9 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await agent.ainvoke({"request": "sleep"})
             clock.advance(days=1)
             await agent.ainvoke(said("What is my dog Rex afraid of?", "Ben"))
-            await agent.ainvoke(said("Add a goal: paint the boat before June."))
+            await agent.ainvoke(
+                said("Add a goal: paint the boat before June. I work at the yard now.")
+            )
             await agent.ainvoke({"request": "sleep"})
             clock.advance(days=1)
             await agent.ainvoke(said("Tomorrow I go to the dentist."))

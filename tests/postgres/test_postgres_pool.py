@@ -17,7 +17,7 @@ from memory.storage.postgres import connections as pools
 from memory.storage.postgres.connections import Pool, address_of, transaction
 from tests.support.saver_graph import Story, thread
 
-INBOX = ("local", "t", inbox.INBOX)
+INBOX, OTHER = ("local", "t", inbox.INBOX), ("local", "t", "other")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def test_lost_connections_are_replaced_without_an_error(home: Database) ->
         graph = Story().compile(saver)
         for _ in range(3):
             await graph.ainvoke({}, thread())
-            await store.aput(INBOX, "a", {})
+            await store.aput(OTHER, "a", {})
             with pytest.raises(DatabaseDown):
                 async with Pool(home.address) as pool, transaction(pool) as cursor:
                     await cursor.execute(
@@ -83,8 +83,8 @@ async def test_nul_characters_are_replaced(home: Database) -> None:
     text = "a nul \0 and \\u0000 and a \\ before it \\\0"
     kept = text.replace("\0", "\ufffd")
     async with open_store(home) as store, open_saver(home) as saver:
-        await store.aput(INBOX, "a", {"text": text, "\0": [text]})
-        found = await store.aget(INBOX, "a")
+        await store.aput(OTHER, "a", {"text": text, "\0": [text]})
+        found = await store.aget(OTHER, "a")
         assert found is not None
         assert found.value == {"text": kept, "\ufffd": [kept]}
         graph = Story().compile(saver)

@@ -14,7 +14,7 @@ from memory.installation.database import open_database
 from memory.storage.postgres import store as stores
 from memory.storage.postgres.connections import transaction
 
-WHERE, ELSEWHERE = ("ada", "t", "inbox"), ("ada", "t", "journal")
+WHERE, ELSEWHERE = ("ada", "t", "here"), ("ada", "t", "there")
 
 
 async def test_reads_begin_no_transaction(

@@ -99,7 +99,8 @@ async def test_many_facts_of_one_event_are_all_kept() -> None:
 async def test_ticks_and_nights_that_cite_the_same_entry_share_no_fact() -> None:
     bench = Bench()
     entry_id = (await bench.call("add_journal_entry", content="The gate")).result["entry_id"]
-    shown = {entry_id: shown_entry(entry_id, sources=["message-1"])}
+    shown = {entry_id: shown_entry("a", sources=["message-1"])}
+    shown[entry_id]["id"] = entry_id
     facts = [{"text": "The gate is shut", "source_ids": [entry_id]}]
     for event, tick in ((EVENT, 42), ({**EVENT, "id": "m2"}, 43), (None, 44), (None, 45)):
         bench.state = tick_state(event=event, tick=tick)

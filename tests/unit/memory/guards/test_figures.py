@@ -85,6 +85,7 @@ SLIPS = [
     ("厨房台面长两米六五。", "厨房台面长两米五六。"),
     ("The goat gets milk every 3 hours.", "The goat gets milk every eight hours."),
     ("Sold 112 tickets in hall 9, 180 seats.", "Ana sold 121 tickets."),
+    ("They order 250 caps, not 350, at £4.10.", "They order 350 caps at £4.10."),
     ("80 g de croquettes, en quatre rations.", "Chaque ration fait 30 g de croquettes."),
     ("Liefertermin ist KW 45.", "Geliefert wird am 9. November 2026."),
     ("Training ist Mo/Mi/Fr.", "Dienstags ist Training."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -20,18 +20,6 @@ from memory.records.records import SELF, JournalEntry
 from memory.text.analysis import terms
 from tests.support.facts import ANA, BEN, WordEmbeddings, memory_at
 from tests.support.recalling import START, entry, marks, rows, write
-
-
-@pytest.fixture
-def store() -> InMemoryStore:
-    return InMemoryStore()
-
-
-@pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
-    opened = memory_at(tmp_path)
-    yield opened
-    opened.close()
 
 
 async def test_an_entry_becomes_a_row_once_and_its_mark_goes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,18 +19,6 @@ from memory.recall.episodes import episode_of, index_entries
 from memory.records.operations import add_entry
 from tests.support.facts import ANA, draft, memory_at
 from tests.support.recalling import Failing, entry, marks, rows, write
-
-
-@pytest.fixture
-def store() -> InMemoryStore:
-    return InMemoryStore()
-
-
-@pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
-    opened = memory_at(tmp_path)
-    yield opened
-    opened.close()
 
 
 class Killed(BaseException):

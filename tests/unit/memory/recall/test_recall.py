@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,23 +26,6 @@ from tests.support.recalling import NOW, Asking, Failing, entry, rows, write
 from tests.support.tool_calls import NOW as TOOL_NOW
 from tests.support.tool_calls import SCOPE, Bench, night
 from tools.builtin import memory as recall_tool
-
-
-@pytest.fixture
-def store() -> InMemoryStore:
-    return InMemoryStore()
-
-
-@pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
-    opened = memory_at(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def asking(memory: SemanticMemory, store: InMemoryStore) -> Asking:
-    return Asking(memory, store)
 
 
 async def stored(store: InMemoryStore) -> list[dict[str, Any]]:

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-from langgraph.store.memory import InMemoryStore
 
-from memory.facts.semantic import SemanticMemory
 from memory.messages import prompt_lines
 from memory.records.records import SELF
 from memory.settings import Settings
-from tests.support.facts import ANA, memory_at
+from tests.support.facts import ANA
 from tests.support.recalling import Asking, link
-
-
-@pytest.fixture
-def store() -> InMemoryStore:
-    return InMemoryStore()
-
-
-@pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[SemanticMemory]:
-    opened = memory_at(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def asking(memory: SemanticMemory, store: InMemoryStore) -> Asking:
-    return Asking(memory, store)
 
 
 async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(

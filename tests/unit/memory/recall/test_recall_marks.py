@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.store.memory import InMemoryStore
 
 from memory.facts import Row
-from memory.facts.semantic import SemanticMemory
 from memory.recall.merging import _lifted
 from memory.recall.ranking import Candidate
 from memory.recall.recall import lifted
 from memory.records.records import Fact
-from tests.support.facts import ANA, memory_at
+from tests.support.facts import ANA
 from tests.support.recalling import NOW, Asking, link
 
 SAID = "Landlord phoned: from April it is 1,900 euros for the shop, up from 1,700, alas"
 OLD = "The landlord asks 1,700 for the shop since last winter, he says, as agreed with Nadja"
-
-
-@pytest.fixture
-async def asking(tmp_path: Path) -> AsyncIterator[Asking]:
-    memory: SemanticMemory = memory_at(tmp_path)
-    yield Asking(memory, InMemoryStore())
-    memory.close()
 
 
 async def fell(asking: Asking, fact: Fact, by: Fact | None) -> None:
