@@ -168,9 +168,10 @@ def told(done: Done) -> str:
     if isinstance(result, str):
         return f"{done.name}: {_short(result)}"
     if result.get("success") is False or "error" in result:
-        suggestion = _short(result.get("suggestion") or "")
+        # The suggestion beside the error is for a model, not for a person.
         error = _short(result.get("error", "it failed")).rstrip(".")
-        return f"{done.name} did not work: {error}. {suggestion}".rstrip()
+        refused = " refused it" in error
+        return f"{'I did not do it' if refused else f'{done.name} did not work'}: {error}."
     if done.name in _TEMPLATES:
         fields = {name: _short(value) for name, value in {**done.args, **result}.items()}
         return _TEMPLATES[done.name].format_map(defaultdict(lambda: "?", fields))

@@ -402,7 +402,9 @@ def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) 
         if isinstance(step, Unclear):
             wishes.unclear.append(step.reply)
         elif rule.tool not in tools:
-            wishes.unclear.append(f"I cannot do that now: {rule.tool} is not at hand.")
+            tried = any(one.name == rule.tool for one in scene.prompt.done)
+            reply = f"I cannot do that now: {rule.tool} is not at hand."
+            wishes.unclear += [] if tried else [reply]
         elif isinstance(step, Call):  # and not Later, which waits for a result
             scene.plan(step)
             wishes.calls.append(step)

@@ -154,7 +154,14 @@ def test_no_call_is_made_twice_even_when_it_failed() -> None:
     failed = {"success": False, "error": "Project does not exist", "suggestion": "Choose another."}
     last = say(text, *results(say(text), failed))
     assert not last.calls
-    assert last.text == "swap_project did not work: Project does not exist. Choose another."
+    assert last.text == "swap_project did not work: Project does not exist."
+
+
+def test_a_refused_call_is_told_once_and_without_what_the_model_is_told() -> None:
+    text = "Write a file plan.txt: two brackets"
+    refused = {"success": False, "error": "Ada refused it: no", "suggestion": "Do not ask again."}
+    after = results(say(text, tools=["write_file"]), refused)
+    assert say(text, *after, tools=["noop"]).text == "I did not do it: Ada refused it: no."
 
 
 def test_only_the_newest_message_is_acted_on() -> None:
