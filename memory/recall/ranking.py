@@ -235,9 +235,9 @@ def candidate_of(row: Row, parts: Mapping[str, float]) -> Candidate:
 
 
 def leading(near: Scored, worded: Scored, count: int) -> list[Row]:
-    """The `count` best rows by meaning and words alone, best first."""
+    """The `count` best entries by meaning and words alone, best first; facts repeat them."""
     words, meaning = scaled(worded), stretched(near)
-    rows = {row.id: row for row, _ in (*near, *worded)}
+    rows = {row.id: row for row, _ in (*near, *worded) if row.payload["kind"] == "episode"}
     fits = {id_: words.get(id_, 0.0) + meaning.get(id_, 0.0) for id_ in rows}
     return [rows[id_] for id_ in nlargest(count, fits, key=fits.__getitem__) if fits[id_] > 0]
 

@@ -460,8 +460,8 @@ class _Memory:
 
     def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
         """The entries next to these in their sessions. Blocking."""
-        found = {row.seq for row in rows if row.payload["kind"] == "episode"}
-        sessions = dict.fromkeys(row.payload["session"] for row in rows if row.seq in found)
+        found = {row.seq for row in rows}
+        sessions = dict.fromkeys(row.payload["session"] for row in rows)
         places = self.semantic.timeline(self.scope, list(sessions))
         near = {
             other.seq
