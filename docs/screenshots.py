@@ -45,12 +45,11 @@ class Shot(NamedTuple):
 
 
 FACT = ".memory:has(.kind-fact) .words a"
-AROUND = 'a:has-text("Two steps around")'
 
 SHOTS = (
     Shot("today", "today"),
     Shot("search", "memory?q=allergic", opened=".why > summary >> nth=0"),
-    Shot("memory", "memory?q=oak+beams", (f"{FACT} >> nth=0", AROUND), height=860),
+    Shot("memory", "memory?q=oak+beams", (f"{FACT} >> nth=0",), height=860),
     Shot("person", "people", ('a.name:has-text("Amina")',)),
     Shot("night", "nights", ("tbody a >> nth=0",), dark=True),
     Shot("tick", "ticks", (".memory .words a >> nth=0",), height=900),

@@ -14,7 +14,6 @@ from graph.documents.activity import (
     questions,
     tick_detail,
     tick_page,
-    ticks_that_showed,
 )
 from graph.documents.profiles import (
     EntityType,
@@ -81,5 +80,4 @@ __all__ = [
     "recalled_memory",
     "tick_detail",
     "tick_page",
-    "ticks_that_showed",
 ]

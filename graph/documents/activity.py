@@ -153,12 +153,6 @@ def _is_of(entry: AuditEntry, report: TickReport) -> bool:
     return entry["origin"] == report["event_id"] and entry["what"] not in ("fell_asleep", "woke")
 
 
-async def ticks_that_showed(context: AgentContext, id_: str) -> list[TickReport]:
-    """The ticks on messages in which the agent was shown this memory, newest first."""
-    kept = await inbox.reports(context.store, context.scope)
-    return [report for report in reversed(kept) if id_ in report.get("shown", [])]
-
-
 async def _last_ticks(context: AgentContext) -> list[TickReport]:
     """The ticks of the last run: on a server the next one keeps their reports."""
     report: Report = (await context.snapshot()).values.get("report") or empty_report()

@@ -17,14 +17,14 @@ from graph.documents import (
     MemoryFilter,
     MemoryKind,
     MemoryLine,
+    Paging,
     memory_detail,
     memory_page,
     person_names,
-    ticks_that_showed,
+    tick_page,
 )
 from graph.inspector.jobs import Tell
 from graph.inspector.neighbourhood import draw, surroundings
-from graph.inspector.rendering import plain
 from graph.inspector.visits import Visit
 from graph.use_cases import AgentContext, Forgotten, correct, forget_entry, forget_fact, recall
 from memory import journal
@@ -38,31 +38,12 @@ ON_A_PAGE = 30
 FOUND = 60
 """Memories that a search looks through; the best ON_A_PAGE that the filters let pass are shown."""
 
+MOST_TICKS = 500
+"""Newest ticks among which those that showed or wrote a memory are looked for."""
+
 INSIGHT = "insight"
 
 KINDS = {"fact": "Facts", "entry": "Journal entries", INSIGHT: "Insights alone"}
-
-PARTS = {
-    "words": "shared words",
-    "meaning": "like meaning",
-    "session": "same conversation",
-    "again": "its conversation came before",
-    "self": "said of oneself",
-    "date": "its day was named",
-    "speaker": "its speaker was named",
-    "figure": "tells a time or a number",
-    "substance": "says something",
-    "recency": "how recent",
-    "importance": "importance",
-    "trust": "trust",
-    "link": "linked to a better one",
-    "question": "is only a question",
-    "evidence": "already shown elsewhere",
-    "superseded": "no longer holds",
-    "supersedes": "replaces what was asked about",
-    "faded": "faded",
-}
-"""The parts of a score in words."""
 
 LEAST_SHARE = 0.005
 """A smaller part of a score is not drawn."""
@@ -86,7 +67,7 @@ class Wanted(NamedTuple):
             visit.asked("q"),
             holds if holds in ("now", "ended") else "",
             kind if kind in KINDS else "",
-            visit.asked("person"),
+            visit.asked_name("person"),
             visit.asked("day"),
         )
 
@@ -114,7 +95,7 @@ class Shown(NamedTuple):
     disputed: bool = False
     score: float | None = None
     parts: tuple[tuple[str, float], ...] = ()
-    """The parts of the score in words, the weightiest first."""
+    """The parts of the score, the weightiest first."""
     said: tuple[Any, ...] = ()
     """The entries in which a fact was said in the same words: they stand under it."""
     in_answer: bool = False
@@ -131,7 +112,10 @@ async def memory_list(visit: Visit) -> Response:
         listed = await memory_page(visit.context, wanted.filter(visit), paging)
         lines, total = [of_line(line) for line in listed.items], listed.total
     lines = await folded(visit, lines)
-    return visit.show_list("memory", total, paging, wanted=wanted, lines=lines, kinds=KINDS)
+    most = max((abs(value) for one in lines for _, value in one.parts), default=1)
+    return visit.show_list(
+        "memory", total, paging, wanted=wanted, lines=lines, kinds=KINDS, most=most
+    )
 
 
 async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
@@ -240,11 +224,9 @@ def _of_hit(hit: RecallHit) -> Shown:
 
 
 def parts_of(parts: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """The parts of a score in words, the weightiest first, without those that hardly count."""
+    """The parts of a score, the weightiest first, without those that hardly count."""
     told = sorted(parts.items(), key=lambda part: -abs(part[1]))
-    return tuple(
-        (PARTS.get(name, plain(name)), value) for name, value in told if abs(value) >= LEAST_SHARE
-    )
+    return tuple(part for part in told if abs(part[1]) >= LEAST_SHARE)
 
 
 def _kind_of(entry_id: str) -> str:
@@ -274,6 +256,7 @@ async def one_memory(visit: Visit) -> Response:
     found = await memory_detail(context, visit.named("id"))
     hops = 2 if visit.asked("hops") == "2" else 1
     around = await surroundings(context, found.id, hops=hops)
+    reports = (await tick_page(context, Paging(MOST_TICKS))).items
     return visit.show(
         "one_memory.html",
         found=found,
@@ -282,8 +265,8 @@ async def one_memory(visit: Visit) -> Response:
         around=around,
         drawing=draw(around, visit.url),
         hops=hops,
-        nights=_nights(found),
-        readers=await _readers(visit, found.id),
+        readers=await _readers(visit, found.id, reports),
+        wrote=next((one for one in reports if found.id in one["written"]), None),
         done=visit.asked("done"),
         before=found.replaced[-1]["text"] if found.replaced else "",
     )
@@ -299,37 +282,13 @@ def _time_line(found: MemoryDetail) -> list[Fact]:
     return [*found.replaced, found.fact, *found.replaced_by] if found.fact and around else []
 
 
-DID = {
-    "add_fact": "learned it",
-    "change_fact": "changed it",
-    "remove_fact": "took it away",
-    "settle_fact": "compared it with what was known",
-    "score_entry": "weighed it",
-    "mark_entry": "worked on it",
-    "prune_entry": "forgot it",
-    "add_entry": "wrote it",
-    "link": "linked it",
-    "unlink": "took a link away",
-}
-"""What a night's operation did with a memory."""
-
-
-def _nights(found: MemoryDetail) -> dict[str, list[str]]:
-    """What each night did with the memory, oldest night first."""
-    nights: dict[str, list[str]] = {}
-    for touch in found.nights:
-        did = DID.get(touch.kind, plain(touch.kind))
-        told = nights.setdefault(touch.night, [])
-        if did not in told:
-            told.append(did)
-    return nights
-
-
-async def _readers(visit: Visit, id_: str) -> list[tuple[TickReport, JournalEntry | None]]:
-    """The ticks that showed the memory, newest first, each with the message it answered."""
-    reports = await ticks_that_showed(visit.context, id_)
-    heard = await heard_by(visit, reports)
-    return [(report, heard.get(report["tick"])) for report in reports]
+async def _readers(
+    visit: Visit, id_: str, reports: Sequence[TickReport]
+) -> list[tuple[TickReport, JournalEntry | None]]:
+    """The ticks that showed the memory, each with the message it answered."""
+    shown = [one for one in reports if id_ in one.get("shown", [])]
+    heard = await heard_by(visit, shown)
+    return [(one, heard.get(one["tick"])) for one in shown]
 
 
 # Correcting

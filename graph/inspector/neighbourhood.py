@@ -24,15 +24,6 @@ MARGIN = 44
 LABEL = 24
 """Characters of a label."""
 
-RELATIONS = {
-    "made_of": "made from",
-    "relates": "relates to",
-    "duplicates": "says the same as",
-    "supersedes": "replaces",
-    "contradicts": "contradicts",
-    "evidence": "rests on",
-}
-
 
 class NearMemory(NamedTuple):
     """A memory near the one in the middle."""
@@ -61,6 +52,8 @@ class Around(NamedTuple):
     ties: list[Tie]
     left: int
     """Memories that are not shown."""
+    more: bool
+    """Whether others are one step further away."""
 
     def of(self, id_: str) -> NearMemory:
         """One of them."""
@@ -83,12 +76,14 @@ async def surroundings(context: AgentContext, id_: str, *, hops: int) -> Around:
                 if other not in near:
                     near[other] = hop
                     edge.append(other)
-                told = RELATIONS.get(relation["relation"], relation["relation"].replace("_", " "))
-                ties.setdefault(frozenset((end, other)), Tie(end, other, told, relation["reason"]))
+                told = Tie(end, other, relation["relation"], relation["reason"])
+                ties.setdefault(frozenset((end, other)), told)
+    ends = await journal.links.read(context.store, context.scope, edge)
+    more = any(other not in near for end in ends.values() for other in end["relations"])
     known = await _known(context, near)
     shown = [known[one] for one in near if one in known]
     kept = [tie for tie in ties.values() if tie.first in known and tie.second in known]
-    return Around(shown, kept, left)
+    return Around(shown, kept, left, more)
 
 
 async def _known(context: AgentContext, near: dict[str, int]) -> dict[str, NearMemory]:
@@ -137,7 +132,6 @@ class DrawnLink(NamedTuple):
     y1: float
     x2: float
     y2: float
-    relation: str
 
 
 class Drawing(NamedTuple):
@@ -170,7 +164,7 @@ def draw(around: Around, url: Callable[..., str]) -> Drawing:
         top,
         max(heights) + MARGIN - top,
         [_dot(one, places[one.id], url) for one in around.memories],
-        [DrawnLink(*places[tie.first], *places[tie.second], tie.relation) for tie in around.ties],
+        [DrawnLink(*places[tie.first], *places[tie.second]) for tie in around.ties],
     )
 
 

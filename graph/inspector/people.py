@@ -10,6 +10,7 @@ from starlette.responses import Response
 from graph.cli.views import counted
 from graph.documents import (
     MemoryFilter,
+    MemoryLine,
     Paging,
     PersonDetail,
     memory_page,
@@ -21,7 +22,9 @@ from graph.inspector.memories import folded, of_line
 from graph.inspector.rendering import day_of
 from graph.inspector.visits import Visit
 from graph.use_cases import forget
+from memory import night
 from memory.records import RISE, EntityProfile
+from memory.text import name_key
 
 ON_A_PAGE = 60
 
@@ -61,6 +64,7 @@ async def one_person(visit: Visit) -> Response:
         "person.html",
         found=found,
         profile=found.profile,
+        later=await _later(visit, found),
         memories=await folded(visit, map(of_line, found.memories.items)),
         observations={one["id"]: one for one in found.profile["observations"]},
         facts=facts,
@@ -68,6 +72,17 @@ async def one_person(visit: Visit) -> Response:
         instead=await semantic.by_id(scope, [str(one["superseded_by"]) for one in ended.values()]),
         favour=await _favour(visit, found),
     )
+
+
+async def _later(visit: Visit, found: PersonDetail) -> list[MemoryLine]:
+    """Facts about somebody since the last night: it wrote what holds, and could not know them."""
+    nights = await night.records(visit.context.store, visit.context.scope)
+    ended = [one["started"] for one in nights if night.status_of(one) == "complete"]
+    slept, name = max(ended, default=""), name_key(found.profile["name"])
+    held = {id_ for line in found.holds_now for id_ in line.facts}
+    facts = [one for one in found.memories.items if one.kind == "fact" and one.id not in held]
+    facts = [one for one in facts if one.holds and one.at > slept]
+    return [one for one in facts if name in map(name_key, one.entities)]
 
 
 class Favour(NamedTuple):

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from graph.cli.views import counted
 from graph.use_cases import COUNTED
-from memory.text import local, shortened
+from memory.text import local, shortened, terms
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -46,6 +46,7 @@ def environment() -> Environment:
     made.filters |= {
         "number": number,
         "counted": counted,
+        "marked": marked,
         "short_id": short_id,
         "short": shortened,
         "plain": plain,
@@ -79,6 +80,13 @@ def _time(zone: tzinfo, form: str, at: str | None) -> Markup:
     moment = local(at, zone)
     element = Markup('<time datetime="{}">{}</time>')
     return element.format(moment.isoformat(), form.format(at=moment))
+
+
+def marked(text: str, query: str) -> Markup:
+    """A text; the words that it shares with a query stand in `mark` elements."""
+    wanted, mark = {*terms(query)}, Markup("<mark>{}</mark>")
+    words = re.split(r"(\W+)", _CONTROL.sub("", text))
+    return Markup("").join(mark.format(one) if wanted & {*terms(one)} else one for one in words)
 
 
 def day_of(at: str, zone: tzinfo) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from datetime import datetime
 from typing import get_args
 
 from starlette.responses import Response
 
-from graph.documents import LogFilter, log_page, tick_detail, tick_page
+from graph.documents import LogFilter, goals, log_page, tick_detail, tick_page
 from graph.inspector.memories import day_bounds, find_lines, folded, heard_by
 from graph.inspector.visits import Visit
-from memory.audit import Outcome, What
+from memory.audit import AuditEntry, Outcome, What
 from memory.errors import NotFoundError
 from memory.text import terms
 
@@ -25,7 +25,8 @@ async def tick_list(visit: Visit) -> Response:
     """The newest ticks."""
     paging = visit.paging(ON_A_PAGE)
     listed = await tick_page(visit.context, paging)
-    return visit.show_list("ticks", listed.total, paging, ticks=listed.items)
+    heard = await heard_by(visit, listed.items)
+    return visit.show_list("ticks", listed.total, paging, ticks=listed.items, heard=heard)
 
 
 async def one_tick(visit: Visit) -> Response:
@@ -41,6 +42,7 @@ async def one_tick(visit: Visit) -> Response:
         "tick.html",
         tick=report,
         log=found.log,
+        words=await _words(visit, found.log),
         prompt=found.prompt,
         heard=(await heard_by(visit, [report])).get(report["tick"]),
         written=await folded(visit, await find_lines(visit, report["written"])),
@@ -67,7 +69,7 @@ async def show_log(visit: Visit) -> Response:
         since=bounds[0],
         until=bounds[1],
         what=asked["what"] or None,
-        who=asked["who"] or None,
+        who=visit.asked_name("who") or None,
         outcome=asked["outcome"] or None,
         origin=asked["origin"] or None,
     )
@@ -77,8 +79,17 @@ async def show_log(visit: Visit) -> Response:
         listed.total,
         paging,
         entries=listed.items,
+        words=await _words(visit, listed.items),
         asked=asked,
         day_asked=day,
         kinds=get_args(What),
         outcomes=get_args(Outcome),
     )
+
+
+async def _words(visit: Visit, entries: Sequence[AuditEntry]) -> dict[str, str]:
+    """The words of facts and goals that the log names, by id, as far as they are kept."""
+    named = {str(id_) for one in entries for id_ in (one["target"], one["detail"].get("fact"))}
+    facts = await visit.context.semantic.by_id(visit.context.scope, sorted(named))
+    known = {goal["id"]: goal["description"] for goal in await goals(visit.context)}
+    return known | {id_: fact["text"] for id_, fact in facts.items()}

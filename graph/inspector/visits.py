@@ -18,6 +18,7 @@ from graph.inspector.jobs import BackgroundJobs, Tell
 from graph.inspector.rendering import link, render
 from graph.use_cases import AgentContext
 from memory.errors import InputError
+from memory.records import LOCAL_USER
 from memory.text import zone_name
 
 LONGEST_FORM = 64 * 1024
@@ -113,6 +114,10 @@ class Visit:
     def asked(self, name: str, most: int = 1_000) -> str:
         """A value of the address, without blanks at its ends; empty without one."""
         return self.request.query_params.get(name, "").strip()[:most]
+
+    def asked_name(self, name: str) -> str:
+        """Somebody's name in the address; pages call the local user `you`."""
+        return LOCAL_USER if (given := self.asked(name)).lower() == "you" else given
 
     def paging(self, size: int) -> Paging:
         """The page of a list that is asked for, the first unless it says so. Raises InputError."""

@@ -20,6 +20,12 @@ async def test_a_search_says_why_each_was_found(visitor: Visitor) -> None:
     page = await visitor.get("/memory", q="thunder")
     assert "Rex is afraid of thunder" in text_of(page)
     assert "shared words" in page
+    assert "What was said around it fits the search." in page
+    assert "afraid of <mark>thunder</mark>." in page
+    page = await visitor.get("/memory", q="dog Rex thunder")
+    assert text_of(page).count("Why it was found") > 1
+    full = [one for one in page.split('<rect class="fill" width="')[1:] if one.startswith("100.0")]
+    assert len(full) == 1  # One scale: the largest part of all results fills its bar.
     assert '<rect class="fill"' in page
 
 
@@ -39,7 +45,7 @@ async def test_a_memory_leads_to_the_words_it_rests_on(visitor: Visitor) -> None
     shown = text_of(page)
     assert "Where it was said" in shown
     assert "My dog Rex is afraid of thunder." in shown
-    assert "night 20260302 090000 learned it" in shown
+    assert "Night of 2 Mar 2026 09:00 learned it" in shown
     assert "<svg" in page
     entry = next(one for one in page.split('"') if one.startswith("/default/memory/event_"))
     assert "Rex" in text_of(await visitor.get(entry.removeprefix("/default")))
@@ -48,6 +54,7 @@ async def test_a_memory_leads_to_the_words_it_rests_on(visitor: Visitor) -> None
 async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> None:
     id_ = await fact_about(visitor, "Paris")
     preview = text_of(await visitor.get(f"/correct/{id_}", text="I live in Oslo."))
+    assert "as said by you" in preview
     assert "What would change" in preview
     assert "I live in Oslo." in preview
     facts = await visitor.agent.resources.semantic.all(visitor.agent.scope)
@@ -55,6 +62,13 @@ async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> 
     page = await visitor.after(await visitor.post(f"/correct/{id_}", text="I live in Oslo."))
     shown = text_of(page)
     assert "Corrected." in shown
+    assert "corrected by you" in shown
+    assert "first said by Ada 2 Mar 2026 09:00" in shown
+    log = text_of(await visitor.get("/log", who="you"))
+    assert (
+        "· you · ok fact corrected: I live in Paris and work at the harbour. is now I live" in log
+    )
+    assert "1 line," in log
     assert "What replaced what" in shown
     assert "Paris" in shown
     ended = text_of(await visitor.get("/memory", holds="ended"))
@@ -103,7 +117,7 @@ async def test_an_entry_of_the_journal_is_not_corrected_but_can_be_forgotten(
 
 async def test_a_memory_tells_who_was_shown_it(visitor: Visitor) -> None:
     shown = text_of(await visitor.get(f"/memory/{await fact_about(visitor, 'thunder')}"))
-    assert "Who was shown it Tick 3 Ben" in shown
+    assert "a step on its own goals. Tick 3 Ben" in shown
     assert "What is my dog Rex afraid of?" in shown
     goal = text_of(await visitor.get("/memory", kind="entry", q="dentist"))
     assert "dentist" in goal
@@ -111,6 +125,9 @@ async def test_a_memory_tells_who_was_shown_it(visitor: Visitor) -> None:
     entry = next(one for one in newest.split('"') if one.startswith("/default/memory/event_"))
     unseen = text_of(await visitor.get(entry.removeprefix("/default")))
     assert "Nobody, as far as ticks are kept." in unseen
+    assert "09:00 · answered in Tick 5" in unseen
+    assert "These are linked with nothing further" in shown
+    assert "Recalled for 0 answers that used it" in shown
 
 
 async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
@@ -127,6 +144,7 @@ async def test_a_fact_and_the_entry_with_its_words_are_one_line(visitor: Visitor
     page = await visitor.get("/memory", person="Ben", day="2026-03-02")
     assert page.count(">My dog Rex is afraid of thunder.</a>") == 1
     assert "the same words in the journal: Ben, 2 Mar 2026 09:00" in text_of(page)
+    assert "2 memories, the newest first; 1 of them on this page stands under" in text_of(page)
     assert '"/default/memory/event_20260302_' in page
 
 

@@ -78,7 +78,7 @@ async def test_what_cannot_be_undone_says_why_and_offers_nothing(visitor: Visito
         assert "This night can no longer be undone: a forget took something out of it." in shown
         assert "Undo it" not in shown
     log = text_of(await visitor.get("/log", what="forgotten"))
-    assert "local · ok" in log
+    assert "you · ok" in log
     assert "forgotten: a fact" in log
     assert '"facts": 1' in log
     assert "thunder" not in log

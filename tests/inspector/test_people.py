@@ -43,6 +43,7 @@ async def test_an_attribute_whose_fact_was_corrected_says_what_holds_instead(
     await visitor.agent.correct(old["id"], "I live in Oslo.")
     shown = text_of(await visitor.get(f"/people/{id_}"))
     assert "home Paris no longer holds instead: I live in Oslo." in shown
+    assert "I live in Oslo. you 4 Mar 2026 new: the next night takes it up" in shown
 
 
 async def test_forgetting_somebody_says_first_what_goes(visitor: Visitor) -> None:

@@ -16,7 +16,8 @@ AT = "2026-03-02T09:00:00+00:00"
 
 async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
     listed = await visitor.get("/ticks")
-    assert "Ticks" in text_of(listed)
+    assert "Ben asked: “What is my dog Rex afraid of?” , 3 Mar 2026 09:00" in text_of(listed)
+    assert "tick event" not in listed
     shown = text_of(await visitor.get("/ticks/3"))
     for words in (
         "What set it off",
@@ -111,9 +112,9 @@ async def test_a_tick_that_is_not_kept_is_said(visitor: Visitor) -> None:
 
 
 async def test_the_log_is_filtered(visitor: Visitor) -> None:
-    assert "night" in text_of(await visitor.get("/log"))
+    assert "night of 2 Mar 2026 09:00" in text_of(await visitor.get("/log"))
     goals = text_of(await visitor.get("/log", what="goal_created"))
-    assert "goal created" in goals
+    assert "goal created: Paint the boat before June" in goals
     assert "slept" not in goals
     day = text_of(await visitor.get("/log", day="2026-03-02"))
     assert "3 Mar" not in day

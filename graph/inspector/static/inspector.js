@@ -1,6 +1,11 @@
 // Comfort only: every page works without this file.
 "use strict";
 
+// Where there is room, filters stand open.
+if (matchMedia("(min-width: 52rem)").matches) {
+  for (const filters of document.querySelectorAll("details.filters")) filters.open = true;
+}
+
 // Filters take effect when they are chosen.
 for (const select of document.querySelectorAll("form.search select, form.search input[type=date]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
