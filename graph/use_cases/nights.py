@@ -16,7 +16,7 @@ from memory import audit, entities, journal, night
 from memory.audit import of_decision
 from memory.errors import CircadianError, ConflictError, InputError, NotFoundError
 from memory.journal import links
-from memory.night import Plans, applied, built_on, inverse, status_of, take_back
+from memory.night import applied, built_on, inverse, status_of, take_back
 from memory.operations import changed_since, find_conflicts
 from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
 from memory.text import shortened
@@ -303,11 +303,11 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     other = await night.unfinished(context.store, context.scope)
     if other is not None and other["id"] != name:
         raise _not_ended(other)
-    go = f"let it go with `circadian night {name} --discard`, and sleep again"
+    go = f"; let it go with `circadian night {name} --discard`, and sleep again"
     if record.get("forgotten"):
-        raise ConflictError(f"a forget took something out of {name}: {go}")
+        raise ConflictError(f"a forget took something out of {name}{go}")
     if record.get("reduced"):
-        raise ConflictError(f"{name} is too old: its operations are no longer kept; {go}")
+        raise ConflictError(f"{name} is too old: its operations are no longer kept{go}")
     plans = await night.plans_of(context.store, context.scope, name)
     waiting = [
         operation
@@ -320,9 +320,9 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     )
     if changed:
         what = await _in_words(context, changed, waiting)
-        raise ConflictError(f"memory has changed since {name}: {what}; {go}")
+        raise ConflictError(f"memory has changed since {name}: {what}{go}")
     if await _history_changed(context, plans, record):
-        raise ConflictError(f"the conversation was compacted since {name}; {go}")
+        raise ConflictError(f"the conversation was compacted since {name}{go}")
 
 
 async def _history_changed(
@@ -391,30 +391,29 @@ async def undo_night(context: AgentContext, name: str) -> NightReport:
     async with context.held():  # which finishes an interrupted undo, of this night or another
         record = await find_night(context, found["id"])
         if status_of(record) != "undone":
-            plans = await night.plans_of(store, scope, record["id"])
-            await _check_undoable(context, record, applied(record, plans))
+            await _check_undoable(context, record)
             at, who = context.now(), scope.user
             await take_back(store, semantic, scope, record["id"], at=at, who=who)
     return await night_report(context, found["id"])
 
 
-async def why_not(
-    context: AgentContext, record: NightRecord, plans: Plans, action: str
-) -> str | None:
-    """Why a night cannot be applied or undone now; None if it can, and for any other action."""
+async def why_not(context: AgentContext, record: NightRecord, action: str) -> str | None:
+    """Why a night cannot be applied or undone now; None if it can, and for any other action.
+
+    Without what to do then: the messages advise commands, and this is for pages.
+    """
     try:
         if action == "undo":
-            await _check_undoable(context, record, applied(record, plans))
+            await _check_undoable(context, record)
         elif action == "apply" and status_of(record) != "approved":
             await _check_applicable(context, record)
     except (ConflictError, InputError) as error:
-        return str(error)
+        why, _, advice = str(error).rpartition("; ")
+        return why if "`circadian " in advice else str(error)
     return None
 
 
-async def _check_undoable(
-    context: AgentContext, record: NightRecord, done: Sequence[Operation]
-) -> None:
+async def _check_undoable(context: AgentContext, record: NightRecord) -> None:
     name = record["id"]
     if status_of(record) not in ("complete", "held") or not record["applied"]:
         raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to undo")
@@ -426,6 +425,7 @@ async def _check_undoable(
     if record.get("reduced"):
         kept = f"the newest {context.settings.nights_kept} (nights_kept)"
         raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
+    done = applied(record, await night.plans_of(context.store, context.scope, name))
     await _check_unused(context, name, done)
     changed = await find_conflicts(
         inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
