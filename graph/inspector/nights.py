@@ -72,7 +72,7 @@ async def _night(visit: Visit, template: str, **values: Any) -> Response:
     ended = {op for op, fact in facts.items() if fact["invalid_at"] is not None}
     state = status_of(record)
     possible = OPEN_TO.get(state, ())
-    obstacles = {key: await nights.why_not(context, record, key) for key in possible}
+    obstacles = {key: await nights.why_not(context, record, plans, key) for key in possible}
     return visit.show(
         template,
         record=record,

@@ -11,9 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from graph.inspector.jobs import Tell
-from graph.inspector.nights import OPEN_TO
 from graph.inspector.visits import Visit
-from graph.use_cases import briefing, complete_state, decide, nights, overview
+from graph.use_cases import briefing, complete_state, decide, overview
 from memory import pages
 from memory.errors import BusyError
 from memory.events import inbox
@@ -34,15 +33,10 @@ async def today(visit: Visit) -> Response:
     disputes = await pages.open_disputes(context.store, context.semantic, context.scope)
     state = complete_state((await context.snapshot()).values)
     about = {parked["question"]["id"]: parked["event"] for parked in state["parked"]}
-    newest = {status_of(one): one for one in await records(context.store, context.scope)}
+    nights = await records(context.store, context.scope)
     return visit.show(
         "today.html",
-        newest=newest,
-        barred={
-            state: await nights.why_not(context, one, OPEN_TO[state][0])
-            for state, one in newest.items()
-            if state in OPEN_TO
-        },
+        newest={status_of(one): one for one in nights},
         now=now,
         about=about,
         prompt=state["assistant_prompt"],

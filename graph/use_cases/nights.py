@@ -16,7 +16,7 @@ from memory import audit, entities, journal, night
 from memory.audit import of_decision
 from memory.errors import CircadianError, ConflictError, InputError, NotFoundError
 from memory.journal import links
-from memory.night import applied, built_on, inverse, status_of, take_back
+from memory.night import Plans, applied, built_on, inverse, status_of, take_back
 from memory.operations import changed_since, find_conflicts
 from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
 from memory.text import shortened
@@ -391,20 +391,23 @@ async def undo_night(context: AgentContext, name: str) -> NightReport:
     async with context.held():  # which finishes an interrupted undo, of this night or another
         record = await find_night(context, found["id"])
         if status_of(record) != "undone":
-            await _check_undoable(context, record)
+            plans = await night.plans_of(store, scope, record["id"])
+            await _check_undoable(context, record, applied(record, plans))
             at, who = context.now(), scope.user
             await take_back(store, semantic, scope, record["id"], at=at, who=who)
     return await night_report(context, found["id"])
 
 
-async def why_not(context: AgentContext, record: NightRecord, action: str) -> str | None:
+async def why_not(
+    context: AgentContext, record: NightRecord, plans: Plans, action: str
+) -> str | None:
     """Why a night cannot be applied or undone now; None if it can, and for any other action.
 
     Without what to do then: the messages advise commands, and this is for pages.
     """
     try:
         if action == "undo":
-            await _check_undoable(context, record)
+            await _check_undoable(context, record, applied(record, plans))
         elif action == "apply" and status_of(record) != "approved":
             await _check_applicable(context, record)
     except (ConflictError, InputError) as error:
@@ -413,7 +416,9 @@ async def why_not(context: AgentContext, record: NightRecord, action: str) -> st
     return None
 
 
-async def _check_undoable(context: AgentContext, record: NightRecord) -> None:
+async def _check_undoable(
+    context: AgentContext, record: NightRecord, done: Sequence[Operation]
+) -> None:
     name = record["id"]
     if status_of(record) not in ("complete", "held") or not record["applied"]:
         raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to undo")
@@ -425,7 +430,6 @@ async def _check_undoable(context: AgentContext, record: NightRecord) -> None:
     if record.get("reduced"):
         kept = f"the newest {context.settings.nights_kept} (nights_kept)"
         raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
-    done = applied(record, await night.plans_of(context.store, context.scope, name))
     await _check_unused(context, name, done)
     changed = await find_conflicts(
         inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
