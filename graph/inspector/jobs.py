@@ -65,10 +65,10 @@ class BackgroundJob:
                 self._changed.notify_all()
 
     def tell(self, line: str) -> None:
-        """Add a line, unless the last one says the same."""
-        if self.lines[-1:] == [line]:
-            return
-        self.lines = [*self.lines, line][-KEPT_LINES:]
+        """Add a line, in place of the last one if that is about the same step."""
+        last, step = (one.partition(":")[0] for one in ("".join(self.lines[-1:]), line))
+        told = self.lines[:-1] if last == step else self.lines
+        self.lines = [*told, line][-KEPT_LINES:]
         asyncio.get_running_loop().create_task(self._wake())
 
     async def _wake(self) -> None:

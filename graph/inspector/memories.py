@@ -26,9 +26,10 @@ from graph.documents import (
 from graph.inspector.jobs import Tell
 from graph.inspector.neighbourhood import draw, surroundings
 from graph.inspector.visits import Visit
-from graph.use_cases import AgentContext, Forgotten, correct, forget_entry, forget_fact, recall
+from graph.use_cases import correct, forget_entry, forget_fact, recall, would_forget
 from memory import journal
 from memory.errors import InputError, NotFoundError
+from memory.forgetting import ForgetTarget
 from memory.messages import prompt_lines
 from memory.records import Fact, JournalEntry, RecallHit, TickReport
 from memory.text import name_key, terms
@@ -332,8 +333,9 @@ async def _fact(visit: Visit) -> Fact:
 async def forget_form(visit: Visit) -> Response:
     """What would be forgotten with a fact, an entry or an insight."""
     found = await memory_detail(visit.context, visit.named("id"))
-    would = await _forget(visit.context, found, dry_run=True)
-    return visit.show("forget.html", found=found, text=_text(found), would=would)
+    target = ForgetTarget("fact" if found.fact else "entry", found.id)
+    would, nights = await would_forget(visit.context, target)
+    return visit.show("forget.html", found=found, text=_text(found), would=would, nights=nights)
 
 
 async def do_forget(visit: Visit) -> Response:
@@ -341,14 +343,11 @@ async def do_forget(visit: Visit) -> Response:
     found = await memory_detail(visit.context, visit.named("id"))
 
     async def work(tell: Tell) -> tuple[str, ...]:
-        done = await _forget(visit.context, found, on_step=tell)
+        forget = forget_fact if found.fact else forget_entry
+        done = await forget(visit.context, found.id, on_step=tell)
         await visit.host.forgotten(visit)
         tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
         return ("memory",)
 
     visit.host.jobs.start(visit.owner, "Forgetting a memory", work)
     return visit.go("progress")
-
-
-async def _forget(context: AgentContext, found: MemoryDetail, **how: Any) -> Forgotten:
-    return await (forget_fact if found.fact else forget_entry)(context, found.id, **how)

@@ -34,45 +34,6 @@ MOST_CHANGES = 50
 """Changes of a kind that a night's page shows at first."""
 
 
-class Action(NamedTuple):
-    """Something that can be done with a night."""
-
-    name: str
-    """The word on its button."""
-    heading: str
-    what: str
-    """What it does."""
-    afterwards: str
-    """What is said once it is done, and how to take it back."""
-    quiet: bool = False
-
-
-ACTIONS = {
-    "apply": Action(
-        "Apply",
-        "Apply this night?",
-        "Everything below becomes memory. No model is called for it.",
-        "Applied. To take it back, undo this night.",
-    ),
-    "undo": Action(
-        "Undo",
-        "Undo this night?",
-        "Facts, links, profiles, marks and insights become what they were before it; everything "
-        "below is taken back. The conversation since then is left alone. Its entries wait for the "
-        "next night again.",
-        "Taken back: memory is as it was before this night. To have it again, go through another "
-        "night: the entries wait for it.",
-    ),
-    "discard": Action(
-        "Discard",
-        "Let this night go?",
-        "Nothing of it is ever applied. Memory stays as it is, and the next night begins anew.",
-        "Discarded: it is never applied. To have something like it again, go through another "
-        "preview.",
-        quiet=True,
-    ),
-}
-
 OPEN_TO: Mapping[NightStatus, tuple[str, ...]] = {
     "preview": ("apply", "discard"),
     "held": ("apply", "discard"),
@@ -96,8 +57,7 @@ async def one_night(visit: Visit) -> Response:
 
 async def night_action_form(visit: Visit) -> Response:
     """What an action would do with a night."""
-    name = _action(visit)
-    return await _night(visit, "night_action.html", name=name, action=ACTIONS[name])
+    return await _night(visit, "night_action.html", name=_action(visit))
 
 
 async def _night(visit: Visit, template: str, **values: Any) -> Response:
@@ -123,12 +83,8 @@ async def _night(visit: Visit, template: str, **values: Any) -> Response:
         most=MOST_CHANGES,
         endings=_endings(report),
         steps=STEP_NAMES,
-        calls=sum(step["llm_calls"] for step in report["steps"]),
-        tokens=sum(step["tokens"] for step in report["steps"]),
-        seconds=sum(step["seconds"] for step in report["steps"]),
-        actions={key: ACTIONS[key] for key, why in obstacles.items() if why is None},
+        actions=[key for key, why in obstacles.items() if why is None],
         obstacles=obstacles,
-        all_actions=ACTIONS,
         **values,
     )
 
@@ -141,7 +97,7 @@ def _endings(report: NightReport) -> list[str]:
 
 def _action(visit: Visit) -> str:
     name = visit.named("action")
-    if name not in ACTIONS:
+    if name not in ("apply", "undo", "discard"):
         raise HTTPException(404, "A night can be applied, undone or discarded.")
     return name
 

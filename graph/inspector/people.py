@@ -21,8 +21,9 @@ from graph.inspector.jobs import Tell
 from graph.inspector.memories import folded, of_line
 from graph.inspector.rendering import day_of
 from graph.inspector.visits import Visit
-from graph.use_cases import forget
+from graph.use_cases import forget, would_forget
 from memory import night
+from memory.forgetting import ForgetTarget
 from memory.records import RISE, EntityProfile
 from memory.text import name_key
 
@@ -134,8 +135,9 @@ def _points(course: list[tuple[str, float]]) -> str:
 async def forget_person_form(visit: Visit) -> Response:
     """What would be forgotten with a person or thing."""
     found = await person_detail(visit.context, visit.named("id"))
-    would = await forget(visit.context, found.profile["id"], dry_run=True)
-    return visit.show("forget_person.html", profile=found.profile, would=would)
+    target = ForgetTarget("entity", found.profile["id"])
+    would, nights = await would_forget(visit.context, target)
+    return visit.show("forget_person.html", profile=found.profile, would=would, nights=nights)
 
 
 async def forget_person(visit: Visit) -> Response:

@@ -16,6 +16,7 @@ from graph.use_cases import briefing, complete_state, decide, overview
 from memory import pages
 from memory.errors import BusyError
 from memory.events import inbox
+from memory.night import records, status_of
 from memory.planning import tree
 
 PULSE = 15.0
@@ -32,8 +33,10 @@ async def today(visit: Visit) -> Response:
     disputes = await pages.open_disputes(context.store, context.semantic, context.scope)
     state = complete_state((await context.snapshot()).values)
     about = {parked["question"]["id"]: parked["event"] for parked in state["parked"]}
+    nights = await records(context.store, context.scope)
     return visit.show(
         "today.html",
+        newest={status_of(one): one for one in nights},
         now=now,
         about=about,
         prompt=state["assistant_prompt"],

@@ -11,6 +11,7 @@ from graph.use_cases.forgetting import (
     forget_entry,
     forget_fact,
     names_like,
+    would_forget,
 )
 from graph.use_cases.memories import correct, find_fact, list_memories, recall
 from graph.use_cases.nights import (
@@ -97,4 +98,5 @@ __all__ = [
     "transfer",
     "want_preview",
     "withdraw",
+    "would_forget",
 ]

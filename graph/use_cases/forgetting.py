@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
 from graph.use_cases.memories import find_entry, find_fact
-from memory import audit, entities, forgetting, journal
+from memory import audit, entities, forgetting, journal, night
 from memory.errors import InputError, NotFoundError
 from memory.events import inbox
 from memory.facts import scope_filters
@@ -39,6 +39,7 @@ from memory.forgetting import (
     store_changes,
 )
 from memory.recall import index_entries
+from memory.records import NightRecord
 from memory.storage import count_items, shelves, write_batch
 from memory.text import name_key
 
@@ -59,7 +60,7 @@ COUNTED = {
     "profiles": ("profile", "profiles", "removed or changed"),
     "links": ("end", "ends", "of links"),
     "inbox": ("event", "events", "waiting or set aside"),
-    "nights": ("night", "nights", "that can no longer be undone"),
+    "nights": ("night", "nights", "that can no longer be undone or applied"),
     "audit": ("line", "lines", "of the audit log, without text then"),
     "answers": ("answer or approved call", "answers and approved calls", ""),
     "prompts": ("prompt", "prompts", "that ticks were shown"),
@@ -167,13 +168,28 @@ async def forget_entry(
     return await _forget(context, ForgetTarget("entry", entry_id), dry_run, on_step)
 
 
+async def would_forget(
+    context: AgentContext, wanted: ForgetTarget
+) -> tuple[Forgotten, list[NightRecord]]:
+    """What a forget would change, and the nights that it keeps from being undone or applied."""
+    wanted = await _found(context, wanted)
+    plan = await _plan(context, wanted, None, preview=True)
+    lost = [
+        one
+        for one in await night.records(context.store, context.scope)
+        if one["id"] in plan.rules.nights
+        and night.status_of(one) in ("preview", "held", "complete")
+        and not (one.get("forgotten") or one.get("reduced"))
+    ]
+    return _told(wanted, plan, dry_run=True), lost
+
+
 async def _forget(
     context: AgentContext, wanted: ForgetTarget, dry_run: bool, on_step: Step | None
 ) -> Forgotten:
     tell = on_step or (lambda step: None)
     if dry_run:
-        wanted = await _found(context, wanted)
-        return _told(wanted, await _plan(context, wanted, None, preview=True), dry_run=True)
+        return (await would_forget(context, wanted))[0]
     async with context.held():  # an interrupted undo needs what is about to be forgotten
         finished = await _finish_earlier(context, wanted, tell)
         tell("looking for what goes")

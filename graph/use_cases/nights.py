@@ -303,11 +303,11 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     other = await night.unfinished(context.store, context.scope)
     if other is not None and other["id"] != name:
         raise _not_ended(other)
-    go = f"let it go with `circadian night {name} --discard`, and sleep again"
+    go = f"; let it go with `circadian night {name} --discard`, and sleep again"
     if record.get("forgotten"):
-        raise ConflictError(f"a forget took something out of {name}: {go}")
+        raise ConflictError(f"a forget took something out of {name}{go}")
     if record.get("reduced"):
-        raise ConflictError(f"{name} is too old: its operations are no longer kept; {go}")
+        raise ConflictError(f"{name} is too old: its operations are no longer kept{go}")
     plans = await night.plans_of(context.store, context.scope, name)
     waiting = [
         operation
@@ -320,9 +320,9 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     )
     if changed:
         what = await _in_words(context, changed, waiting)
-        raise ConflictError(f"memory has changed since {name}: {what}; {go}")
+        raise ConflictError(f"memory has changed since {name}: {what}{go}")
     if await _history_changed(context, plans, record):
-        raise ConflictError(f"the conversation was compacted since {name}; {go}")
+        raise ConflictError(f"the conversation was compacted since {name}{go}")
 
 
 async def _history_changed(
@@ -401,14 +401,18 @@ async def undo_night(context: AgentContext, name: str) -> NightReport:
 async def why_not(
     context: AgentContext, record: NightRecord, plans: Plans, action: str
 ) -> str | None:
-    """Why a night cannot be applied or undone now; None if it can, and for any other action."""
+    """Why a night cannot be applied or undone now; None if it can, and for any other action.
+
+    Without what to do then: the messages advise commands, and this is for pages.
+    """
     try:
         if action == "undo":
             await _check_undoable(context, record, applied(record, plans))
         elif action == "apply" and status_of(record) != "approved":
             await _check_applicable(context, record)
     except (ConflictError, InputError) as error:
-        return str(error)
+        why, _, advice = str(error).rpartition("; ")
+        return why if "`circadian " in advice else str(error)
     return None
 
 

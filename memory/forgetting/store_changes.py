@@ -193,7 +193,7 @@ class ForgetContext:
     informed: frozenset[int | None] = frozenset()
     """Ticks whose tools returned an erased memory."""
     nights: set[str] = field(default_factory=set)
-    """Ids of nights of which a plan changed; filled on the way."""
+    """Ids of nights of which a plan or the head changed; filled on the way."""
     prefilter: RecordPrefilter | None = None
     """What a record shows if it may change; None if any may."""
     preview: bool = False
@@ -422,6 +422,8 @@ def _name(key: str, value: Value, context: ForgetContext) -> Value | None:
 def _night(key: str, value: Value, context: ForgetContext) -> Value | None:
     touched = key in context.nights
     record = record_after(cast(Any, value), context.erasure, touched=touched, at=context.at)
+    if record != value:
+        context.nights.add(key)
     return cast(Value, dict(record))
 
 

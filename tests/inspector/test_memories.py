@@ -157,5 +157,5 @@ async def test_a_preview_names_the_kinds_of_what_goes(visitor: Visitor) -> None:
 
 async def test_today_shows_the_agent_at_a_glance(visitor: Visitor) -> None:
     shown = text_of(await visitor.get("/today"))
-    for words in ("Awake", "Since the last night", "take it back", "Projects", "spent today"):
+    for words in ("Awake", "Since the last night", "can be taken back", "Projects", "spent today"):
         assert words in shown

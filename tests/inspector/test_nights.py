@@ -55,9 +55,12 @@ async def test_taking_a_night_back_says_first_what_goes(visitor: Visitor) -> Non
     assert "Undo this night?" in form
     assert await facts(visitor) == before
     page = text_of(await visitor.after(await visitor.post(f"/nights/{name}/undo")))
-    assert "Taken back: memory is as it was before this night." in page
-    assert "To have it again" in page
+    for told in ("What people corrected since then stays.", "Taken back: learned 1 fact"):
+        assert told in page
+    assert "taken back Preview a night" in page
     assert await last_night(visitor) == (name, "undone")
+    today = text_of(await visitor.get("/today"))
+    assert "was taken back: its entries wait for the next night. Preview a night" in today
 
 
 async def test_a_night_that_a_later_one_built_on_is_not_taken_back(visitor: Visitor) -> None:
@@ -71,12 +74,16 @@ async def test_a_night_that_a_later_one_built_on_is_not_taken_back(visitor: Visi
 async def test_what_cannot_be_undone_says_why_and_offers_nothing(visitor: Visitor) -> None:
     first, last = [line["id"] for line in await list_nights(visitor.agent.context)]
     assert "Undo this night" in text_of(await visitor.get(f"/nights/{last}"))
-    ids = {one["text"]: one["id"] for one in await facts_of(visitor)}
-    await visitor.agent.forget_fact(next(id_ for text, id_ in ids.items() if "thunder" in text))
+    assert "Undo that one first." in text_of(await visitor.get(f"/nights/{first}"))
+    thunder = next(one["id"] for one in await facts_of(visitor) if "thunder" in one["text"])
+    asked = text_of(await visitor.get(f"/forget/{thunder}"))
+    assert "The night of 2 Mar 2026 09:00 can no longer be undone then." in asked
+    await visitor.agent.forget_fact(thunder)
     for page in (f"/nights/{first}", f"/nights/{first}/undo"):
         shown = text_of(await visitor.get(page))
         assert "This night can no longer be undone: a forget took something out of it." in shown
         assert "Undo it" not in shown
+    assert f"/nights/{last}/undo" not in await visitor.get("/today")
     log = text_of(await visitor.get("/log", what="forgotten"))
     assert "you · ok" in log
     assert "forgotten: a fact" in log
@@ -100,7 +107,7 @@ async def test_a_long_night_shows_the_first_changes_of_a_kind(
 
 async def test_a_preview_shows_its_progress_and_changes_nothing(visitor: Visitor) -> None:
     before = await facts(visitor)
-    assert "Start the preview" in text_of(await visitor.get("/preview"))
+    assert "No language model is used, and nothing is paid." in await visitor.get("/preview")
     going = await visitor.after(await visitor.post("/preview"))
     assert "A preview of the night" in going
     assert 'http-equiv="refresh"' in going
@@ -109,12 +116,23 @@ async def test_a_preview_shows_its_progress_and_changes_nothing(visitor: Visitor
     name, status = await last_night(visitor)
     assert status == "preview"
     assert f"/default/nights/{name}" in done
-    assert "make it into facts" in text_of(done)
+    assert "make it into facts: 1 of 1, 1 call" in text_of(done)
+    assert ": 0 of 1" not in done
     assert await facts(visitor) == before
     shown = text_of(await visitor.get(f"/nights/{name}"))
-    assert "nothing of it is in memory" in shown
-    assert "Apply this night" in shown
-    assert "Discard this night" in shown
+    assert "nothing of it is in memory. Applied, it costs nothing more." in shown
+    assert "Apply this night Discard this night" in shown
+    assert "of 4 Mar 2026 09:00 : apply or discard it" in text_of(await visitor.get("/today"))
+    entry = (await visitor.agent.recall("dentist"))[0]["id"]
+    asked = text_of(await visitor.get(f"/forget/{entry}"))
+    told = "The preview of 4 Mar 2026 09:00 , which waits, can no longer be applied then."
+    assert told in asked
+    await visitor.agent.forget_entry(entry)
+    shown = text_of(await visitor.get(f"/nights/{name}"))
+    told = "A forget took something out of this night. It can no longer be applied: discard it and"
+    assert f"{told} preview again. Discard this night Preview a night" in shown
+    assert "costs nothing more" not in shown
+    assert "it can no longer be applied; discard it" in text_of(await visitor.get("/today"))
 
 
 async def test_a_preview_is_let_go_or_applied_without_a_further_call(visitor: Visitor) -> None:

@@ -56,6 +56,8 @@ async def test_a_question_stands_in_words_with_the_message_it_is_about(
         tmp_path / "data", model=OfflineChatModel(), embedder="offline", folder=tmp_path / "files"
     )
     async with opening as agent:
+        await agent.ainvoke(said("The boat is blue.", "Ben"))
+        await agent.ainvoke(said("The yard has no brush.", "Tom"))
         await agent.ainvoke(said("Please write a file list.txt: paint, brush.", id="m1"))
     async with visiting(tmp_path / "data", clock) as visitor:
         page = await visitor.get("/today")
@@ -63,6 +65,8 @@ async def test_a_question_stands_in_words_with_the_message_it_is_about(
         assert "May it use the tool “write file”?" in shown
         assert "file path list.txt text paint, brush" in shown
         assert "Please write a file list.txt: paint, brush. Ada wrote this" in shown
+        assert "Words of Ben and Tom stood before the agent, too, and may have led to this" in shown
+        assert "Refused, the tool does not run; the agent is told so, with your reason" in shown
         assert "/default/log?origin=m1" in page
         assert "question asked" in text_of(await visitor.get("/log", origin="m1"))
 
