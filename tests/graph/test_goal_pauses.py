@@ -19,6 +19,7 @@ from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
+QUIET = Settings(time_zone="UTC", reflection_interval=0)
 
 
 async def day(
@@ -44,11 +45,9 @@ async def day(
 
 
 def idle_model() -> ScriptedChatModel:
-    return scripted(call("add_goal", description="Watch the pond"), "Made.", otherwise=_idle)
-
-
-def _idle(messages: Any, tools: Any) -> Any:
-    return "There is nothing to do."
+    idle = "There is nothing to do."
+    goal = call("add_goal", description="Watch the pond")
+    return scripted(goal, "Made.", otherwise=lambda messages, tools: idle)
 
 
 async def made(agent: AsyncAgent, model: ScriptedChatModel) -> int:
@@ -62,8 +61,7 @@ async def test_a_day_with_an_unchanged_goal_costs_a_handful_of_calls(
 ) -> None:
     clock.set(MIDNIGHT)
     model = idle_model()
-    settings = Settings(time_zone="UTC", reflection_interval=0)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opened(tmp_path, model, clock, settings=QUIET) as agent:
         before = await made(agent, model)
         notes = await day(agent, clock, seconds=60, hours=23)
         spent = (await agent.aget_state()).values["spending"]["tokens"]
@@ -71,10 +69,8 @@ async def test_a_day_with_an_unchanged_goal_costs_a_handful_of_calls(
     assert len(model.calls) - before == 13
     assert notes.runs == 13
     assert spent < 100_000
-    assert (
-        "Nothing has changed since the last look at the goals: the next is at"
-        in (notes.rested[-1][0])
-    )
+    rested = notes.rested[-1][0]
+    assert "Nothing has changed since the last look at the goals: the next is at" in rested
 
 
 @pytest.mark.parametrize("minutes", [0, 10])
@@ -96,8 +92,7 @@ async def test_the_setting_is_the_ceiling_and_0_ends_all_waits(
 async def test_an_event_and_a_new_day_end_a_wait(tmp_path: Path, clock: Clock) -> None:
     clock.set(MIDNIGHT + timedelta(hours=20))
     model = idle_model()
-    settings = Settings(time_zone="UTC", reflection_interval=0)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opened(tmp_path, model, clock, settings=QUIET) as agent:
         await made(agent, model)
         await day(agent, clock, hours=2)  # looks at 20:00 and on to 21:03; the next is at 22:07
         before = len(model.calls)
@@ -118,8 +113,7 @@ async def test_a_change_by_the_look_itself_leads_to_the_next_one_at_once(
 ) -> None:
     clock.set(MIDNIGHT)
     model = idle_model()
-    settings = Settings(time_zone="UTC", reflection_interval=0)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opened(tmp_path, model, clock, settings=QUIET) as agent:
         await made(agent, model)
         model.steps.extend(
             answer
