@@ -89,7 +89,8 @@ async def show_log(visit: Visit) -> Response:
 
 async def _words(visit: Visit, entries: Sequence[AuditEntry]) -> dict[str, str]:
     """The words of facts and goals that the log names, by id, as far as they are kept."""
-    named = {str(id_) for one in entries for id_ in (one["target"], one["detail"].get("fact"))}
+    ids = (id_ for one in entries for id_ in (one["target"], one["detail"].get("fact")))
+    named = {str(id_) for id_ in ids if id_}
     facts = await visit.context.semantic.by_id(visit.context.scope, sorted(named))
     known = {goal["id"]: goal["description"] for goal in await goals(visit.context)}
     return known | {id_: fact["text"] for id_, fact in facts.items()}

@@ -98,7 +98,7 @@ class Visit:
         """Whose jobs these are: user and thread."""
         return self.context.scope
 
-    def url(self, *parts: object, **query: Any) -> str:
+    def url(self, /, *parts: object, **query: Any) -> str:
         """The address of a page of this agent."""
         return link(self.base, parts, query)
 

@@ -41,7 +41,7 @@ def other_day(fact: ProposedFact) -> str | None:
 def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:
     """Whether it may be a length of time between two that the sources name: "2 h 30"."""
     gaps = clock.gaps(fact.evidence.times, (digits for _, digits in fact.evidence.readings))
-    return 60.0 * time.minutes in gaps and "h" in time.written
+    return 60.0 * time.minutes in gaps and "h" in time.written.lower().replace("uhr", "")
 
 
 def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:

@@ -135,15 +135,22 @@ _ABOUT = re.compile(
     r"|presque|pres de|plus de|quelque|yaklasik|neredeyse"
     r"|asagi yukari|kadar)(?!\w)|[约近]|左右|差不多|多"
 )
+_MORE = re.compile(r"more than|over|gut|uber|mehr als|mas de|plus de|多")
+_LESS = re.compile(r"less than|under|nearly|almost|fast|knapp|casi|presque|pres de|neredeyse")
 _NEAR = 0.2
+"""How far a rounded number may be from the cited one, as a share of that."""
 
 
 def _is_rounded(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether the fact says "nearly half an hour", and a source 25 minutes."""
-    if not _ABOUT.search(fact.digits, max(0, number.start - 20), number.end + 4):
+    about = _ABOUT.search(fact.digits, max(0, number.start - 20), number.end + 4)
+    if about is None:
         return False
+    sign = 1 if _MORE.search(about[0]) else -1 if _LESS.search(about[0]) else 0
     return any(
-        abs(mine - theirs) <= _NEAR * theirs and (mine % 5 == 0 or mine % 1 == 0.5)
+        abs(mine - theirs) <= _NEAR * theirs
+        and (mine % 5 == 0 or mine % 1 == 0.5)
+        and sign * (theirs - mine) >= 0
         for one in fact.evidence.numbers
         if numbers.comparable(one, number.unit) and (one.unit or not number.unit)
         for mine, theirs in product(number.bases(), one.bases())
@@ -360,7 +367,7 @@ _REPLACED = re.compile(
     r"(?:not|instead of|rather than|used to be|formerly|statt|nicht|anstatt|vorher|bisher"
     r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是|原来|之前)"
     r" ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)"
-    r"|\b(?:from|von|du?e?) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d"
+    r"|\b(?:from|von|d[eu]) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d"
     r"|(\d[\d.,]*) ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d"
     r"|从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"
 )
@@ -376,7 +383,7 @@ _CONTRASTS = re.compile(
 
 
 def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
-    """Why a number that is cited as denied or past is not the fact's number."""
+    """Why a number that is cited as denied or replaced is not the fact's number."""
     if _CONTRASTS.search(fact.digits):
         return None
     for _, digits in fact.evidence.readings:

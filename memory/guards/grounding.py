@@ -245,8 +245,9 @@ def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:
     if denied is None or not denied.strip(" .,;!?"):
         return denied is not None
     words = content(denied, clause.codes)
-    same = _digits(denied) <= _digits(fact.text)
-    return same and (not words or bool(shared(words, fact.words)))
+    both = shared(words, fact.words)
+    # "Not 14 frames but 12": one word that both have, and another figure, is no denial.
+    return len(both) > 1 or (_digits(denied) <= _digits(fact.text) and (not words or bool(both)))
 
 
 class Part(NamedTuple):

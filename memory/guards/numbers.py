@@ -52,9 +52,10 @@ _NO_NUMBERS = re.compile(
 
 _TENTHS = re.compile("(?<!\\d)([1-9])成(?![为功员本立长绩年人果交熟分份])")
 _AND_CENTS = re.compile(
-    r"(?<![\d.,])(\d+|one|a|ein|une?|un) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares"
-    r"|met(?:re|er)s?|metros?)(?: and| und| et| y)? (\d\d)(?!\d|[.,:]\d)"
-    r"(?: ?(?:cents?|centimes?|centimos?|pence|rappen|cm)(?!\w)|(?= ?(?:[a-z.,;!)]|$)))"
+    r"(?<![\w.,])(\d+|one|a|ein|une?|un) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares"
+    r"|met(?:re|er)s?|metros?)(?:(?: and| und| et| y)? (\d\d)"
+    r" ?(?:cents?|centimes?|centimos?|pence|rappen|cm)(?!\w)"
+    r"| (\d\d)(?!\d|[.,:]\d)(?= ?(?:[a-z.,;!)]|$)))"
 )
 """74 euros 50 cents is 74.50 euros, and one metre forty is 1.40 metres."""
 
@@ -70,7 +71,8 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
         text = _read(text, language, strict=strict)
     folded = fold(text.replace("\uff0c", ", "))  # No decimal point.
     folded = _AND_CENTS.sub(
-        lambda found: f"{found[1] if found[1].isdigit() else 1}.{found[3]} {found[2]}", folded
+        lambda found: f"{found[1] if found[1].isdigit() else 1}.{found[3] or found[4]} {found[2]}",
+        folded,
     )
     if HAN.search(folded):
         folded = _WEEKDAY_AND_TIME.sub(r"\1 ", folded)

@@ -43,7 +43,7 @@ from memory.settings import Settings
 from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
 
 CANDIDATES = 100
-"""So many memories more than are wanted are taken of each kind from each of the two searches."""
+"""Memories taken of each kind, from each of the two searches, beyond the number wanted."""
 
 WORDS_OF_NAMES = 60
 """Words of a query that are searched for speakers' names."""
@@ -279,7 +279,7 @@ def lifted(
     """Add `share` of the score of the first candidates to what each is linked to. Pure.
 
     Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat
-    its words. What stands below what was said later is not lifted past it.
+    its words. What stands below what was said later is not lifted.
 
     Args:
         found: best first.

@@ -18,8 +18,9 @@ GROUPS = {
     " context_buffer_tokens recall_tokens recall_limit recall_weight_recency"
     " recall_weight_importance recall_weight_trust recall_weight_links min_source_trust"
     " project_tokens session_memory_tokens entity_tokens page_tokens goals_tokens"
-    " conversation_history_tokens earlier_history_tokens channel_privacy",
-    "assess_task": "task_assessment_enabled multi_action_enabled max_iterations_per_tick",
+    " conversation_history_tokens earlier_history_tokens channel_privacy"
+    " multi_action_enabled max_iterations_per_tick",
+    "assess_task": "task_assessment_enabled",
     "act": "model_timeout model_attempts",
     "use_tools": "tool_timeout",
     "confirm": "dangerous_requires_confirm foreign_words max_questions",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, NotRequired, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, NotRequired, Protocol, runtime_checkable
 from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
@@ -16,8 +16,6 @@ from typing_extensions import TypedDict, get_type_hints
 
 from memory import records
 from memory.errors import MemoryStoreError
-
-T = TypeVar("T")
 
 PAGE = 1_000
 """Items to read at a time from a store that can only search."""
@@ -38,7 +36,7 @@ class OwnStore(Protocol):
         ...
 
     async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
-        """How many items below `label` lack the field `without`, and the least `field` of them."""
+        """Over namespaces that end in `label`: items without `without`, and the least `field`."""
         ...
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
@@ -185,7 +183,7 @@ async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
 async def count_named(
     store: BaseStore, label: str, field: str, *, without: str
 ) -> tuple[int, str | None]:
-    """How many items below `label` lack the field `without`, and the least `field` of them."""
+    """Over namespaces that end in `label`: items without `without`, and the least `field`."""
     if isinstance(store, OwnStore):
         return await store.acount_named(label, field, without=without)
     found: list[tuple[str, ...]] = []
@@ -241,7 +239,6 @@ FORMS: Mapping[tuple[str, int], Any] = {
     ("set_aside", 1): records.InboxItem,
     ("handled", 1): records.HandledMark,
     ("tick_reports", 1): _Numbered,
-    ("tick_prompts", 1): records.TickPrompt,
     ("answers", 1): records.Decision,
     ("nights", 1): records.NightRecord,
     ("night", 2): records.PlanRecord,

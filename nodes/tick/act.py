@@ -90,7 +90,7 @@ def _capped(state: State, settings: Settings) -> bool:
     """Whether the call is to give the answer: the iterations are used, or too much failed."""
     pattern, loop = held(state["pattern"]), held(state["loop"])
     failing = loop["raised"] > 0 and state["consecutive_errors"] >= settings.max_consecutive_errors
-    # Answers that may ask for tools (ruling 4); single_action means one (ruling 5).
+    # Answers that may ask for tools; single_action means one.
     most = 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
     return failing or loop["iteration"] >= most
 

@@ -51,8 +51,12 @@ from nodes.hand_back import handed_back
 from tools.builtin import recall_memories, review_journal
 from tools.policy import context_type_for
 
-_redacted = lru_cache(maxsize=16)(lambda text: redact(text, os.environ))
-"""A system message without secrets: it is long, and the same from tick to tick."""
+
+@lru_cache(maxsize=16)
+def _redacted(text: str, environ: tuple[tuple[str, str], ...]) -> str:
+    """A system message without secrets: it is long, and the same from tick to tick."""
+    return redact(text, dict(environ))
+
 
 OPEN_CONVERSATIONS = 50
 """Working memory is bounded: the state is copied into every checkpoint."""
@@ -118,7 +122,7 @@ def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[Pu
     prompt = TickPrompt(
         tick=state["tick"],
         at=context["now"],
-        system=_redacted(context["system"]),
+        system=_redacted(context["system"], tuple(sorted(os.environ.items()))),
         front=redact(context.get("front", ""), os.environ),
         messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),
     )

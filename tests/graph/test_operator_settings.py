@@ -14,7 +14,7 @@ from graph.agent import builder
 from memory.runtime import process_resources
 from tests.support.openai_server import Serve, text
 
-LATE = r"after 1 try: no answer within 0\.2 s \(model_timeout\)"
+LATE = r"after 1 try: no answer within 0\.8 s \(model_timeout\)"
 
 HEARD = {"id": "e1", "at": "2026-05-04T09:00:00+00:00", "sender": "Ana", "text": "I sold the harp."}
 
@@ -23,15 +23,15 @@ HEARD = {"id": "e1", "at": "2026-05-04T09:00:00+00:00", "sender": "Ana", "text":
 async def test_time_and_tries_of_a_call_are_the_operator_s_in_ticks_and_nights(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve
 ) -> None:
-    server = serve(*[text("Sold.", delay=1.0)] * 20)
+    server = serve(*[text("Sold.", delay=2.0)] * 20)
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path))
     monkeypatch.setenv("CIRCADIAN_MODEL", "openai:gpt-test")
     monkeypatch.setenv("CIRCADIAN_EMBEDDER", "offline")
     if place == "file":
-        lines = "model_timeout = 0.2\nmodel_attempts = 1\n"
+        lines = "model_timeout = 0.8\nmodel_attempts = 1\n"
         (tmp_path / "circadian.toml").write_text(lines)
     else:
-        monkeypatch.setenv("CIRCADIAN_MODEL_TIMEOUT", "0.2")
+        monkeypatch.setenv("CIRCADIAN_MODEL_TIMEOUT", "0.8")
         monkeypatch.setenv("CIRCADIAN_MODEL_ATTEMPTS", "1")
     graph: Any = builder.compile(InMemorySaver(), store=InMemoryStore())
     config: Any = {"configurable": {"thread_id": "a"}}

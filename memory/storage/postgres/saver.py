@@ -220,7 +220,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
             stored = {found["id"] for found in await there.fetchall()}
             if new := [chunk for chunk in chunks if chunk.id not in stored]:
                 await cursor.executemany(
-                    "INSERT INTO circadian_chunks VALUES (%s, %s, %s)",
+                    "INSERT INTO circadian_chunks VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
                     [(key[0], one.id, self.messages.packed(one.messages)) for one in new],
                 )
                 await cursor.execute(_DROP_CHUNKS, ([key[0]],))
@@ -235,6 +235,8 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         task_path: str = "",
     ) -> None:
         """Store a task's writes, all or none: a task with writes counts as finished."""
+        if not writes:
+            return
         run_id = get_checkpoint_metadata(config, {}).get("run_id")
         place = config["configurable"]
         key = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
@@ -292,10 +294,10 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Prune threads. LangGraph Server says "delete_all" for what the base calls "delete"."""
-        strategy = "delete" if strategy == "delete_all" else strategy
-        await super().aprune(thread_ids, strategy=strategy)
-        async with self._changing(*sorted(thread_ids)) as cursor:
-            await cursor.execute(_DROP_CHUNKS, ([*thread_ids],))
+        strategy, threads = strategy.removesuffix("_all"), sorted(map(str, thread_ids))
+        await super().aprune(threads, strategy=strategy)
+        async with self._changing(*threads) as cursor:
+            await cursor.execute(_DROP_CHUNKS, (threads,))
 
     @asynccontextmanager
     async def _changing(self, *threads: str) -> AsyncIterator[Cursor]:

@@ -128,6 +128,7 @@ WRONG = [
 ]
 
 MOODS = [
+    ("I have not eaten meat since 2019.", "Ana has eaten meat."),
     ("Is grandpa bringing the grill to the picnic?", "Grandpa is bringing the grill."),
     ("If the hub isn't here we could borrow one off the bike.", "They borrowed a hub."),
     ("Falls der Kredit platzt, mieten wir weiter.", "Sie mieten weiter."),
@@ -269,15 +270,9 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("Ben could fix it if there is rope.", "Given rope, Ben fixes it."),
         ("I end at one, if the tram is late I call you.", "Ana ends at one."),
         ("A friend reckons it touched us, the camera shows nothing.", "The camera shows nothing."),
-        (
-            "Silke meint, letztes Jahr hätten 90 Euro gefehlt.",
-            "Silke meint, 90 Euro hätten gefehlt.",
-        ),
+        ("Silke meint, da hätten 90 Euro gefehlt.", "Silke meint, 90 Euro hätten gefehlt."),
         ("Ewe 212 lambed overnight?? Twins, both up.", "Both of ewe 212's twins are up."),
-        (
-            "Bo says it leaks 😬 trailer leaves at 6.15.",
-            "The trailer leaves at a quarter past six.",
-        ),
+        ("Bo says it leaks 😬 trailer leaves at 6.15.", "Trailer leaves at quarter past six."),
         ("I told Mr Oduya we'd be there by quarter to eight.", "Ana promised to be there by 7:45."),
         ("Der Arzt kommt nicht heute, sondern morgen.", "Der Arzt kommt am 23. Oktober."),
         ("Toplantı salı değil çarşamba günü.", "Toplantı 28 Ekim Çarşamba günü."),
