@@ -213,7 +213,6 @@ async def change_assistant(ctx: Context, value: Any) -> Filter:
 @_unless_open
 async def see_assistants(ctx: Context, value: Any) -> Filter:
     """Users see their own assistants, and the one that the server made of the graph."""
-    # A user finds their own assistants and the server's.
     return {"$or": [{OWNER: ctx.user.identity}, {"created_by": "system"}]}
 
 

@@ -98,12 +98,12 @@ async def refresh_gauges() -> None:
     """Set the gauges, which no event of this process sets; what cannot be read is NaN."""
     process = process_now()
     store, now = process.served_store, process.resources.clock()
-    _, waiting, oldest, questions = await asyncio.gather(
+    _, found, questions = await asyncio.gather(
         health_of(process),
-        _read(inbox.count_waiting(store)),
-        _read(inbox.oldest_waiting(store)),
+        _read(inbox.waiting_now(store)),
         _read(get_client().threads.count(status="interrupted")),
     )
+    waiting, oldest = found or (None, None)
     telemetry.EVENTS_WAITING.set(nan if waiting is None else waiting)
     telemetry.QUESTIONS_WAITING.set(nan if questions is None else questions)
     age = (now - datetime.fromisoformat(oldest)).total_seconds() if oldest else 0.0

@@ -226,7 +226,7 @@ def _place(tick: int) -> str:
 
 
 async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
-    """Mark events as answered that are not settled yet, for `count_waiting` alone.
+    """Mark events as answered that are not settled yet, for `waiting_now` alone.
 
     Counting reads no checkpoints. If a crash loses the tick, the next run answers the event again,
     marked or not.
@@ -242,14 +242,12 @@ async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledM
         await write_batch(store, puts)
 
 
-async def count_waiting(store: BaseStore) -> int:
-    """The number of unanswered events in the inboxes of all agents of all users."""
-    return (await count_named(store, INBOX, "received_at", without="answered"))[0]
+async def waiting_now(store: BaseStore) -> tuple[int, str | None]:
+    """The number of unanswered events of all agents of all users, and when the oldest came.
 
-
-async def oldest_waiting(store: BaseStore) -> str | None:
-    """When the oldest of these events was received (ISO 8601); None without any."""
-    return (await count_named(store, INBOX, "received_at", without="answered"))[1]
+    The time is ISO 8601; None without any event.
+    """
+    return await count_named(store, INBOX, "received_at", without="answered")
 
 
 async def give_back(

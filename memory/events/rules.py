@@ -1,8 +1,7 @@
 """Rules for events: classification, owners, journal entries, and the reflection event. Pure.
 
-The classification rules and their order are the original's. An owner
-is a person whose word the assistant's own prompt may follow. A sender is an
-owner by exact id: names that look alike are other ids.
+An owner is a person whose word the assistant's own prompt may follow. A sender is an owner by exact
+id: names that look alike are other ids.
 """
 
 from __future__ import annotations

@@ -280,10 +280,10 @@ async def test_an_event_counts_as_waiting_until_the_mark_of_it_is_in_a_checkpoin
     agent: AsyncAgent,
 ) -> None:
     await serve(agent, "a", events=[{**EVENT, "id": "heard", "addressed": False}])
-    assert await inbox.count_waiting(agent.store) == 1
+    assert (await inbox.waiting_now(agent.store))[0] == 1
     assert handled(await serve(agent, "b", events=[EVENT])) == ["e1"]
     assert await waiting(agent) == ["e1"]
-    assert await inbox.count_waiting(agent.store) == 0
+    assert (await inbox.waiting_now(agent.store))[0] == 0
 
 
 async def test_an_id_sent_again_in_the_next_run_is_skipped_and_stays_in_the_history(

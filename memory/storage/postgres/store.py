@@ -172,7 +172,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
         return int(row["items"])
 
     async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
-        """How many items below `label` lack the field `without`, and the least `field` of them."""
+        """Over namespaces that end in `label`: items without `without`, and the least `field`."""
         [row] = await self._rows(
             'SELECT count(*) AS count, min((value ->> %s) COLLATE "C") AS least FROM store'
             " WHERE prefix LIKE %s AND NOT value ? %s",

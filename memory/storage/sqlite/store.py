@@ -148,7 +148,7 @@ class CircadianSqliteStore(SqliteStore):
         return int(count)
 
     async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
-        """How many items below `label` lack the field `without`, and the least `field` of them."""
+        """Over namespaces that end in `label`: items without `without`, and the least `field`."""
         [row] = await self.file.rows(
             "SELECT count(*), min(json_extract(value, '$.' || ?)) FROM store WHERE prefix LIKE ?"
             " AND json_type(value, '$.' || ?) IS NULL",

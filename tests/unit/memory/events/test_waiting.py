@@ -14,7 +14,7 @@ from graph.api.open import Agents, open_agents
 from graph.persistence import open_store
 from memory.errors import ModelError
 from memory.events import inbox
-from memory.events.inbox import count_waiting
+from memory.events.inbox import waiting_now
 from memory.records.records import HandledMark, Scope
 from memory.storage import access as store_access
 from memory.storage.access import count_items, write_batch
@@ -56,18 +56,18 @@ async def test_the_events_of_all_agents_are_counted_but_for_those_that_were_answ
     store: BaseStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_access, "PAGE", 1)
-    assert await count_waiting(store) == 0
+    assert (await waiting_now(store))[0] == 0
     await inbox.post(store, ADA, [event(n) for n in range(3)], now=clock.now)
     await inbox.post(store, BEN, [event(n) for n in range(2)], now=clock.now)
     await write_batch(store, [PutOp(("ada", "t", "inboxes"), "k", {})])
     await write_batch(store, [PutOp(("ada", "t", "inbox", "below"), "k", {})])
-    assert await count_waiting(store) == 5
+    assert (await waiting_now(store))[0] == 5
     await inbox.note_answered(store, ADA, [mark(0), mark(7)])
     await inbox.note_answered(store, ADA, [mark(0), mark(1)])
-    assert await count_waiting(store) == 3
+    assert (await waiting_now(store))[0] == 3
     assert [row["event"]["id"] for row in await inbox.waiting(store, BEN)] == ["e0", "e1"]
     await inbox.settle(store, ADA, [mark(0)])
-    assert await count_waiting(store) == 3
+    assert (await waiting_now(store))[0] == 3
 
 
 async def test_an_event_that_is_given_back_after_all_waits_again(
@@ -76,7 +76,7 @@ async def test_an_event_that_is_given_back_after_all_waits_again(
     await inbox.post(store, ADA, [event(1)], now=clock.now)
     await inbox.note_answered(store, ADA, [mark(1)])
     await inbox.give_back(store, ADA, "e1", "the model is down", max_attempts=3)
-    assert await count_waiting(store) == 1
+    assert (await waiting_now(store))[0] == 1
 
 
 async def test_it_is_one_query(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ async def test_it_is_one_query(postgres_url: str, monkeypatch: pytest.MonkeyPatc
     async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
         assert isinstance(store, stores.CircadianPostgresStore)
         monkeypatch.setattr("psycopg.AsyncCursor.execute", told)
-        await count_waiting(store)
+        await waiting_now(store)
     assert len(asked) == 1
 
 
@@ -118,11 +118,11 @@ async def test_an_answered_event_that_stands_until_the_next_run_does_not_wait(
     # As on a server: a checkpoint may be on its way to the disk, and the event stands till then.
     await agent.ainvoke({"events": [{"id": "e1", "text": "Hello"}]}, durability="async")
     assert await count_items(agent.store, agent.scope.namespace(inbox.INBOX)) == 1
-    assert await count_waiting(agent.store) == 0
+    assert (await waiting_now(agent.store))[0] == 0
     failing = {"events": [{"id": "e2", "text": "Are you there?"}]}
     await agent.ainvoke(failing, durability="async", raise_on_failure=False)
-    assert await count_waiting(agent.store) == 1, "its tick failed"
+    assert (await waiting_now(agent.store))[0] == 1, "its tick failed"
     await agent.ainvoke(None, durability="async")
-    assert await count_waiting(agent.store) == 0
+    assert (await waiting_now(agent.store))[0] == 0
     await agent.ainvoke(None)
     assert await count_items(agent.store, agent.scope.namespace(inbox.INBOX)) == 0
