@@ -27,7 +27,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 import httpx
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
@@ -55,7 +55,7 @@ from graph.server.auth import (
     why_too_many,
 )
 from graph.server.health import check_operator
-from graph.server.problems import RESPONSES, of_product, of_request, operation_id
+from graph.server.problems import api_router, of_product, of_request
 from graph.server.routes import Page
 from graph.server.settings import ACTING, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
@@ -91,12 +91,7 @@ EVENTS = {
 }
 """For the OpenAPI document: the inbox itself checks events."""
 
-router = APIRouter(
-    prefix="/circadian",
-    tags=["agents"],
-    responses=RESPONSES,
-    generate_unique_id_function=operation_id,
-)
+router = api_router(prefix="/circadian", tags=["agents"])
 
 
 # Erasing a user

@@ -14,14 +14,14 @@ from math import nan
 from typing import TypeVar
 
 import httpx
-from fastapi import APIRouter, Request
+from fastapi import Request
 from langgraph_sdk import get_client
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from typing_extensions import TypedDict
 
-from graph.server.problems import RESPONSES, operation_id
+from graph.server.problems import api_router
 from graph.server.tokens import OPERATOR
 from memory import telemetry
 from memory.errors import CircadianError
@@ -35,12 +35,7 @@ SECONDS = 3.0
 
 T = TypeVar("T")
 
-router = APIRouter(
-    prefix="/circadian",
-    tags=["operation"],
-    responses=RESPONSES,
-    generate_unique_id_function=operation_id,
-)
+router = api_router(prefix="/circadian", tags=["operation"])
 
 
 class Health(TypedDict):

@@ -6,11 +6,14 @@ requests. `Problems` stands around all of them and rewrites what is not in this 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import orjson
-from fastapi import Request
+from fastapi import APIRouter, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
@@ -28,6 +31,8 @@ from memory.errors import (
     Refusal,
     explained,
 )
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -78,9 +83,41 @@ def with_media_type(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def operation_id(route: APIRoute) -> str:
-    """The name of a route's function, which a generated client takes for its method's."""
-    return route.name
+class StrictRoute(APIRoute):
+    """A route that refuses query parameters it does not know.
+
+    Otherwise a misspelt `preview` would erase, and a misspelt filter would show everything.
+    """
+
+    def get_route_handler(self) -> Handler:
+        """The handler, behind the check of the parameters' names."""
+        handle = super().get_route_handler()
+        known = _query_names(self.dependant)
+
+        async def strict(request: Request) -> Response:
+            if unknown := set(request.query_params) - known:
+                takes = f"the parameters here are {', '.join(sorted(known)) or 'none'}"
+                raise RequestValidationError(
+                    [{"loc": ("query", name), "msg": takes} for name in sorted(unknown)]
+                )
+            return await handle(request)
+
+        return strict
+
+
+def _query_names(dependant: Dependant) -> set[str]:
+    names = {field.alias for field in dependant.query_params}
+    return names.union(*(_query_names(inner) for inner in dependant.dependencies))
+
+
+api_router = partial(
+    APIRouter,
+    responses=RESPONSES,
+    route_class=StrictRoute,
+    # The name of a route's function, which a generated client takes for its method's.
+    generate_unique_id_function=lambda route: route.name,
+)
+"""What all routers share."""
 
 
 def problem(status: int, detail: str, kind: str = "", errors: list[str] | None = None) -> Problem:

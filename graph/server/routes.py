@@ -11,16 +11,14 @@ with its id, and it begins after the runs before it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from hashlib import blake2b
 from io import StringIO
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Query, Request
-from fastapi.routing import APIRoute
+from fastapi import Body, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
@@ -44,7 +42,7 @@ from graph.documents import (
 )
 from graph.server.agents import Agent, ServedAgent
 from graph.server.auth import why_full
-from graph.server.problems import RESPONSES, operation_id
+from graph.server.problems import Handler, StrictRoute, api_router
 from graph.server.settings import serving
 from graph.use_cases import (
     Forgotten,
@@ -86,10 +84,8 @@ LONGEST_TEXT = 100_000
 
 JSON_LINES = "application/jsonl"
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
-
-class Conditional(APIRoute):
+class Conditional(StrictRoute):
     """A route whose answers have an ETag, made from their bytes."""
 
     def get_route_handler(self) -> Handler:
@@ -111,14 +107,9 @@ class Conditional(APIRoute):
         return conditional
 
 
-_router = partial(
-    APIRouter,
-    prefix="/circadian/agents/{name}",
-    responses=RESPONSES,
-    generate_unique_id_function=operation_id,
-)
-router = _router(tags=["memory"], route_class=Conditional)
-changing = _router(tags=["actions"])
+AGENT = "/circadian/agents/{name}"
+router = api_router(prefix=AGENT, tags=["memory"], route_class=Conditional)
+changing = api_router(prefix=AGENT, tags=["actions"])
 
 
 def paging(

@@ -279,6 +279,8 @@ def test_what_is_malformed_is_refused_in_one_shape(home: Home) -> None:
         ("/agents/home/facts?limit=0", 422),
         ("/agents/home/facts?since=yesterday", 422),
         ("/agents/home/facts?offset=99999999999999999999", 422),
+        ("/agents/home/facts?persn=Ada", 422),
+        ("/agents?limit=1", 422),
         ("/agents/home/recall", 422),
         ("/agents/home/recall?q=%20", 422),
         ("/agents/home/journal?day=..", 422),
@@ -299,6 +301,15 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
         "application/problem+json",
     )
     assert answer.json()["detail"]
+
+
+def test_a_misspelt_parameter_changes_nothing(home: Home) -> None:
+    agent = "/circadian/agents/home"
+    for path, body in (("forget?previw=true", {"agent": True}), ("sleep?dryrun=true", {})):
+        answer = home.https[ADA].post(f"{agent}/{path}", json=body)
+        assert answer.status_code == 422, path
+        assert "the parameters here are" in answer.json()["detail"]
+    assert home.https[ADA].get(f"{agent}/facts").json()["total"]
 
 
 def test_without_a_token_the_problem_has_the_same_shape(token_server: Server) -> None:
