@@ -24,6 +24,9 @@ from memory.text import approximate_tokens, sentences, shortened
 LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
+PROFILES = 1
+"""Calls for the profiles of a small night."""
+
 FREE = ("extract_facts", "compact")
 """Steps outside the budget, because a history that is too long must be cut."""
 
@@ -75,7 +78,7 @@ def allowed(record: NightRecord, settings: Settings) -> int:
 
 def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings) -> str | None:
     """The part of the budget that is used up, as a sentence, or None."""
-    counted = [plan for plan in plans if plan["step"] not in FREE]
+    counted = _within_budget(plans)
     calls = sum(plan["llm_calls"] for plan in counted)
     if ahead := record.get("ahead"):
         owed = "1 model call" if ahead == 1 else f"{ahead:,} model calls"
@@ -89,6 +92,39 @@ def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings
     if settings.night_minutes is not None and minutes >= settings.night_minutes:
         return f"{minutes:.1f} of {settings.night_minutes:.1f} minutes are over (night_minutes)"
     return None
+
+
+def _within_budget(plans: Sequence[PlanRecord]) -> list[PlanRecord]:
+    return [plan for plan in plans if plan["step"] not in FREE]
+
+
+def may_ask_again(
+    plans: Plans,
+    record: NightRecord,
+    settings: Settings,
+    batch: Collection[JournalEntry],
+    *,
+    calls: int,
+    facts: int,
+) -> bool:
+    """Whether consolidation may spend another call on a batch. Pure.
+
+    The calls that comparing the new facts, profiles and the batches in line need are kept for them:
+    a night that mends every refused fact and compares none leaves outdated facts beside new ones.
+
+    Args:
+        plans: The night's plans before the answer in hand.
+        record: The night.
+        settings: Its settings.
+        batch: The batch in hand.
+        calls: Model calls of the answer in hand.
+        facts: New facts of the night, with those of the answer in hand.
+    """
+    made = calls + sum(plan["llm_calls"] for plan in _within_budget(plans))
+    comparing = math.ceil(facts / settings.dream_batch_size)
+    waiting = [one for one in unconsolidated(plans, settings.min_importance) if one not in batch]
+    batches = math.ceil(len(waiting) / settings.consolidate_batch_size)
+    return made + 1 + batches + comparing + PROFILES <= allowed(record, settings)
 
 
 def next_step(

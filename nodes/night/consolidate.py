@@ -34,6 +34,7 @@ from memory.night import (
     Thought,
     entry_lines,
     judged,
+    may_ask_again,
     night_in_hand,
     plan_batches,
     questions_before,
@@ -128,14 +129,23 @@ async def _turn(
     answers = [taken_back(one, message, collector.operations, refuted) for one in done.messages]
     exchange = [*exchange, message, *answers]
     stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
-    standing = standing_of(exchange, stored, batch)
+    usage = total(total(answer.usage, done.usage), judging)
+    again = len(turns) + 1 < pattern["max_iterations"] and may_ask_again(
+        context.plans,
+        context.record,
+        context.settings,
+        batch,
+        calls=usage["llm_calls"],
+        facts=len(context.added_facts()) + len(_facts(new)),
+    )
+    standing = standing_of(exchange, stored, batch, last=not again)
     if standing.goes_on == "after a nudge":
         exchange.append(HumanMessage(NUDGE))
     thought = Thought(
         operations=new,
-        usage=total(total(answer.usage, done.usage), judging),
+        usage=usage,
         exchange=messages_to_dict(exchange),
-        finished=standing.goes_on is None or len(turns) + 1 >= pattern["max_iterations"],
+        finished=standing.goes_on is None,
         log=context.calls_logged(done.calls),
     )
     if thought.finished:
@@ -251,7 +261,11 @@ class LoopStanding(NamedTuple):
 
 
 def standing_of(
-    exchange: Sequence[AnyMessage], stored: Sequence[set[str]], batch: Sequence[JournalEntry]
+    exchange: Sequence[AnyMessage],
+    stored: Sequence[set[str]],
+    batch: Sequence[JournalEntry],
+    *,
+    last: bool = False,
 ) -> LoopStanding:
     """How the loop stands. Pure.
 
@@ -264,10 +278,11 @@ def standing_of(
         exchange: The messages of the loop, with the answer and its results.
         stored: For each answer, the entries that its facts cite.
         batch: The entries shown, in the order shown.
+        last: Whether no other answer may follow.
     """
     tries = tries_of(exchange, stored, batch)
     newest, count = tries[-1], Counter(key for one in tries for key in one.about)
-    spent = {key for key, times in count.items() if times >= TRIES}
+    spent = {key for key, times in count.items() if times >= TRIES or last}
     every = frozenset(entry["id"] for entry in batch)
     cited = frozenset[str]().union(*(one.stored for one in tries)) & every
     settled = every - (spent - cited) if "noop" in newest.tools else cited
@@ -275,7 +290,7 @@ def standing_of(
     if newest.about - spent:
         return LoopStanding("with another answer", cited, refused)
     stuck = bool(newest.rejected) and not newest.stored
-    if "noop" in newest.tools or stuck or every <= cited | spent:
+    if "noop" in newest.tools or stuck or last or every <= cited | spent:
         return LoopStanding(None, settled, refused)
     if newest.tools:
         return LoopStanding("with another answer", cited, refused)

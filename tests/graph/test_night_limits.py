@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.api.async_agent import AsyncAgent
 from memory.journal import entries as journal
 from memory.settings import Settings
-from tests.support.agents import entries, opened
+from tests.support.agents import entries, opened, shown_lines
 from tests.support.clock import Clock
 from tests.support.dreamers import SETTINGS, answer, dreamer, shown
-from tests.support.scripted import ScriptedChatModel
+from tests.support.scripted import ScriptedChatModel, call, scripted
 
 
 async def heard(agent: AsyncAgent, clock: Clock, count: int) -> None:
@@ -69,6 +69,28 @@ async def test_a_hundred_entries_take_at_most_fifteen_calls_one_after_the_other(
     assert most == 1
     assert (slept["complete"], slept["held"], len(made)) == (True, [], 100)
     assert {one["step"] for one in slept["steps"]} >= {"dream", "reflect"}
+
+
+async def test_a_model_that_makes_one_fact_an_answer_leaves_calls_for_comparing_them(
+    tmp_path: Path, clock: Clock
+) -> None:
+    def one_by_one(messages: list[BaseMessage], tools: list[str]) -> Any:
+        if "store_memory" not in tools:
+            return answer(messages, tools)
+        lines = shown_lines(messages)
+        number, _, text = lines[sum(isinstance(one, AIMessage) for one in messages) % len(lines)]
+        return call("store_memory", facts=[{"text": text, "source_ids": [number]}])
+
+    model = scripted(otherwise=one_by_one)
+    async with opened(tmp_path, model, clock, settings=Settings()) as agent:
+        await heard(agent, clock, 12)
+        slept = await agent.sleep()
+        left = [one for one in await entries(agent) if one["consolidation"] == "pending"]
+    asked = [call.tools for call in model.calls]
+    made = sum("store_memory" in tools for tools in asked)
+    assert (made, ["Dream"] in asked, len(asked) <= 8) == (5, True, True)
+    assert len(left) == 12 - made
+    assert slept["complete"]
 
 
 async def test_after_the_budget_is_used_up_the_next_night_takes_the_rest_by_importance(
