@@ -195,11 +195,28 @@ class NightContext:
 
         For recalls within a night. The night has stored those facts and its preview has not, but
         both must find the same. The entries that the facts were made of are found in their place.
+        Facts of earlier nights are as this night leaves them.
         """
-        added = await self.resources.semantic.by_op(self.scope, self.added_facts())
+        operations, own = self.plans.operations(), self.added_facts()
+        added = await self.resources.semantic.by_op(self.scope, own)
         hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
+        on_earlier = {one["target"] for one in operations if one["kind"] == "change_fact"}
+        earlier = await self.resources.semantic.by_op(self.scope, sorted(on_earlier - set(own)))
         scored = self.entries_after(self.plans.entries.values())
-        return Changes(hidden, {entry["id"]: entry["importance"] for entry in scored})
+        return Changes(
+            {**Changes.of(operations, earlier).facts, **hidden},
+            {entry["id"]: entry["importance"] for entry in scored},
+        )
+
+    async def fallen_entries(self) -> set[str]:
+        """The entries of this night of which no fact holds any more."""
+        after = await self.pending_view().facts(self.added_facts())
+        holding, cited = set[str](), set[str]()
+        for fact in after.values():
+            cited.update(fact["source_entries"])
+            if fact["invalid_at"] is None:
+                holding.update(fact["source_entries"])
+        return cited - holding
 
 
 async def night_in_hand(

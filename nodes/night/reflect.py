@@ -346,10 +346,11 @@ def with_ids(answers: Sequence[Insights], handles: Handles) -> list[InsightGiven
 
 
 async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str, list[RecallHit]]:
-    """The memories near each question."""
-    changes = await context.without_own_facts()
-    return {
-        question: await recall(
+    """The memories near each question, with the marks of what the night found to be outdated."""
+    changes, fallen = await context.without_own_facts(), await context.fallen_entries()
+    found = dict[str, list[RecallHit]]()
+    for question in questions:
+        hits = await recall(
             question,
             scope=context.scope,
             now=datetime.fromisoformat(context.now),
@@ -359,8 +360,10 @@ async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str
             limit=context.settings.reflection_memories,
             changes=changes,
         )
-        for question in questions
-    }
+        found[question] = [
+            {**hit, "superseded": True} if hit["id"] in fallen else hit for hit in hits
+        ]
+    return found
 
 
 async def _trust(

@@ -14,7 +14,7 @@ from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
 from tests.support.agents import DREAMS, Opening, entries, opened, result_of, shown_lines
 from tests.support.clock import Clock
-from tests.support.dreamers import answer
+from tests.support.dreamers import SETTINGS, answer, dreamer
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
 SAID = [
@@ -428,6 +428,32 @@ async def test_questions_are_asked_only_of_entries_that_matter(
     await night(tmp_path, clock, asked, reflection_threshold=5)
     text = str(of(asked, "Questions")[0][1].text)
     assert ("rent" in text, "Ilir is hired" in text, "oven" in text) == (True, False, True)
+
+
+async def test_insights_are_asked_of_what_the_same_night_found_to_be_outdated(
+    tmp_path: Path, clock: Clock
+) -> None:
+    tuesday = ("the glass arrives on Tuesday", "arrives on", "supersedes")
+    asked = dreamer(tuesday)
+    async with opened(tmp_path, asked, clock, settings=SETTINGS) as agent:
+        for day in (["Friday"], ["Monday", "Tuesday"]):
+            said = [("Ben", f"No, the glass arrives on {name}.") for name in day]
+            events = [{**one, "id": f"{clock():%d}{one['id']}"} for one in heard(said)["events"]]
+            await agent.ainvoke({"events": [*events, *_more(clock)]})
+            await agent.sleep()
+            clock.advance(days=1)
+    text = str(of(asked, "Insights")[-1][1].text)
+    lines = {line.partition("Ben")[2] for line in text.splitlines() if "arrives" in line}
+    assert lines == {
+        ": No, the glass arrives on Tuesday.",
+        " (no longer holds): No, the glass arrives on Monday.",
+    }
+
+
+def _more(clock: Clock) -> list[dict[str, Any]]:
+    """Two messages that bring a day over the threshold of a reflection."""
+    said = [("Ben", "The glass is for the greenhouse."), ("Ben", "It is green.")]
+    return [{**one, "id": f"{clock():%d}m{one['id']}"} for one in heard(said)["events"]]
 
 
 # Cost
