@@ -4,6 +4,7 @@ from memory.night.briefing import briefing_of, lines_of, mark_shown, was_shown
 from memory.night.dream_work import (
     assistant_names,
     counted_entries,
+    facts_from,
     ripe,
     stale,
     unread,
@@ -98,6 +99,7 @@ __all__ = [
     "end_puts",
     "entities_left",
     "entry_lines",
+    "facts_from",
     "facts_left",
     "finish",
     "in_context",

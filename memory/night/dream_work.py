@@ -86,6 +86,25 @@ async def work_of(context: NightContext) -> DreamWork:
     }
 
 
+async def facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:
+    """The facts that hold and rest on an entry of the batch: stored awake, or by earlier nights.
+
+    A night that is not shown them makes them again in other words.
+    """
+    semantic, scope, ids = context.resources.semantic, context.scope, {one["id"] for one in batch}
+    waiting = await list_items(context.store, scope.namespace(UNDREAMED))
+    ends = await journal.links.read(context.store, scope, ids)
+    near = {other for end in ends.values() for other in end["linked_to"]}
+    found = await semantic.by_op(scope, [item.key for item in waiting])
+    found |= await semantic.by_id(scope, sorted(near))
+    facts = {fact["id"]: fact for fact in found.values()}
+    return [
+        fact
+        for fact in sorted(facts.values(), key=lambda one: (one["valid_from"], one["op"]))
+        if fact["invalid_at"] is None and not ids.isdisjoint(fact["source_entries"])
+    ]
+
+
 async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> list[JournalEntry]:
     """The entries after `since` that count towards a reflection.
 

@@ -33,6 +33,7 @@ from memory.night import (
     Plans,
     Thought,
     entry_lines,
+    facts_from,
     judged,
     may_ask_again,
     night_in_hand,
@@ -43,7 +44,16 @@ from memory.night import (
 from memory.operations import PlanCollector, with_collector
 from memory.prompt import assembly
 from memory.recall import recall
-from memory.records import AssembledContext, JournalEntry, Operation, PlanRecord, link, mark_entry
+from memory.records import (
+    AssembledContext,
+    Fact,
+    JournalEntry,
+    Operation,
+    PlanRecord,
+    RecallHit,
+    link,
+    mark_entry,
+)
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened
@@ -370,7 +380,7 @@ def _told(rejection: Rejection) -> str:
 
 
 async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[AnyMessage]:
-    """The prompt: the context's own system prompt, related facts, and the batch by id."""
+    """The prompt: the context's own system prompt, facts of the batch and near it, the batch."""
     settings = context.settings
     query = " ".join(entry["content"] for entry in batch)[:2000]
     known = await recall(
@@ -383,6 +393,8 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
         limit=settings.recall_limit,
         facts_only=True,
     )
+    stored = [_as_hit(fact) for fact in await facts_from(context, batch)]
+    known = [*stored, *(hit for hit in known if hit["id"] not in {one["id"] for one in stored})]
     if not any(rests_on(one["source_entity"], one, context.owners) for one in batch):
         known = [hit for hit in known if not rests_on(hit["speaker"], hit, context.owners)]
     made = material(
@@ -399,6 +411,19 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
         SystemMessage(assembly.system_message(assembly.blocks(made))),
         HumanMessage(prompt_lines.entries_message(lines)),
     ]
+
+
+def _as_hit(fact: Fact) -> RecallHit:
+    hit: RecallHit = {
+        "id": fact["id"],
+        "kind": "fact",
+        "text": fact["text"],
+        "score": 1.0,
+        "sources": fact["source_events"],
+        "at": fact["valid_from"],
+        "speaker": fact["speaker"],
+    }
+    return {**hit, "origins": fact["origins"]} if "origins" in fact else hit
 
 
 def _side(context: NightContext, exchange: list[AnyMessage]) -> State:

@@ -12,7 +12,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from memory.errors import ModelError
 from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
-from tests.support.agents import DREAMS, Opening, entries, opened, result_of, shown_lines
+from tests.support.agents import (
+    DREAMS,
+    Opening,
+    entries,
+    night_model,
+    opened,
+    result_of,
+    shown_lines,
+)
 from tests.support.clock import Clock
 from tests.support.dreamers import SETTINGS, answer, dreamer
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -132,6 +140,27 @@ async def test_an_answer_stands_with_the_assistants_question(opening: Opening) -
 
 
 # Consolidation
+
+
+async def test_the_facts_that_were_stored_awake_of_the_entries_are_shown_with_them(
+    tmp_path: Path, clock: Clock
+) -> None:
+    def awake(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        said = str(messages[-1].text)
+        if "Entries:" in str(messages[1].text) or "use_tool" not in tools:
+            return night_model(messages, tools)
+        text = next((text for _, text in SAID if text in said), None)
+        return stored((text, [])) if text else "Noted."
+
+    asked = scripted(otherwise=awake)
+    async with opened(tmp_path, asked, clock, settings=Settings(recall_limit=1)) as agent:
+        for who, text in SAID:
+            await agent.ainvoke({"messages": [HumanMessage(text, name=who)]})
+        await agent.sleep()
+    shown = "".join(
+        str(one[0].text) for one in of(asked, "store_memory") if "Entries" in one[1].text
+    )
+    assert [text for _, text in SAID if f": {text}" in shown] == [text for _, text in SAID]
 
 
 @pytest.mark.parametrize("dress", ["{}", "[{}]", "#{}", "({})", "entry {}", 0])
