@@ -19,7 +19,7 @@ from memory import entities, journal, night
 from memory.errors import InputError, NotFoundError
 from memory.facts import Listing, Row, fact_of
 from memory.journal import links
-from memory.records import Earlier, Fact, JournalEntry, Operation, RecallHit
+from memory.records import INSIGHT, Earlier, Fact, JournalEntry, Operation, RecallHit
 from memory.text import terms
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Listed(BaseModel, Generic[T]):
         return after if after < self.total else None
 
 
-_INSIGHTS = {"gte": "insight_", "lt": "insight`"}
+_INSIGHTS = {"gte": INSIGHT, "lt": "insight`"}
 """The ids of insights: a backtick follows the underscore."""
 
 
@@ -143,6 +143,8 @@ class RecalledMemory(TypedDict):
     speaker: str | None
     earlier: NotRequired[list[Earlier]]
     """What it superseded, the newest first."""
+    inference: NotRequired[bool]
+    """An insight: the assistant's conclusion, and nobody's words."""
     superseded: NotRequired[bool]
     partly_superseded: NotRequired[bool]
     disputed: NotRequired[bool]
@@ -177,7 +179,7 @@ class MemoryFilter:
     sort: MemorySort = "newest"
 
 
-FLAGS = ("superseded", "partly_superseded", "disputed", "doubtful")
+FLAGS = ("inference", "superseded", "partly_superseded", "disputed", "doubtful")
 
 
 async def memory_page(
@@ -248,7 +250,7 @@ def _line(row: Row) -> MemoryLine:
 
 
 def _kind_of(id_: str) -> Literal["entry", "insight"]:
-    return "insight" if id_.startswith(_INSIGHTS["gte"]) else "entry"
+    return "insight" if id_.startswith(INSIGHT) else "entry"
 
 
 async def recalled(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from graph.use_cases import AgentContext
 from memory import entities, journal
+from memory.records import INSIGHT
 from memory.text import shortened
 
 MOST = 24
@@ -99,7 +100,7 @@ async def _known(context: AgentContext, near: dict[str, int]) -> dict[str, NearM
     found |= {
         id_: NearMemory(
             id_,
-            "insight" if id_.startswith("insight_") else "entry",
+            "insight" if id_.startswith(INSIGHT) else "entry",
             entry["content"],
             True,
             near[id_],

@@ -155,7 +155,7 @@ def semantic_memories(
         text = prompt_lines.with_earlier(hit)
         text = with_nearness(text, now, zone, said=hit["at"]) if now else text
         when = shown_time(hit["at"], zone)
-        line = prompt_lines.memory_line(when, hit["speaker"], text, _doubt(hit))
+        line = prompt_lines.memory_line(when, hit["speaker"], text, _marks(hit))
         left = tokens - sum(line_tokens(each, calibration) for each in lines)
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
         if line_tokens(line, calibration) > min(most, left):
@@ -166,12 +166,13 @@ def semantic_memories(
     return "\n".join(lines)
 
 
-def _doubt(hit: RecallHit) -> str:
+def _marks(hit: RecallHit) -> str:
+    inferred = prompt_lines.INFERENCE if hit.get("inference") else ""
     if hit.get("superseded"):
-        return prompt_lines.PAST
+        return f"{inferred}{prompt_lines.PAST}"
     if hit.get("partly_superseded"):
-        return " (holds only in part)"
-    return prompt_lines.doubt_mark(hit)
+        return f"{inferred} (holds only in part)"
+    return f"{inferred}{prompt_lines.doubt_mark(hit)}"
 
 
 def context_buffer(

@@ -38,7 +38,7 @@ from memory.recall.ranking import (
     scale_of,
     weights_of,
 )
-from memory.records import Earlier, RecallHit, Scope
+from memory.records import INSIGHT, Earlier, RecallHit, Scope
 from memory.settings import Settings
 from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
 
@@ -212,6 +212,8 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
     told = [candidate.row, *candidate.earlier]
     if origins := _origins(told):
         hit = {**hit, "origins": origins}
+    if candidate.id.startswith(INSIGHT):
+        hit = {**hit, "inference": True}
     if candidate.earlier:
         hit = _with_earlier(hit, candidate.earlier)
     if candidate.superseded or "outdated" in candidate.marks:

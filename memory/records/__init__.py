@@ -49,6 +49,7 @@ from memory.records.profiles import (
 from memory.records.records import (
     AGENTS,
     ASIDE,
+    INSIGHT,
     LOCAL_USER,
     LONGEST_FACT,
     OPENING,
@@ -130,6 +131,7 @@ __all__ = [
     "AGENTS",
     "ASIDE",
     "BLANK",
+    "INSIGHT",
     "LOCAL_USER",
     "LONGEST_FACT",
     "MOST_ALIASES",

@@ -439,6 +439,10 @@ class Earlier(TypedDict):
     """Event ids; they are among the sources of the hit, too."""
 
 
+INSIGHT = "insight_"
+"""How the ids of insights begin."""
+
+
 class RecallHit(TypedDict):
     """One recalled memory."""
 
@@ -455,6 +459,8 @@ class RecallHit(TypedDict):
     """Those besides owners on whose words it rests, where that is not its speaker alone."""
     parts: NotRequired[dict[str, float]]
     """The parts of the score by name; the score is their sum."""
+    inference: NotRequired[bool]
+    """An insight: the assistant's conclusion, and nobody's words."""
     superseded: NotRequired[bool]
     """No longer true."""
     superseded_by: NotRequired[str]

@@ -30,6 +30,7 @@ from memory.operations import last_reflection
 from memory.prompt import rendering
 from memory.recall import recall
 from memory.records import (
+    INSIGHT,
     JournalEntry,
     Operation,
     RecallHit,
@@ -197,7 +198,7 @@ def _entry(
 ) -> JournalEntry:
     events = dict.fromkeys(source for each in evidence for source in shown[each]["sources"])
     return {
-        "id": f"insight_{now:%Y%m%d}_{operation_id('insight', night, str(place))[:16]}",
+        "id": f"{INSIGHT}{now:%Y%m%d}_{operation_id('insight', night, str(place))[:16]}",
         "timestamp": now.isoformat(),
         "content": text,
         "source_type": "inference",

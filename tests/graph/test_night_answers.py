@@ -450,6 +450,24 @@ async def test_evidence_that_was_not_shown_is_told_and_mended(tmp_path: Path, cl
     assert report["refused"] == []
 
 
+async def test_an_insight_is_labelled_wherever_it_is_recalled(tmp_path: Path, clock: Clock) -> None:
+    told = {"text": "The second shop opens with a new baker.", "evidence": [1, 2], "importance": 8}
+    asked = model(
+        Questions=[calls(("Questions", {"questions": ["What of the second shop?"]}))],
+        Insights=[calls(("Insights", {"insights": [told]}))],
+    )
+    settings = Settings(reflection_threshold=5, recall_weight_links=0.0)
+    async with opened(tmp_path, asked, clock, settings=settings) as agent:
+        await agent.ainvoke(heard())
+        await agent.sleep()
+        (insight,) = [one for one in await agent.recall(told["text"]) if one.get("inference")]
+    async with opened(tmp_path, scripted("A new one."), clock, settings=settings) as agent:
+        await agent.ainvoke({"messages": "With which baker does the second shop open?"})
+        shown = "".join(str(one.text) for one in agent.resources.chat_model.calls[0].messages)
+    assert (insight["text"], insight["speaker"]) == (told["text"], None)
+    assert f" - (an inference): {told['text']}" in shown
+
+
 async def test_questions_are_asked_only_of_entries_that_matter(
     tmp_path: Path, clock: Clock
 ) -> None:
