@@ -461,9 +461,10 @@ async def test_an_insight_is_labelled_wherever_it_is_recalled(tmp_path: Path, cl
         await agent.ainvoke(heard())
         await agent.sleep()
         (insight,) = [one for one in await agent.recall(told["text"]) if one.get("inference")]
-    async with opened(tmp_path, scripted("A new one."), clock, settings=settings) as agent:
+    awake = scripted("A new one.")
+    async with opened(tmp_path, awake, clock, settings=settings) as agent:
         await agent.ainvoke({"messages": "With which baker does the second shop open?"})
-        shown = "".join(str(one.text) for one in agent.resources.chat_model.calls[0].messages)
+    shown = "".join(str(one.text) for one in awake.calls[0].messages)
     assert (insight["text"], insight["speaker"]) == (told["text"], None)
     assert f" - (an inference): {told['text']}" in shown
 
