@@ -451,7 +451,8 @@ async def test_evidence_that_was_not_shown_is_told_and_mended(tmp_path: Path, cl
 
 
 async def test_an_insight_is_labelled_wherever_it_is_recalled(tmp_path: Path, clock: Clock) -> None:
-    told = {"text": "The second shop opens with a new baker.", "evidence": [1, 2], "importance": 8}
+    text = "The second shop opens with a new baker."
+    told = {"text": text, "evidence": [1, 2], "importance": 8}
     asked = model(
         Questions=[calls(("Questions", {"questions": ["What of the second shop?"]}))],
         Insights=[calls(("Insights", {"insights": [told]}))],
@@ -460,13 +461,13 @@ async def test_an_insight_is_labelled_wherever_it_is_recalled(tmp_path: Path, cl
     async with opened(tmp_path, asked, clock, settings=settings) as agent:
         await agent.ainvoke(heard())
         await agent.sleep()
-        (insight,) = [one for one in await agent.recall(told["text"]) if one.get("inference")]
+        (insight,) = [one for one in await agent.recall(text) if one.get("inference")]
     awake = scripted("A new one.")
     async with opened(tmp_path, awake, clock, settings=settings) as agent:
         await agent.ainvoke({"messages": "With which baker does the second shop open?"})
     shown = "".join(str(one.text) for one in awake.calls[0].messages)
-    assert (insight["text"], insight["speaker"]) == (told["text"], None)
-    assert f" - (an inference): {told['text']}" in shown
+    assert (insight["text"], insight["speaker"]) == (text, None)
+    assert f" - (an inference): {text}" in shown
 
 
 async def test_questions_are_asked_only_of_entries_that_matter(
