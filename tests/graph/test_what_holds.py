@@ -216,24 +216,35 @@ async def test_ids_and_inventions_are_told_to_the_model_once(
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         if tools != ["Attributes"]:
-            return answer(messages, tools)
+            made: Any = answer(messages, tools)
+            if isinstance(made, str):
+                return made
+            facts = made.tool_calls[0]["args"].get("facts", ()) if "store_memory" in tools else ()
+            for fact in facts:
+                fact["entities"] = ["Ada"]
+            return made  # type: ignore[no-any-return]
         asked.append(str(messages[-1].text))
-        told = [line for line in str(messages[1].text).splitlines() if "Bergen" in line]
-        number = told[0][1 : told[0].index("]")]
+        lines = str(messages[1].text).splitlines()
+        told = [line for word in ("Bergen", "walnuts") for line in lines if word in line]
+        number, other = (line[1 : line.index("]")] for line in (told[0], told[-1]))
         home = {"entity": "[E1]", "name": "home", "evidence": [f"#{number}"]}
         if len(asked) == 1:
             lost = {**home, "value": "Lives in Paris since 1999."}
             cats = {**home, "name": "cats", "value": "Has two cats.", "evidence": ["99"]}
-            return calls(("Attributes", {"attributes": [lost, cats]}))
+            nuts = {**home, "name": "nuts", "value": "Ada eats no walnuts.", "evidence": [other]}
+            return calls(("Attributes", {"attributes": [lost, cats, nuts]}))
         return calls(("Attributes", {"attributes": [{**home, "value": "Lives in Bergen."}]}))
 
     async with opening(scripted(otherwise=answered), settings=SETTINGS) as agent:
-        await day(agent, clock, [("Ada", "I live in Bergen with my two cats.")])
+        said = [("Ada", "I live in Bergen with my two cats."), ("Ben", "Ada eats no walnuts.")]
+        await day(agent, clock, said)
         slept: Any = await agent.sleep()
         ada = await profile(agent, "Ada")
     assert len(asked) == 2
     assert "its lines do not say 1999" in asked[1]
     assert "no evidence among the lines shown" in asked[1]
+    assert "nuts" not in asked[1]  # Only others say so: that cannot be mended.
+    assert "nuts: only others say so of Ada" in slept["refused"]
     assert {name: one["value"] for name, one in ada["attributes"].items()} == {
         "home": "Lives in Bergen."
     }
