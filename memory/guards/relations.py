@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from memory.guards.lexicon import languages
+from memory.guards.mood import is_quote
 from memory.guards.persona import speaks_of_oneself
 from memory.records import Fact
 from memory.text import content_stems, name_key, says, terms
@@ -30,18 +32,31 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
 
     Speakers may always take back what they said. What somebody says of themselves, or an owner
     says, others can only contradict; and where it is known who the owners are, nobody else takes
-    back what another person said.
+    back what another person said. What was passed on of somebody's words or affairs, that person
+    may take back: first hand stands above hearsay.
     """
     if one["valid_from"] < other["valid_from"]:
         return False
     speaker = other["speaker"]
     if speaker is not None and one["speaker"] == speaker:
         return True
+    if speaker is not None and speaker not in owners and _passes_on(other, one["speaker"]):
+        return one["trust"] >= other["trust"]
     if speaker is not None and (_of_oneself(other) or speaker in owners):
         return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
     if owners and speaker is not None and one["speaker"] not in owners:
         return False
     return one["trust"] >= other["trust"]
+
+
+def _passes_on(fact: Fact, name: str | None) -> bool:
+    """Whether its speaker tells of `name` as a third person does, and of nothing of their own."""
+    speaker, text = fact["speaker"], fact["text"]
+    if not name or not speaker or not text.startswith(speaker):
+        return False
+    told = text.removeprefix(speaker)
+    quoted = is_quote(text, languages(text)) and not speaks_of_oneself(told)
+    return quoted and says(told, name) and not says(told, speaker)
 
 
 def _of_oneself(fact: Fact) -> bool:

@@ -81,6 +81,32 @@ def test_speakers_may_take_back_their_own_words() -> None:
     assert changed(operations) == {"old": {"invalid_at": NOW, "superseded_by": "new"}}
 
 
+@pytest.mark.parametrize(
+    ("speaker", "said", "relation"),
+    [
+        ("Tom", "Tom says that Mira told him that her sister Ada bakes.", "supersedes"),
+        ("Tom", "Tom sagt, dass Mira ihre Schwester Ada backen lässt.", "supersedes"),
+        ("Tom", "Tom says that Ada bakes.", "contradicts"),
+        ("Tom", "Tom says that Mira told him that Ada bakes for Tom.", "contradicts"),
+        ("local", "local says that Mira told him that her sister Ada bakes.", "contradicts"),
+    ],
+)
+def test_what_was_passed_on_of_somebody_that_person_may_take_back(
+    speaker: str, said: str, relation: Relation
+) -> None:
+    old = fact("old", said, speaker=speaker, entities=["Ada"])
+    new = {
+        **NEW,
+        "text": "Mira's sister Ada bakes nothing.",
+        "speaker": "Mira",
+        "entities": ["Ada"],
+    }
+    claims = [pair("new", "old", "supersedes", "because")]
+    facts: Any = {"old": old, "new": new}
+    made = settle(claims, facts, ["new"], now=NOW, owners=["local"]).operations
+    assert relation_of(made) == relation
+
+
 def test_duplicates_become_one_fact_with_the_sources_of_both() -> None:
     twin = fact("new", "Ana lives in Bergen!", valid_from="2026-05-02T00:00:00+00:00", importance=8)
     changes = changed(settled(twin, OLD, "duplicates"))
