@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast, get_type_hints
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from memory.errors import StateError
 from memory.messages import EVENT_KEY, open_calls
@@ -38,12 +39,13 @@ _SET_BY_EACH_RUN = ("turn", "report")
 
 
 @functools.cache
-def _rules(schema: type) -> dict[str, TypeAdapter[Any] | None]:
-    """Type adapter of each key of a state; None: unchecked."""
-    return {
-        key: None if key in _MESSAGE_KEYS else TypeAdapter(hint)
-        for key, hint in get_type_hints(schema).items()
-    }
+def _form(schema: type) -> tuple[frozenset[str], TypeAdapter[dict[str, Any]]]:
+    """The keys of a state, and the form of their values: one look at many costs less than many."""
+    hints = get_type_hints(schema)
+    kept = {key: Any if key in _MESSAGE_KEYS else hint for key, hint in hints.items()}
+    form: Any = TypedDict(schema.__name__, kept, total=False)  # type: ignore[misc]
+    adapter: TypeAdapter[Any] = TypeAdapter(form)
+    return frozenset(hints), adapter
 
 
 def checked(node: Callable[..., Awaitable[Any]]) -> Node:
@@ -52,21 +54,21 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     The valid keys are those of the type of its argument `state`. No node starts while the process
     is stopping (`memory.state.stopping`).
     """
-    rules = _rules(get_type_hints(node).get("state", State))
+    schema = get_type_hints(node).get("state", State)
+    keys, _ = _form(schema)
 
     @functools.wraps(node)
     async def run(*args: Any, **kwargs: Any) -> Any:
         async with STEPS.step():
             output = await node(*args, **kwargs)
-        update = output.update if isinstance(output, Command) else output
+        update = dict((output.update if isinstance(output, Command) else output) or {})
         name = getattr(node, "__name__", "node")
-        for key, value in _items(update):
-            if key not in rules:
-                raise StateError(f"node {name} returned the unknown key {key!r}")
-            if not isinstance(value, Overwrite):
-                problem = _problem(key, value, rules)
-                if problem:
-                    raise StateError(f"node {name} returned a wrong {problem}")
+        if not update.keys() <= keys:
+            unknown = next(key for key in update if key not in keys)
+            raise StateError(f"node {name} returned the unknown key {unknown!r}")
+        values = {key: one for key, one in update.items() if not isinstance(one, Overwrite)}
+        if problem := _problem(values, schema):
+            raise StateError(f"node {name} returned a wrong {problem}")
         return output
 
     return cast(Node, run)
@@ -80,15 +82,15 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
             f"the thread was written by a newer Circadian (state schema {version}, this one knows "
             f"{SCHEMA_VERSION}); update Circadian"
         )
-    rules = _rules(State)
-    for key, value in state.items():
-        # LangGraph initialises a key with a reducer as {}, which is no value of ours.
-        unset = key in _INPUT_KEYS or (key in REDUCED_KEYS and value == {})
-        problem = None if unset else _problem(key, value, rules) or _out_of_range(key, value)
-        if problem:
-            return (
-                f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
-            )
+    # LangGraph initialises a key with a reducer as {}, which is no value of ours.
+    values = {
+        key: value
+        for key, value in state.items()
+        if not (key in _INPUT_KEYS or (key in REDUCED_KEYS and value == {}))
+    }
+    problem = _problem(values) or next(filter(None, map(_out_of_range, values.items())), None)
+    if problem:
+        return f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
     try:
         recompute(state.get("goals", {}))
     except StateError as error:
@@ -105,31 +107,23 @@ def kept_problem(state: Mapping[str, Any]) -> str | None:
 
 def report_so_far(report: Any) -> Report:
     """The report to continue with; an empty one if `report` is invalid."""
-    sound = report is not None and _problem("report", report, _rules(State)) is None
+    sound = report is not None and _problem({"report": report}) is None
     return cast(Report, report) if sound else empty_report()
 
 
-def _items(update: Any) -> list[tuple[str, Any]]:
-    if update is None:
-        return []
-    return list(update.items()) if isinstance(update, Mapping) else list(update)
-
-
-def _problem(key: str, value: Any, rules: Mapping[str, TypeAdapter[Any] | None]) -> str | None:
-    rule = rules.get(key)
-    if rule is None:
-        return None
+def _problem(values: Mapping[str, Any], schema: type = State) -> str | None:
+    """The first value of a wrong type, with its place."""
     try:
-        rule.validate_python(value, strict=True)
+        _form(schema)[1].validate_python(values, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in (key, *first["loc"]))
-        return f"{where}: {first['msg']}"
+        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return None
 
 
-def _out_of_range(key: str, value: Any) -> str | None:
-    """Check ranges and references; `value` has the right type."""
+def _out_of_range(item: tuple[str, Any]) -> str | None:
+    """Check ranges and references of a key's value, which has the right type."""
+    key, value = item
     match key:
         case "tick" | "goal_index" if value < 0:
             return f"{key}: must not be below 0, is {value}"
