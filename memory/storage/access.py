@@ -82,13 +82,19 @@ async def read_ahead(
         return store
     items, found = await store.alook(gets, lists)
     known = {(op.namespace, op.key): item for op, item in zip(gets, items, strict=True)}
-    short = {one: there for one, there in zip(lists, found, strict=True) if there is not None}
+    short = {
+        one: {item.key: item for item in there}
+        for one, there in zip(lists, found, strict=True)
+        if there is not None
+    }
     return _ReadAhead(store, known, short)
 
 
 class _ReadAhead(BaseStore):
-    def __init__(self, store: Any, items: dict[Any, Item | None], lists: dict[Any, Any]) -> None:
-        self._store, self._items, self._lists = store, items, lists
+    def __init__(
+        self, store: Any, items: dict[Any, Item | None], lists: dict[Any, dict[str, Item]]
+    ) -> None:
+        self._store, self._items, self.lists = store, items, lists
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         return list(self._store.batch(self._passing(ops)))
@@ -102,10 +108,10 @@ class _ReadAhead(BaseStore):
         return [there[0] if there else next(found) for there in known]
 
     async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
-        if namespace not in self._lists:
+        if namespace not in self.lists:
             return list(await self._store.alist(namespace, **more))
-        ordered = self._lists[namespace][:: -1 if more.get("newest_first") else 1]
-        return list(ordered[: more.get("limit")])
+        ordered = [*self.lists[namespace].values()][:: -1 if more.get("newest_first") else 1]
+        return ordered[: more.get("limit")]
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         return list(await self._store.aput_new(self._passing(puts)))
@@ -123,17 +129,18 @@ class _ReadAhead(BaseStore):
         for op in ops:
             if isinstance(op, PutOp):
                 self._items.pop((op.namespace, op.key), None)
-                there = self._lists.pop(op.namespace, None)
-                if there is not None and op.value is None:
-                    self._lists[op.namespace] = [one for one in there if one.key != op.key]
+                if op.value is not None:
+                    self.lists.pop(op.namespace, None)
+                elif there := self.lists.get(op.namespace):
+                    there.pop(op.key, None)
         return ops
 
     def _known(self, op: Op) -> tuple[Item | None] | None:
         """What a read of a key finds, in a tuple; None where that is not known."""
         if not isinstance(op, GetOp):
             return None
-        if (there := self._lists.get(op.namespace)) is not None:
-            return (next((item for item in there if item.key == op.key), None),)
+        if (there := self.lists.get(op.namespace)) is not None:
+            return (there.get(op.key),)
         place = (op.namespace, op.key)
         return (self._items[place],) if place in self._items else None
 
@@ -151,6 +158,26 @@ class ThreadedStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same, in a thread."""
         return await asyncio.to_thread(self._store.batch, ops)
+
+
+async def read_values(
+    store: BaseStore, wanted: Mapping[tuple[str, ...], Iterable[str]]
+) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The values there are, by namespace and key; `wanted`: namespace -> keys."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {namespace: {} for namespace in wanted}
+    gets: list[GetOp] = []
+    for namespace, keys in wanted.items():
+        there = store.lists.get(namespace) if isinstance(store, _ReadAhead) else None
+        if there is None:
+            gets += [GetOp(namespace, key) for key in dict.fromkeys(keys)]
+        else:
+            found[namespace] = {key: there[key].value for key in keys if key in there}
+    for start in range(0, len(gets), PAGE):
+        some = gets[start : start + PAGE]
+        for op, item in zip(some, await store.abatch(some), strict=True):
+            if isinstance(item, Item):
+                found[op.namespace][op.key] = item.value
+    return found
 
 
 async def list_items(

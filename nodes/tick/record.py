@@ -29,7 +29,7 @@ from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
 from memory.prompt import context_use, recommended_action
-from memory.recall import used
+from memory.recall import episodes, used
 from memory.records import (
     Conversation,
     Event,
@@ -45,7 +45,7 @@ from memory.records import (
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, held
-from memory.storage import write_batch
+from memory.storage import read_ahead, write_batch
 from memory.text import redact
 from nodes.hand_back import handed_back
 from tools.builtin import recall_memories, review_journal
@@ -225,6 +225,10 @@ async def _journal(
         if kept:
             await write_batch(store, kept)
         return []
+    # Names are looked up to journal the event, and to note who was met.
+    store = await read_ahead(
+        store, [scope.namespace(name) for name in (entities.NAMES, episodes.INDEXING)]
+    )
     (familiar,) = await entities.familiar(store, scope, [event])
     entry = events.entry_in(state, event, settings, familiar)
     operations = [add_entry(entry, "said to the agent")]
