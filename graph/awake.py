@@ -96,9 +96,12 @@ async def tick(state: State, config: RunnableConfig) -> dict[str, Any]:
     A tick that ends is stored by the parent, once. One that a crash interrupts begins anew: its
     event is still in the inbox, and what it wrote has ids that come from the event.
     """
-    return returned(state, await awake.ainvoke(lent(state), config, durability="exit"))
+    # Of this version's stream a run reads the values alone; it would make the updates in vain.
+    ended = await awake.ainvoke(lent(state), config, durability="exit", version="v2")
+    return returned(state, ended.value)
 
 
 def tick_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
     """`tick`, in a blocking call."""
-    return returned(state, awake.invoke(lent(state), config, durability="exit"))
+    ended = awake.invoke(lent(state), config, durability="exit", version="v2")
+    return returned(state, ended.value)
