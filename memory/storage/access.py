@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, NotRequired, Protocol, runtime_checkable
+from typing import Any, NamedTuple, NotRequired, Protocol, cast, runtime_checkable
 from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
@@ -55,6 +55,12 @@ class LookingStore(Protocol):
         ...
 
 
+@cache
+def _offers(kind: type[BaseStore], protocol: type) -> bool:
+    """Whether stores of this class have the methods; `isinstance` looks for each at every call."""
+    return issubclass(kind, protocol)
+
+
 Wanted = Callable[[str], bool]
 """Whether any of some records is wanted, by their keys and values: JSON, as one text."""
 
@@ -78,9 +84,9 @@ async def read_ahead(
     store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
 ) -> BaseStore:
     """The store, which knows these namespaces and keys until they are written through it."""
-    if isinstance(store, _ReadAhead) or not isinstance(store, LookingStore):
+    if isinstance(store, _ReadAhead) or not _offers(type(store), LookingStore):
         return store
-    items, found = await store.alook(gets, lists)
+    items, found = await cast(LookingStore, store).alook(gets, lists)
     known = {(op.namespace, op.key): item for op, item in zip(gets, items, strict=True)}
     short = {
         one: {item.key: item for item in there}
@@ -191,8 +197,8 @@ async def list_items(
 
     `newest_first`: by descending key; keys that begin with a time put the newest first.
     """
-    if isinstance(store, OwnStore):
-        return await store.alist(namespace, limit=limit, newest_first=newest_first)
+    if _offers(type(store), OwnStore):
+        return await cast(OwnStore, store).alist(namespace, limit=limit, newest_first=newest_first)
     found = {
         item.key: item for item in await _all_below(store, namespace) if item.namespace == namespace
     }
@@ -202,8 +208,8 @@ async def list_items(
 
 async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
     """The number of items in this namespace and below it. Labels match as a whole."""
-    if isinstance(store, OwnStore):
-        return await store.acount(prefix)
+    if _offers(type(store), OwnStore):
+        return await cast(OwnStore, store).acount(prefix)
     return len(await _all_below(store, prefix))
 
 
@@ -211,8 +217,8 @@ async def count_named(
     store: BaseStore, label: str, field: str, *, without: str
 ) -> tuple[int, str | None]:
     """Over namespaces that end in `label`: items without `without`, and the least `field`."""
-    if isinstance(store, OwnStore):
-        return await store.acount_named(label, field, without=without)
+    if _offers(type(store), OwnStore):
+        return await cast(OwnStore, store).acount_named(label, field, without=without)
     found: list[tuple[str, ...]] = []
     while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
         found += page
@@ -235,8 +241,8 @@ async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, A
     gets = [GetOp(op.namespace, op.key) for op in puts]
     found = await store.abatch(gets)
     if None in found:
-        if isinstance(store, OwnStore):
-            return await store.aput_new(puts)
+        if _offers(type(store), OwnStore):
+            return await cast(OwnStore, store).aput_new(puts)
         await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
         found = await store.abatch(gets)
     return [dict(item.value) for item in found if isinstance(item, Item)]
