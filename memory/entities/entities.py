@@ -112,12 +112,12 @@ async def in_conversation(
     Except for the sender's, profiles with nothing but a name are left out.
     """
     talks = sorted(conversations.values(), key=lambda talk: talk["last_at"], reverse=True)
-    senders = [event["sender"]] if event else []
-    people = [*senders, *(talk["entity"] for talk in talks[:MOST_PEOPLE])]
-    texts = [event["text"]] if event else []
+    asked = [event] if event else []
+    people = [one["sender"] for one in asked] + [talk["entity"] for talk in talks[:MOST_PEOPLE]]
+    texts = [one["text"] for one in asked]
     known, mentioned = await look_up(store, scope, senders=people, texts=texts)
     profiles = [entity.profile for entity in known]
-    sender, others = profiles[: len(senders)], profiles[len(senders) :]
+    sender, others = profiles[: len(asked)], profiles[len(asked) :]
     described = [p for p in (*chain.from_iterable(mentioned), *others) if not is_blank(p)]
     shown = {profile["id"]: profile for profile in (*sender, *described) if profile}
     return list(shown.values())[:MOST_PEOPLE]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
-from memory.events.schedule import (
+from memory.events.next_action import (
     RECOVERY,
     hours_over,
     next_start,
@@ -24,8 +24,7 @@ from memory.events.schedule import (
     window_of,
 )
 from memory.settings import Settings
-from memory.state.mode import fallen_asleep, woken
-from memory.state.schema import SleepCause, State, fresh_state
+from memory.state.schema import SleepCause, State, fallen_asleep, fresh_state, woken
 
 BERLIN = Settings(sleep_schedule_enabled=True, time_zone="Europe/Berlin")
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"]
