@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from memory.messages.handles import LEAST_PREFIX, Citation, Citations, Handles
+from memory.messages.prompt_lines import LEAST_PREFIX, Citation, Citations, Handles
 
 IDS = [
     "event_20261117_goran-1",
