@@ -1,22 +1,193 @@
 """The agent's graph: intake, then a tick or a night, then intake again while something is pending.
 
-The loop over events is in this parent graph, one event per tick, so that a crash costs one tick at
-most.
+The loop over events is in the parent graph, one event per tick, so that a crash costs one tick at
+most. A tick, a night and a sub-agent are subgraphs.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
-from graph.awake import tick, tick_blocking
 from graph.blocking import run_both_ways
-from graph.sleep import night, night_blocking
 from memory.settings import Settings
 from memory.state import AgentInput, AgentOutput, State
+from nodes.compaction import after_extraction, compact, extract_facts
+from nodes.delegate import (
+    after_answer,
+    after_briefing,
+    ask_delegate,
+    brief_delegate,
+    report_result,
+    use_delegate_tools,
+)
+from nodes.hand_back import hand_back, lent, returned
 from nodes.intake import intake, next_turn
-from nodes.night import night_failed
+from nodes.night import (
+    apply_operations,
+    begin_night,
+    consolidate,
+    consolidate_entities,
+    dream,
+    next_in_night,
+    night_failed,
+    prune,
+    prune_links,
+    record_night,
+    reflect,
+    score_importance,
+    weigh_night,
+    write_pages,
+)
 from nodes.refuse import refuse
-from nodes.tick import return_event
+from nodes.tick import (
+    act,
+    after_assessment,
+    after_begin,
+    assemble_context,
+    assess_task,
+    begin_tick,
+    confirm,
+    draft_plan,
+    onward,
+    park,
+    record,
+    return_event,
+    use_tools,
+)
+from tools.delegation import DelegateOutput, DelegateState
+
+# A sub-agent works on one task, with messages of its own.
+delegating = StateGraph(DelegateState, context_schema=Settings, output_schema=DelegateOutput)
+
+for node in (brief_delegate, ask_delegate, use_delegate_tools, report_result):
+    delegating.add_node(node)
+delegating.add_edge(START, "brief_delegate")
+delegating.add_conditional_edges("brief_delegate", after_briefing)
+delegating.add_conditional_edges("ask_delegate", after_answer)
+delegating.add_edge("use_delegate_tools", "ask_delegate")
+delegating.add_edge("report_result", END)
+
+run_both_ways(delegating)
+delegate = delegating.compile(name="delegate")
+
+# Each pass is one tick, on one event or on the goals.
+ticking = StateGraph(State, context_schema=Settings)
+
+for node in (
+    begin_tick,
+    extract_facts,
+    compact,
+    assemble_context,
+    assess_task,
+    draft_plan,
+    act,
+    use_tools,
+    park,
+    confirm,
+    record,
+    hand_back,
+):
+    ticking.add_node(node)
+ticking.add_node("delegate", delegate)
+ticking.add_edge(START, "begin_tick")
+ticking.add_conditional_edges("begin_tick", after_begin)
+ticking.add_conditional_edges("extract_facts", after_extraction)
+ticking.add_edge("compact", "assemble_context")
+ticking.add_conditional_edges("assemble_context", after_assessment)
+ticking.add_conditional_edges("assess_task", after_assessment, ["draft_plan", "act"])
+ticking.add_edge("draft_plan", "use_tools")
+ticking.add_conditional_edges(
+    "act", onward, ["use_tools", "delegate", "park", "extract_facts", "record"]
+)
+ticking.add_conditional_edges("use_tools", onward, ["act", "delegate", "park", "record"])
+ticking.add_conditional_edges("confirm", onward, ["act", "use_tools", "delegate", "record"])
+ticking.add_edge("delegate", "use_tools")
+ticking.add_edge("park", "hand_back")
+ticking.add_edge("record", END)
+ticking.add_edge("hand_back", END)
+
+run_both_ways(ticking)
+awake = ticking.compile(name="awake")
+
+
+async def tick(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """One tick. Its steps are stored only where it does not end: it asks, fails or is stopped.
+
+    A tick that ends is stored by the parent, once. One that a crash interrupts begins anew: its
+    event is still in the inbox, and what it wrote has ids that come from the event.
+    """
+    # Version 2 streams the values alone: nobody reads the updates.
+    ended = await awake.ainvoke(lent(state), config, durability="exit", version="v2")
+    return returned(state, ended.value)
+
+
+def tick_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """`tick`, in a blocking call."""
+    ended = awake.invoke(lent(state), config, durability="exit", version="v2")
+    return returned(state, ended.value)
+
+
+# A night compacts batch by batch, then dreams.
+COMPACTING = ["score_importance", "consolidate"]
+DREAMING = [
+    *("dream", "prune_links", "consolidate_entities", "write_pages", "reflect", "prune"),
+    "extract_facts",
+]
+ENDING = ["weigh_night", "apply_operations", "record_night"]
+
+sleeping = StateGraph(State, context_schema=Settings)
+
+for node in (
+    begin_night,
+    score_importance,
+    consolidate,
+    apply_operations,
+    dream,
+    prune_links,
+    consolidate_entities,
+    write_pages,
+    reflect,
+    prune,
+    extract_facts,
+    compact,
+    weigh_night,
+    record_night,
+    hand_back,
+):
+    sleeping.add_node(node)
+sleeping.add_edge(START, "begin_night")
+sleeping.add_conditional_edges(
+    "begin_night", next_in_night, [*COMPACTING, *DREAMING, *ENDING, "hand_back"]
+)
+sleeping.add_conditional_edges("score_importance", next_in_night, [*COMPACTING, "apply_operations"])
+sleeping.add_conditional_edges("consolidate", next_in_night, ["consolidate", "apply_operations"])
+sleeping.add_conditional_edges("apply_operations", next_in_night, [*DREAMING, *ENDING])
+
+for place, step in enumerate(DREAMING[:-1]):
+    sleeping.add_conditional_edges(step, next_in_night, [*DREAMING[place:], *ENDING[:2]])
+
+sleeping.add_conditional_edges("extract_facts", after_extraction)
+sleeping.add_conditional_edges("compact", next_in_night, ENDING[:2])
+sleeping.add_conditional_edges("weigh_night", next_in_night, ENDING[1:])
+sleeping.add_edge("record_night", "hand_back")
+sleeping.add_edge("hand_back", END)
+
+run_both_ways(sleeping)
+sleep = sleeping.compile(name="sleep")
+
+
+async def night(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """One night, or one phase of it. Every step is stored."""
+    return returned(state, await sleep.ainvoke(lent(state), config))
+
+
+def night_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
+    """`night`, in a blocking call."""
+    return returned(state, sleep.invoke(lent(state), config))
+
 
 builder = StateGraph(
     State, context_schema=Settings, input_schema=AgentInput, output_schema=AgentOutput

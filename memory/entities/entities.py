@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, GetOp, PutOp
 
 from memory.entities.changes import KINDS, after
 from memory.records import (
@@ -27,13 +27,10 @@ from memory.records import (
     sender_id,
     speaks_as,
 )
-from memory.storage import list_items
+from memory.storage import list_items, read_ahead, read_values
 from memory.text import longest, name_key, places, spellings
 
 ENTITIES, NAMES = "entities", "entity_names"
-
-BATCH = 1_000
-"""Keys read at a time."""
 
 MOST_PEOPLE = 8
 """Most profiles in a prompt."""
@@ -49,8 +46,8 @@ class NamedEntity(NamedTuple):
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, EntityProfile]:
     """Read the existing profiles among `ids`."""
-    found = await _values(store, scope, {ENTITIES: ids})
-    return cast(dict[str, EntityProfile], found[ENTITIES])
+    namespace = scope.namespace(ENTITIES)
+    return (await read_values(store, {namespace: ids}))[namespace]
 
 
 async def everyone(store: BaseStore, scope: Scope) -> list[EntityProfile]:
@@ -115,12 +112,12 @@ async def in_conversation(
     Except for the sender's, profiles with nothing but a name are left out.
     """
     talks = sorted(conversations.values(), key=lambda talk: talk["last_at"], reverse=True)
-    senders = [event["sender"]] if event else []
-    people = [*senders, *(talk["entity"] for talk in talks[:MOST_PEOPLE])]
-    texts = [event["text"]] if event else []
+    asked = [event] if event else []
+    people = [one["sender"] for one in asked] + [talk["entity"] for talk in talks[:MOST_PEOPLE]]
+    texts = [one["text"] for one in asked]
     known, mentioned = await look_up(store, scope, senders=people, texts=texts)
     profiles = [entity.profile for entity in known]
-    sender, others = profiles[: len(senders)], profiles[len(senders) :]
+    sender, others = profiles[: len(asked)], profiles[len(asked) :]
     described = [p for p in (*chain.from_iterable(mentioned), *others) if not is_blank(p)]
     shown = {profile["id"]: profile for profile in (*sender, *described) if profile}
     return list(shown.values())[:MOST_PEOPLE]
@@ -154,11 +151,12 @@ async def called_in(store: BaseStore, scope: Scope, text: str, *, beside: str) -
     One batch of reads, or two where there are entities.
     """
     found = places(text)
-    keys = list(dict.fromkeys(place.key for place in found))
-    known = await _values(store, scope, {NAMES: keys, beside: keys})
-    ids = {key: str(value["id"]) for key, value in known[NAMES].items()}
+    keys = [place.key for place in found]
+    named, spoken = scope.namespace(NAMES), scope.namespace(beside)
+    known = await read_values(store, {named: keys, spoken: keys})
+    ids = {key: str(value["id"]) for key, value in known[named].items()}
     profiles = await read(store, scope, {ids[key] for key in longest(found, ids)})
-    return {str(one["name"]) for one in known[beside].values()} | {*_names(profiles.values())}
+    return {str(one["name"]) for one in known[spoken].values()} | {*_names(profiles.values())}
 
 
 def _names(profiles: Iterable[EntityProfile], *, but: str | None = None) -> tuple[str, ...]:
@@ -192,24 +190,10 @@ async def _names_and_profiles(
     store: BaseStore, scope: Scope, keys: Iterable[str], ids: Collection[str]
 ) -> tuple[dict[str, str], dict[str, EntityProfile]]:
     """Entity ids by name key, and profiles by id: those of `ids`, and of the names' entities."""
-    found = await _values(store, scope, {NAMES: keys, ENTITIES: ids})
-    names = {key: str(value["id"]) for key, value in found[NAMES].items()}
-    profiles = cast(dict[str, EntityProfile], found[ENTITIES])
+    called, entities = scope.namespace(NAMES), scope.namespace(ENTITIES)
+    # A text has many runs of words that may be names, and most agents know few: all are read.
+    store = await read_ahead(store, [called], [GetOp(entities, id_) for id_ in ids])
+    found = await read_values(store, {called: keys, entities: ids})
+    names = {key: str(value["id"]) for key, value in found[called].items()}
     missing = set(names.values()) - {*ids}
-    return names, profiles | (await read(store, scope, missing) if missing else {})
-
-
-async def _values(
-    store: BaseStore, scope: Scope, wanted: Mapping[str, Iterable[str]]
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """Values by namespace and key; `wanted`: namespace -> keys. Reads each key once."""
-    places = list(dict.fromkeys((label, key) for label, keys in wanted.items() for key in keys))
-    found: dict[str, dict[str, dict[str, Any]]] = {label: {} for label in wanted}
-    namespaces = {label: scope.namespace(label) for label in wanted}
-    for start in range(0, len(places), BATCH):
-        some = places[start : start + BATCH]
-        items = await store.abatch([GetOp(namespaces[label], key) for label, key in some])
-        for (label, key), item in zip(some, items, strict=True):
-            if isinstance(item, Item):
-                found[label][key] = item.value
-    return found
+    return names, found[entities] | (await read(store, scope, missing) if missing else {})

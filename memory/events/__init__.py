@@ -10,8 +10,7 @@ from memory.events.assessment import (
     complexity_of,
     event_class_of,
 )
-from memory.events.inbox import Posted, completed, settled
-from memory.events.input import RUNS, check_request, take_in
+from memory.events.inbox import RUNS, Posted, check_request, completed, settled, take_in
 from memory.events.next_action import (
     ASLEEP,
     CONTROLS,
@@ -19,12 +18,17 @@ from memory.events.next_action import (
     Judged,
     Pending,
     ask_for_stop,
+    called_away,
     forget_stop,
     goals_parked,
     held_at,
+    hours_named,
+    hours_over,
     looked,
     next_look,
+    next_start,
     over,
+    own_sleep,
     parked_events,
     sentence,
     sorted_out,
@@ -43,7 +47,6 @@ from memory.events.rules import (
     set_off_by_owner,
     wakes,
 )
-from memory.events.schedule import called_away, hours_named, hours_over, next_start, own_sleep
 
 __all__ = [
     "ASLEEP",

@@ -7,11 +7,11 @@ tavern") is often a large task. The table by complexity serves assessments by a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from memory.records import Assessment, EventClass, Goal, Priority
-from memory.text import CRITICAL_AT, WARNING_AT, approximate_tokens, sentences
+from memory.text import CRITICAL_AT, WARNING_AT, approximate_tokens, cached_by_text, sentences
 
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _BUILDING = frozenset({"spawn", "create", "build", "destroy"})
@@ -100,30 +100,15 @@ def event_class_of(text: str, names: Collection[str] = ()) -> tuple[EventClass, 
     return "unknown", "nothing shows what it asks for"
 
 
-def words(text: str) -> list[str]:
-    """The words of `text` in lower case."""
-    return _TOKEN.findall(text.casefold().replace("\u2019", "'"))
+@cached_by_text(16)
+def words(text: str) -> Sequence[str]:
+    """The words of `text` in lower case; each rule asks for them."""
+    return tuple(_TOKEN.findall(text.casefold().replace("\u2019", "'")))
 
 
 def _communication(text: str, names: Collection[str]) -> str | None:
     """Chit-chat that asks nothing: no question, and no mere yes, which may answer one."""
     return "greeting, thanks or small talk only" if _is_small_talk(text, names) else None
-
-
-def _building(text: str, names: Collection[str]) -> str | None:
-    return _says(text, _BUILDING)
-
-
-def _goal_action(text: str, names: Collection[str]) -> str | None:
-    return _says(text, _GOALS)
-
-
-def _observation(text: str, names: Collection[str]) -> str | None:
-    return "it only asks to look" if _OBSERVING.fullmatch(_order(text, names)) else None
-
-
-def _movement(text: str, names: Collection[str]) -> str | None:
-    return "it only asks to go somewhere" if _MOVING.fullmatch(_order(text, names)) else None
 
 
 def _query(text: str, names: Collection[str]) -> str | None:
@@ -137,10 +122,10 @@ def _query(text: str, names: Collection[str]) -> str | None:
 
 _RULES: tuple[tuple[EventClass, Callable[[str, Collection[str]], str | None]], ...] = (
     ("communication", _communication),
-    ("building", _building),
-    ("goal_action", _goal_action),
-    ("observation", _observation),
-    ("movement", _movement),
+    ("building", lambda text, _: _says(text, _BUILDING)),
+    ("goal_action", lambda text, _: _says(text, _GOALS)),
+    ("observation", lambda text, names: _orders(text, names, _OBSERVING, "it only asks to look")),
+    ("movement", lambda text, names: _orders(text, names, _MOVING, "it only asks to go somewhere")),
     ("query", _query),
 )
 
@@ -164,11 +149,12 @@ def _is_question(sentence: str) -> bool:
     return _QUESTION.match(said) is not None
 
 
-def _order(text: str, names: Collection[str]) -> str:
-    """The words of an order, joined by spaces; empty if the text has several clauses."""
+def _orders(text: str, names: Collection[str], form: re.Pattern[str], why: str) -> str | None:
+    """`why`, if the text is one order of this form; one with several clauses is not."""
     if re.search(r"[,;:?\n]|[.!]\s*\w", text.strip()):
-        return ""
-    return " ".join(word for word in words(text) if word not in names and word != "please")
+        return None
+    order = " ".join(word for word in words(text) if word not in names and word != "please")
+    return why if form.fullmatch(order) else None
 
 
 Kind: TypeAlias = Literal["event", "goal", "reflection"]

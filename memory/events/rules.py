@@ -189,14 +189,6 @@ def wakes(event: Event, *, settings: Settings, owners: Sequence[str]) -> bool:
     return classify(event, settings=settings, owners=owners)["verdict"] == "act"
 
 
-def _disabled(heard: Heard) -> Verdict | None:
-    return None if heard.settings.enabled else "ignore"
-
-
-def _reflection(heard: Heard) -> Verdict | None:
-    return "act" if is_reflection(heard.event) else None
-
-
 def _own_message(heard: Heard) -> Verdict | None:
     sender = heard.event["sender"]
     # An owner may have the assistant's name, and is still heard.
@@ -204,58 +196,54 @@ def _own_message(heard: Heard) -> Verdict | None:
     return "ignore" if own else None
 
 
-def _mention(heard: Heard) -> Verdict | None:
-    return "act" if mentions_assistant(heard.event["text"], heard.settings) else None
-
-
-def _direct(heard: Heard) -> Verdict | None:
-    return "act" if heard.event["addressed"] else None
-
-
-def _cross_talk(heard: Heard) -> Verdict | None:
-    # Mention and direct come first, so an assistant that asks is answered. Two assistants may go on
-    # asking each other, but each run ends: it answers posted events, and an answer posts none.
-    return "context" if heard.event["sender"] in heard.settings.assistants else None
-
-
-def _permission(heard: Heard) -> Verdict | None:
-    # Owners are not included: their words to somebody else start no tick.
-    return "act" if heard.event["sender"] in heard.settings.permitted_senders else None
-
-
 def _channel(heard: Heard) -> Verdict | None:
     channel = heard.event["channel"]
     return heard.settings.channels.get(channel) if channel else None
 
 
-def _room_default(heard: Heard) -> Verdict | None:
-    return heard.settings.room_default if heard.event["channel"] else None
-
-
-def _fallback(heard: Heard) -> Verdict | None:
-    return "context"
-
-
 RULES: tuple[EventRule, ...] = (
-    EventRule("disabled", _disabled, "The assistant is switched off (setting enabled)."),
-    EventRule("reflection", _reflection, "The assistant's review of its own work is due."),
-    EventRule("own_message", _own_message, "{sender} is the assistant itself (setting names)."),
-    EventRule("mention", _mention, "{sender} mentions the assistant by name."),
-    EventRule("direct", _direct, "{sender} speaks to the assistant."),
     EventRule(
-        "cross_talk", _cross_talk, "{sender} is another assistant, and asks nothing of this one."
+        "disabled",
+        lambda heard: None if heard.settings.enabled else "ignore",
+        "The assistant is switched off (setting enabled).",
     ),
     EventRule(
-        "permission", _permission, "{sender} is always answered (setting permitted_senders)."
+        "reflection",
+        lambda heard: "act" if is_reflection(heard.event) else None,
+        "The assistant's review of its own work is due.",
+    ),
+    EventRule("own_message", _own_message, "{sender} is the assistant itself (setting names)."),
+    EventRule(
+        "mention",
+        lambda heard: "act" if mentions_assistant(heard.event["text"], heard.settings) else None,
+        "{sender} mentions the assistant by name.",
+    ),
+    EventRule(
+        "direct",
+        lambda heard: "act" if heard.event["addressed"] else None,
+        "{sender} speaks to the assistant.",
+    ),
+    # Mention and direct come first, so an assistant that asks is answered. Two assistants may go on
+    # asking each other, but each run ends: it answers posted events, and an answer posts none.
+    EventRule(
+        "cross_talk",
+        lambda heard: "context" if heard.event["sender"] in heard.settings.assistants else None,
+        "{sender} is another assistant, and asks nothing of this one.",
+    ),
+    # Owners are not included: their words to somebody else start no tick.
+    EventRule(
+        "permission",
+        lambda heard: "act" if heard.event["sender"] in heard.settings.permitted_senders else None,
+        "{sender} is always answered (setting permitted_senders).",
     ),
     EventRule(
         "channel", _channel, "What is said to nobody in {channel}: {verdict} (setting channels)."
     ),
     EventRule(
         "room_default",
-        _room_default,
+        lambda heard: heard.settings.room_default if heard.event["channel"] else None,
         "What is said to nobody in a channel: {verdict} (setting room_default).",
     ),
-    EventRule("fallback", _fallback, "{sender} speaks to nobody."),
+    EventRule("fallback", lambda _: "context", "{sender} speaks to nobody."),
 )
 """In order; the last rule always fits."""

@@ -6,28 +6,21 @@ Store namespace (below `(user, thread)`): `links` id -> End, the id of a journal
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, PutOp
 
 from memory.records import End as End
 from memory.records import Operation, Scope, told
+from memory.storage import read_values
 
 LINKS = "links"
 
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
     """Read the links of those memories among `ids` that have any, by id."""
-    wanted = list(dict.fromkeys(ids))
-    if not wanted:
-        return {}
     namespace = scope.namespace(LINKS)
-    found = await store.abatch([GetOp(namespace, id_) for id_ in wanted])
-    return {
-        id_: cast(End, item.value)
-        for id_, item in zip(wanted, found, strict=True)
-        if isinstance(item, Item)
-    }
+    return (await read_values(store, {namespace: ids}))[namespace]
 
 
 def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str] | None:

@@ -15,7 +15,6 @@ from memory.messages.convert import (
     valid_event,
     with_kind,
 )
-from memory.messages.handles import Citation, Citations, Handles
 from memory.messages.history import (
     MARK,
     as_messages,
@@ -32,7 +31,14 @@ from memory.messages.history import (
     waits,
     without_waiting,
 )
-from memory.messages.prompt_lines import DatedLine, GoalLine, ProjectLine
+from memory.messages.prompt_lines import (
+    Citation,
+    Citations,
+    DatedLine,
+    GoalLine,
+    Handles,
+    ProjectLine,
+)
 from memory.messages.trust import (
     AUDIENCE,
     FRONT,

@@ -247,7 +247,7 @@ def _placeholder(block: Mapping[str, Any]) -> str:
 def is_history(message: BaseMessage) -> bool:
     """Whether the message has the mark of a tick; a human message without a mark is new input.
 
-    New input may bring a forged mark; `memory.events.input` tells it from the history.
+    New input may bring a forged mark; `memory.events.inbox` tells it from the history.
     """
     if not isinstance(message, HumanMessage):
         return EVENT_KEY in message.additional_kwargs

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from typing import NamedTuple, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, PutOp
 
 from memory.facts import SemanticMemory
 from memory.messages import one_line, prompt_lines
@@ -27,7 +27,7 @@ from memory.records import (
     Scope,
     told,
 )
-from memory.storage import list_items
+from memory.storage import list_items, read_values
 from memory.text import approximate_tokens, days_named, shortened, shown_day
 
 PAGES = "pages"
@@ -204,12 +204,8 @@ def _in_dispute(one: Fact, other: Fact) -> bool:
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, Page]:
     """The existing pages among `ids`."""
-    wanted = list(dict.fromkeys(ids))
-    if not wanted:
-        return {}
-    found = await store.abatch([GetOp(scope.namespace(PAGES), id_) for id_ in wanted])
-    items = (item for item in found if isinstance(item, Item))
-    return {item.key: cast(Page, item.value) for item in items}
+    namespace = scope.namespace(PAGES)
+    return (await read_values(store, {namespace: ids}))[namespace]
 
 
 async def everything(store: BaseStore, scope: Scope) -> dict[str, Page]:

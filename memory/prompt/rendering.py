@@ -150,19 +150,19 @@ def semantic_memories(
     Each gets at most half of the tokens left, the last one all. A longer one is shortened, or left
     out if less than 60 tokens are left. Times are in `zone`; dates near `now` stand out.
     """
-    lines: list[str] = []
+    lines, left = list[str](), tokens
     for place, hit in enumerate(hits, 1):
         text = prompt_lines.with_earlier(hit)
         text = with_nearness(text, now, zone, said=hit["at"]) if now else text
         when = shown_time(hit["at"], zone)
         line = prompt_lines.memory_line(when, hit["speaker"], text, _marks(hit))
-        left = tokens - sum(line_tokens(each, calibration) for each in lines)
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
         if line_tokens(line, calibration) > min(most, left):
             if left < LEAST_OF_A_MEMORY:
                 continue
             line = cut_to(line, most - 1, calibration)
         lines.append(line)
+        left -= line_tokens(line, calibration)
     return "\n".join(lines)
 
 

@@ -1,6 +1,5 @@
 """The graph's state: its keys, the rules they keep, and changes of mode."""
 
-from memory.state.mode import counted_failure, fallen_asleep, filled, rolled_up, woken
 from memory.state.schema import (
     REDUCED_KEYS,
     AgentInput,
@@ -18,13 +17,17 @@ from memory.state.schema import (
     State,
     WakeCause,
     at_rest,
+    counted_failure,
+    fallen_asleep,
+    filled,
     fresh_state,
     held,
     merge_by_id,
     merge_projects,
+    rolled_up,
+    woken,
 )
-from memory.state.stopping import STEPS
-from memory.state.validation import checked, kept_problem, report_so_far, state_problem
+from memory.state.validation import STEPS, checked, kept_problem, report_so_far, state_problem
 
 __all__ = [
     "REDUCED_KEYS",

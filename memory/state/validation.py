@@ -1,23 +1,125 @@
-"""Validation of the state: what a node may return, and what `intake` may find."""
+"""Validation of the state: what a node may return, what `intake` may find; stopping between nodes.
+
+LangGraph Server shuts down by cancelling its runs wherever they are, so that the answer a model is
+giving is paid for and lost. A server therefore stops the steps first: running ones finish, and new
+ones wait until their run is cancelled. The run is then at a checkpoint, and the thread's next run,
+such as the server's own at its next start, resumes it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast, get_type_hints
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict
+from langgraph.config import get_config
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from memory.errors import StateError
 from memory.messages import EVENT_KEY, open_calls
 from memory.planning import recompute
 from memory.records import ParkedTick, Report, empty_report
 from memory.state.schema import REDUCED_KEYS, SCHEMA_VERSION, State
-from memory.state.stopping import STEPS
+
+PAUSE = 0.05
+"""Seconds between two checks for running steps."""
+
+SETTLE = 2.0
+"""Longest wait, in seconds, for the checkpoint of a run's last step."""
+
+
+class Steps:
+    """The running steps of a process, which may have several threads, each with an event loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._in_hand: dict[str, int] = {}
+        """Running steps per thread id. While stopping, 0 until the last step is checkpointed."""
+        self._stopping = False
+
+    @asynccontextmanager
+    async def step(self) -> AsyncIterator[None]:
+        """Encloses a node's work. Once the process stops, waits to be cancelled instead."""
+        thread = _thread()
+        if not self._begun(thread):
+            await asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            self._ended(thread)
+
+    async def stop(self, seconds: float) -> int:
+        """Let no step begin, wait for running ones; return how many runs still have one."""
+        with self._lock:
+            self._stopping = True
+        await _until(lambda: not self._left(), seconds)
+        left = self._left()
+        # LangGraph checkpoints a step before it begins the next.
+        await _until(lambda: self._in_hand.keys() <= left, SETTLE)
+        return len(left)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no step begins any more."""
+        with self._lock:
+            return self._stopping
+
+    def start(self) -> None:
+        """Let steps begin."""
+        with self._lock:
+            self._stopping = False
+            self._in_hand.clear()
+
+    def _left(self) -> set[str]:
+        with self._lock:
+            return {thread for thread, steps in self._in_hand.items() if steps}
+
+    def _begun(self, thread: str) -> bool:
+        with self._lock:
+            steps = self._in_hand.get(thread, 0)
+            if not self._stopping:
+                self._in_hand[thread] = steps + 1
+            elif not steps:
+                self._in_hand.pop(thread, None)
+            return not self._stopping
+
+    def _ended(self, thread: str) -> None:
+        with self._lock:
+            steps = self._in_hand.get(thread, 1) - 1
+            if steps or self._stopping:
+                self._in_hand[thread] = steps
+            else:
+                self._in_hand.pop(thread, None)
+
+
+STEPS = Steps()
+"""The steps of this process."""
+
+
+async def _until(reached: Callable[[], bool], seconds: float) -> None:
+    """Wait until `reached`, at most `seconds`."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not reached():
+        if loop.time() >= end:
+            return
+        await asyncio.sleep(PAUSE)
+
+
+def _thread() -> str:
+    """The run's thread id; empty for a node that is called by hand."""
+    try:
+        return str(get_config().get("configurable", {}).get("thread_id", ""))
+    except RuntimeError:
+        return ""
 
 
 class Node(Protocol):
@@ -38,35 +140,36 @@ _SET_BY_EACH_RUN = ("turn", "report")
 
 
 @functools.cache
-def _rules(schema: type) -> dict[str, TypeAdapter[Any] | None]:
-    """Type adapter of each key of a state; None: unchecked."""
-    return {
-        key: None if key in _MESSAGE_KEYS else TypeAdapter(hint)
-        for key, hint in get_type_hints(schema).items()
-    }
+def _form(schema: type) -> tuple[frozenset[str], TypeAdapter[dict[str, Any]]]:
+    """The keys of a state, and the form of their values: one look at many costs less than many."""
+    hints = get_type_hints(schema)
+    kept = {key: Any if key in _MESSAGE_KEYS else hint for key, hint in hints.items()}
+    form: Any = TypedDict(schema.__name__, kept, total=False)  # type: ignore[misc]
+    adapter: TypeAdapter[Any] = TypeAdapter(form)
+    return frozenset(hints), adapter
 
 
 def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     """Decorate a node: an unknown key or a wrong type in its output is an error.
 
     The valid keys are those of the type of its argument `state`. No node starts while the process
-    is stopping (`memory.state.stopping`).
+    is stopping (`Steps`).
     """
-    rules = _rules(get_type_hints(node).get("state", State))
+    schema = get_type_hints(node).get("state", State)
+    keys, _ = _form(schema)
 
     @functools.wraps(node)
     async def run(*args: Any, **kwargs: Any) -> Any:
         async with STEPS.step():
             output = await node(*args, **kwargs)
-        update = output.update if isinstance(output, Command) else output
+        update = dict((output.update if isinstance(output, Command) else output) or {})
         name = getattr(node, "__name__", "node")
-        for key, value in _items(update):
-            if key not in rules:
-                raise StateError(f"node {name} returned the unknown key {key!r}")
-            if not isinstance(value, Overwrite):
-                problem = _problem(key, value, rules)
-                if problem:
-                    raise StateError(f"node {name} returned a wrong {problem}")
+        if not update.keys() <= keys:
+            unknown = next(key for key in update if key not in keys)
+            raise StateError(f"node {name} returned the unknown key {unknown!r}")
+        values = {key: one for key, one in update.items() if not isinstance(one, Overwrite)}
+        if problem := _problem(values, schema):
+            raise StateError(f"node {name} returned a wrong {problem}")
         return output
 
     return cast(Node, run)
@@ -80,15 +183,15 @@ def state_problem(state: Mapping[str, Any]) -> str | None:
             f"the thread was written by a newer Circadian (state schema {version}, this one knows "
             f"{SCHEMA_VERSION}); update Circadian"
         )
-    rules = _rules(State)
-    for key, value in state.items():
-        # LangGraph initialises a key with a reducer as {}, which is no value of ours.
-        unset = key in _INPUT_KEYS or (key in REDUCED_KEYS and value == {})
-        problem = None if unset else _problem(key, value, rules) or _out_of_range(key, value)
-        if problem:
-            return (
-                f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
-            )
+    # LangGraph initialises a key with a reducer as {}, which is no value of ours.
+    values = {
+        key: value
+        for key, value in state.items()
+        if not (key in _INPUT_KEYS or (key in REDUCED_KEYS and value == {}))
+    }
+    problem = _problem(values) or next(filter(None, map(_out_of_range, values.items())), None)
+    if problem:
+        return f"the thread's state has a wrong {problem}. Mend it with update_state and run again"
     try:
         recompute(state.get("goals", {}))
     except StateError as error:
@@ -105,31 +208,23 @@ def kept_problem(state: Mapping[str, Any]) -> str | None:
 
 def report_so_far(report: Any) -> Report:
     """The report to continue with; an empty one if `report` is invalid."""
-    sound = report is not None and _problem("report", report, _rules(State)) is None
+    sound = report is not None and _problem({"report": report}) is None
     return cast(Report, report) if sound else empty_report()
 
 
-def _items(update: Any) -> list[tuple[str, Any]]:
-    if update is None:
-        return []
-    return list(update.items()) if isinstance(update, Mapping) else list(update)
-
-
-def _problem(key: str, value: Any, rules: Mapping[str, TypeAdapter[Any] | None]) -> str | None:
-    rule = rules.get(key)
-    if rule is None:
-        return None
+def _problem(values: Mapping[str, Any], schema: type = State) -> str | None:
+    """The first value of a wrong type, with its place."""
     try:
-        rule.validate_python(value, strict=True)
+        _form(schema)[1].validate_python(values, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in (key, *first["loc"]))
-        return f"{where}: {first['msg']}"
+        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return None
 
 
-def _out_of_range(key: str, value: Any) -> str | None:
-    """Check ranges and references; `value` has the right type."""
+def _out_of_range(item: tuple[str, Any]) -> str | None:
+    """Check ranges and references of a key's value, which has the right type."""
+    key, value = item
     match key:
         case "tick" | "goal_index" if value < 0:
             return f"{key}: must not be below 0, is {value}"

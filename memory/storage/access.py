@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, NotRequired, Protocol, runtime_checkable
+from typing import Any, NamedTuple, NotRequired, Protocol, cast, runtime_checkable
 from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem
@@ -55,6 +55,12 @@ class LookingStore(Protocol):
         ...
 
 
+@cache
+def _offers(kind: type[BaseStore], protocol: type) -> bool:
+    """Whether stores of this class have the methods; `isinstance` looks for each at every call."""
+    return issubclass(kind, protocol)
+
+
 Wanted = Callable[[str], bool]
 """Whether any of some records is wanted, by their keys and values: JSON, as one text."""
 
@@ -78,17 +84,23 @@ async def read_ahead(
     store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
 ) -> BaseStore:
     """The store, which knows these namespaces and keys until they are written through it."""
-    if isinstance(store, _ReadAhead) or not isinstance(store, LookingStore):
+    if isinstance(store, _ReadAhead) or not _offers(type(store), LookingStore):
         return store
-    items, found = await store.alook(gets, lists)
+    items, found = await cast(LookingStore, store).alook(gets, lists)
     known = {(op.namespace, op.key): item for op, item in zip(gets, items, strict=True)}
-    short = {one: there for one, there in zip(lists, found, strict=True) if there is not None}
+    short = {
+        one: {item.key: item for item in there}
+        for one, there in zip(lists, found, strict=True)
+        if there is not None
+    }
     return _ReadAhead(store, known, short)
 
 
 class _ReadAhead(BaseStore):
-    def __init__(self, store: Any, items: dict[Any, Item | None], lists: dict[Any, Any]) -> None:
-        self._store, self._items, self._lists = store, items, lists
+    def __init__(
+        self, store: Any, items: dict[Any, Item | None], lists: dict[Any, dict[str, Item]]
+    ) -> None:
+        self._store, self._items, self.lists = store, items, lists
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         return list(self._store.batch(self._passing(ops)))
@@ -102,10 +114,10 @@ class _ReadAhead(BaseStore):
         return [there[0] if there else next(found) for there in known]
 
     async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
-        if namespace not in self._lists:
+        if namespace not in self.lists:
             return list(await self._store.alist(namespace, **more))
-        ordered = self._lists[namespace][:: -1 if more.get("newest_first") else 1]
-        return list(ordered[: more.get("limit")])
+        ordered = [*self.lists[namespace].values()][:: -1 if more.get("newest_first") else 1]
+        return ordered[: more.get("limit")]
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         return list(await self._store.aput_new(self._passing(puts)))
@@ -123,17 +135,18 @@ class _ReadAhead(BaseStore):
         for op in ops:
             if isinstance(op, PutOp):
                 self._items.pop((op.namespace, op.key), None)
-                there = self._lists.pop(op.namespace, None)
-                if there is not None and op.value is None:
-                    self._lists[op.namespace] = [one for one in there if one.key != op.key]
+                if op.value is not None:
+                    self.lists.pop(op.namespace, None)
+                elif there := self.lists.get(op.namespace):
+                    there.pop(op.key, None)
         return ops
 
     def _known(self, op: Op) -> tuple[Item | None] | None:
         """What a read of a key finds, in a tuple; None where that is not known."""
         if not isinstance(op, GetOp):
             return None
-        if (there := self._lists.get(op.namespace)) is not None:
-            return (next((item for item in there if item.key == op.key), None),)
+        if (there := self.lists.get(op.namespace)) is not None:
+            return (there.get(op.key),)
         place = (op.namespace, op.key)
         return (self._items[place],) if place in self._items else None
 
@@ -153,6 +166,26 @@ class ThreadedStore(BaseStore):
         return await asyncio.to_thread(self._store.batch, ops)
 
 
+async def read_values(
+    store: BaseStore, wanted: Mapping[tuple[str, ...], Iterable[str]]
+) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The values there are, by namespace and key; `wanted`: namespace -> keys."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {namespace: {} for namespace in wanted}
+    gets: list[GetOp] = []
+    for namespace, keys in wanted.items():
+        there = store.lists.get(namespace) if isinstance(store, _ReadAhead) else None
+        if there is None:
+            gets += [GetOp(namespace, key) for key in dict.fromkeys(keys)]
+        else:
+            found[namespace] = {key: there[key].value for key in keys if key in there}
+    for start in range(0, len(gets), PAGE):
+        some = gets[start : start + PAGE]
+        for op, item in zip(some, await store.abatch(some), strict=True):
+            if isinstance(item, Item):
+                found[op.namespace][op.key] = item.value
+    return found
+
+
 async def list_items(
     store: BaseStore,
     namespace: tuple[str, ...],
@@ -164,8 +197,8 @@ async def list_items(
 
     `newest_first`: by descending key; keys that begin with a time put the newest first.
     """
-    if isinstance(store, OwnStore):
-        return await store.alist(namespace, limit=limit, newest_first=newest_first)
+    if _offers(type(store), OwnStore):
+        return await cast(OwnStore, store).alist(namespace, limit=limit, newest_first=newest_first)
     found = {
         item.key: item for item in await _all_below(store, namespace) if item.namespace == namespace
     }
@@ -175,8 +208,8 @@ async def list_items(
 
 async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
     """The number of items in this namespace and below it. Labels match as a whole."""
-    if isinstance(store, OwnStore):
-        return await store.acount(prefix)
+    if _offers(type(store), OwnStore):
+        return await cast(OwnStore, store).acount(prefix)
     return len(await _all_below(store, prefix))
 
 
@@ -184,8 +217,8 @@ async def count_named(
     store: BaseStore, label: str, field: str, *, without: str
 ) -> tuple[int, str | None]:
     """Over namespaces that end in `label`: items without `without`, and the least `field`."""
-    if isinstance(store, OwnStore):
-        return await store.acount_named(label, field, without=without)
+    if _offers(type(store), OwnStore):
+        return await cast(OwnStore, store).acount_named(label, field, without=without)
     found: list[tuple[str, ...]] = []
     while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
         found += page
@@ -208,8 +241,8 @@ async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, A
     gets = [GetOp(op.namespace, op.key) for op in puts]
     found = await store.abatch(gets)
     if None in found:
-        if isinstance(store, OwnStore):
-            return await store.aput_new(puts)
+        if _offers(type(store), OwnStore):
+            return await cast(OwnStore, store).aput_new(puts)
         await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
         found = await store.abatch(gets)
     return [dict(item.value) for item in found if isinstance(item, Item)]

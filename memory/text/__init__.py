@@ -39,7 +39,7 @@ from memory.text.names import (
     shown_name,
     spellings,
 )
-from memory.text.redaction import bounded, encodable, redact, redacted, safe
+from memory.text.redaction import bounded, encodable, hide, redact, redacted, safe, secret_values
 from memory.text.templates import check_template, fill
 from memory.text.tokens import (
     CRITICAL_AT,
@@ -97,6 +97,7 @@ __all__ = [
     "fact_terms",
     "figures",
     "fill",
+    "hide",
     "known_zone",
     "local",
     "longest",
@@ -110,6 +111,7 @@ __all__ = [
     "redacted",
     "safe",
     "says",
+    "secret_values",
     "sentences",
     "shortened",
     "shown_day",

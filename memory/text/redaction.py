@@ -103,7 +103,7 @@ _DEEPEST = 20
 
 def redact(text: str, environ: Mapping[str, str]) -> str:
     """`text` without anything like a key, and without the values of secret variables."""
-    return _without_keys(text, _values(environ))
+    return hide(text, secret_values(environ))
 
 
 def redacted(value: Any, environ: Mapping[str, str]) -> Any:
@@ -111,7 +111,7 @@ def redacted(value: Any, environ: Mapping[str, str]) -> Any:
 
     Values that are not JSON become text.
     """
-    return _plain(value, _values(environ), 0)
+    return _plain(value, secret_values(environ), 0)
 
 
 def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
@@ -158,19 +158,20 @@ def _is_secret(name: str) -> bool:
 
 def _text(value: Any, secrets: Sequence[str]) -> str:
     # No store accepts lone surrogates, which JSON from a model may contain.
-    return _without_keys(str(value), secrets).encode("utf-8", "replace").decode()
+    return hide(str(value), secrets).encode("utf-8", "replace").decode()
 
 
-def _without_keys(text: str, secrets: Sequence[str]) -> str:
+def hide(text: str, secrets: Sequence[str]) -> str:
+    """`text` without `secrets` and without anything like a key."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return _GIVEN.sub(rf"\1{HIDDEN}", _KEY.sub(HIDDEN, _IN_URL.sub(rf"\1:{HIDDEN}@", text)))
 
 
-def _values(environ: Mapping[str, str]) -> list[str]:
+def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Values of secret variables, longest first, because one may contain another."""
     found = {environ[name] for name in environ if _is_secret_variable(name)}
-    return sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True)
+    return tuple(sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True))
 
 
 @lru_cache(maxsize=512)

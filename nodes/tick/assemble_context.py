@@ -186,11 +186,8 @@ class _Memory:
         private = await self._private([Told(one["speaker"], one["sources"]) for one in noticed])
         hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
         return [
-            {
-                **profile,
-                "observations": [o for o in profile["observations"] if o["id"] not in hidden],
-            }
-            for profile in found
+            {**one, "observations": [o for o in one["observations"] if o["id"] not in hidden]}
+            for one in found
         ]
 
     async def pages(self, people: Sequence[EntityProfile]) -> list[ShownPage]:

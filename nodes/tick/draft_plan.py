@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import tool_call
 
-from memory.messages import EVENT_KEY
+from memory.messages import marked
 from memory.planning import in_hand
 from memory.records import OWN
 from memory.state import State, checked, held
@@ -28,10 +28,5 @@ async def draft_plan(state: State) -> dict[str, Any]:
         args={"goal_id": goal["id"], "reasoning": "A plan first: this goal takes several steps."},
         id=f"call_plan_{tick}",
     )
-    message = AIMessage(
-        "",
-        id=f"{OWN}plan_{tick}",
-        tool_calls=[ask],
-        additional_kwargs={EVENT_KEY: {"tick": tick}},
-    )
-    return {"messages": [message], "loop": {**loop, "next": "use_tools"}}
+    message = AIMessage("", id=f"{OWN}plan_{tick}", tool_calls=[ask])
+    return {"messages": [marked(message, tick=tick)], "loop": {**loop, "next": "use_tools"}}

@@ -29,7 +29,7 @@ from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
 from memory.prompt import context_use, recommended_action
-from memory.recall import used
+from memory.recall import episodes, used
 from memory.records import (
     Conversation,
     Event,
@@ -45,18 +45,14 @@ from memory.records import (
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, held
-from memory.storage import write_batch
-from memory.text import redact
+from memory.storage import read_ahead, write_batch
+from memory.text import hide, secret_values
 from nodes.hand_back import handed_back
 from tools.builtin import recall_memories, review_journal
 from tools.policy import context_type_for
 
-
-@lru_cache(maxsize=16)
-def _redacted(text: str, environ: tuple[tuple[str, str], ...]) -> str:
-    """A system message without secrets: it is long, and the same from tick to tick."""
-    return redact(text, dict(environ))
-
+_redacted = lru_cache(maxsize=16)(hide)
+"""Of a system message, which is long, and the same from tick to tick."""
 
 OPEN_CONVERSATIONS = 50
 """Working memory is bounded: the state is copied into every checkpoint."""
@@ -119,11 +115,12 @@ def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[Pu
     context, most = state["context"], inbox.most_prompts(settings, resources_of(config).user)
     if not most or context is None:
         return []
+    secrets = secret_values(os.environ)
     prompt = TickPrompt(
         tick=state["tick"],
         at=context["now"],
-        system=_redacted(context["system"], tuple(sorted(os.environ.items()))),
-        front=redact(context.get("front", ""), os.environ),
+        system=_redacted(context["system"], secrets),
+        front=hide(context.get("front", ""), secrets),
         messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),
     )
     return inbox.puts_prompt(scope_of(config), prompt, most=most)
@@ -225,6 +222,10 @@ async def _journal(
         if kept:
             await write_batch(store, kept)
         return []
+    # Names are looked up to journal the event, and to note who was met.
+    store = await read_ahead(
+        store, [scope.namespace(name) for name in (entities.NAMES, episodes.INDEXING)]
+    )
     (familiar,) = await entities.familiar(store, scope, [event])
     entry = events.entry_in(state, event, settings, familiar)
     operations = [add_entry(entry, "said to the agent")]

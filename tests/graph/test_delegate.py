@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from graph.awake import delegate
+from graph.builder import delegate
 from memory import runtime as resources
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.facts.semantic import SemanticMemory

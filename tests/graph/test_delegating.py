@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
-from graph.awake import awake
+from graph.builder import awake
 from graph.cli.views.listener import Listener, follow
 from memory import audit
 from memory.errors import ModelError

@@ -13,8 +13,7 @@ from graph.use_cases.nights import broke_off, find_night
 from memory.errors import InputError, ModelError
 from memory.night import record as night
 from memory.night.steps import NightContext
-from memory.state.mode import fallen_asleep
-from memory.state.schema import State
+from memory.state.schema import State, fallen_asleep
 from memory.storage.access import write_batch
 from nodes.night.weigh_night import _weighed
 from tests.graph.test_night_hours import HEARD, HOURS, NIGHTLY, at, slow

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from graph.server.shutdown import GracefulApp, Shutdown
 from memory.errors import InputError
-from memory.state.stopping import SETTLE, STEPS, Steps
+from memory.state.validation import SETTLE, STEPS, Steps
 
 SCOPE: dict[str, Any] = {
     "type": "http",

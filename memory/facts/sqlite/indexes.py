@@ -86,7 +86,7 @@ class ScopeIndex:
         texts = self._texts.caught_up(revision)
         postings = self._postings(words, terms, revision)
         pairs = zip(dict.fromkeys(term for term in terms if term), postings, strict=False)
-        places = ((term, _placed(posting, texts.numbers)[0]) for term, posting in pairs)
+        places = ((term, _placed([posting], texts.numbers)[1]) for term, posting in pairs)
         having = {term: _most(texts.kinds[of]) for term, of in places if len(of)}
         return Counted(_most(texts.kinds), having)
 
@@ -271,11 +271,12 @@ class WordIndex:
     def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
         """For each term the numbers of the rows that have it, once per occurrence."""
         wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))
-        query = f"SELECT json_group_array(doc) FROM vocabulary_{scope} WHERE term = ?"
-        return [
-            listed(self._connection.execute(query, (term,)).fetchone()[0])
-            for term in wanted[:MAX_QUERY_WORDS]
-        ]
+        found = self._connection.execute(
+            f"SELECT (SELECT json_group_array(doc) FROM vocabulary_{scope} WHERE term = value)"
+            " FROM json_each(?)",
+            (json.dumps(wanted[:MAX_QUERY_WORDS]),),
+        )
+        return [listed(numbers) for (numbers,) in found.fetchall()]
 
     def drop(self, scope: int) -> None:
         """Remove the index of a scope."""
@@ -308,31 +309,32 @@ def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: N
         lengths: the number of words of each text, at least 1.
         kinds: the number of each text's kind, from 0.
     """
-    scores = np.zeros(len(texts))
-    if not len(texts):
-        return scores
+    if not (len(texts) and postings):
+        return np.zeros(len(texts))
     rows = np.bincount(kinds)
     mean = np.bincount(kinds, weights=lengths) / np.maximum(rows, 1)
     damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
-    weight, whole = np.zeros(len(rows)), 0.0
-    for posting in postings:
-        places, counts = _placed(posting, texts)
-        of_kind = kinds[places]
-        having = np.bincount(of_kind, minlength=len(rows))
-        rarity = _rarity(rows, having)
-        scores[places] += rarity[of_kind] * counts * (SATURATION + 1) / (counts + damping[places])
-        weight += rarity
-        whole += float(_rarity(np.array(len(texts)), np.array(len(places))))
-    return scores * (whole / weight)[kinds] if postings else scores
+    # All words at once: a query has a dozen, and each call of numpy costs as much as a short text.
+    words, places, counts = _placed(postings, texts)
+    of_kind = words * len(rows) + kinds[places]
+    having = np.bincount(of_kind, minlength=len(postings) * len(rows)).reshape(-1, len(rows))
+    rarity = _rarity(rows, having)
+    parts = rarity.ravel()[of_kind] * counts * (SATURATION + 1) / (counts + damping[places])
+    whole = _rarity(np.array(len(texts)), having.sum(axis=1)).sum()
+    balance: Scores = whole / rarity.sum(axis=0)
+    return balance[kinds] * np.bincount(places, weights=parts, minlength=len(texts))
 
 
-def _placed(posting: Numbers, texts: Numbers) -> tuple[Numbers, Numbers]:
-    """Where in `texts` a word's texts stand, and how often each has it."""
-    numbers, counts = np.unique(posting, return_counts=True)
+def _placed(postings: Sequence[Numbers], texts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """The number of a word, where in `texts` a text stands that has it, and how often it has it."""
+    numbers = np.concatenate([NONE, *postings])
+    words = np.repeat(np.arange(len(postings)), [len(one) for one in postings])
     places = np.searchsorted(texts, numbers)
     known = places < len(texts)
     known[known] = texts[places[known]] == numbers[known]
-    return places[known], counts[known]
+    words, places = words[known], places[known]
+    first = np.flatnonzero(np.diff(words * len(texts) + places, prepend=-1))
+    return words[first], places[first], np.diff(first, append=len(places))
 
 
 def _most(kinds: Numbers) -> int:

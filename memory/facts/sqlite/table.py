@@ -422,11 +422,9 @@ class SqliteFile:
             finally:
                 self.writing = outer
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Let all reads inside see the file as of one moment."""
-        with self._transaction("BEGIN"):
-            yield
+        return self._transaction("BEGIN")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:

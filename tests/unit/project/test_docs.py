@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from langgraph.graph.state import CompiledStateGraph
 
-from graph.awake import awake
+from graph.builder import awake, sleep
 from graph.server.app import app
 from graph.server.settings import USERS_OWN
-from graph.sleep import sleep
 from memory.events.rules import RULES
 from memory.prompt.components import COMPONENTS, PLACEHOLDERS
 from memory.settings import Deployment, Settings

@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memory.errors import InputError
 from memory.events import inbox
-from memory.events import input as arrivals
+from memory.events import inbox as arrivals
 from memory.events.rules import owner_of, owners_of, reflection_event, set_off_by_owner
 from memory.messages.convert import event_of, valid_event, with_kind
 from memory.records.records import Event, Scope

@@ -22,7 +22,6 @@ from langgraph.store.memory import InMemoryStore
 from graph.api.async_agent import AsyncAgent
 from memory.errors import InputError
 from memory.events import inbox
-from memory.events import input as arrivals
 from memory.messages.convert import valid_event
 from memory.messages.history import MARK, merge_messages
 from memory.messages.trust import as_model_sees, event_text, unescaped
@@ -313,7 +312,7 @@ async def test_an_invalid_message_in_the_thread_is_left_out_with_a_note(
     store, scope = InMemoryStore(), Scope("local", "thread")
     nobody = HumanMessage("Obey", id="m1", name="", additional_kwargs=mark())
     state: Any = {**fresh_state(), "messages": [nobody, HumanMessage("Hi", id="m2")]}
-    arrived = await arrivals.take_in(
+    arrived = await inbox.take_in(
         state, store=store, scope=scope, owner="local", now=clock(), run_id=None
     )
     assert [one["event"]["id"] for one in await inbox.waiting(store, scope)] == ["m2"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.messages.handles import Handles
+from memory.messages.prompt_lines import Handles
 from memory.models.client import ask_for
 from memory.models.offline.model import OfflineChatModel
 from memory.records.profiles import EntityProfile, Observation

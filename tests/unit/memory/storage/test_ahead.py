@@ -9,7 +9,7 @@ from langgraph.store.memory import InMemoryStore
 
 from graph.persistence import open_store
 from memory.installation.opening import Installation
-from memory.storage import list_items, read_ahead
+from memory.storage import list_items, read_ahead, read_values
 from memory.storage.sqlite.store import QUICK_ROWS
 from tests.support.homes import home as home
 
@@ -31,6 +31,11 @@ async def test_what_was_read_ahead_is_not_asked_for_again(
             gets = [GetOp(THERE, "c"), GetOp(THERE, "d"), GetOp(HERE, "a"), GetOp(HERE, "z")]
             found = await ahead.abatch(gets)
             assert [item and item.value["n"] for item in found] == [3, None, 1, None]  # type: ignore[union-attr]
+            asked: Any = {HERE: ["a", "z"], THERE: ["c", "d"]}
+            assert await read_values(ahead, asked) == {
+                HERE: {"a": {"n": 1}},
+                THERE: {"c": {"n": 3}},
+            }
             assert [one.key for one in await list_items(ahead, HERE)] == ["a", "b"]
             newest = await list_items(ahead, HERE, limit=1, newest_first=True)
             assert [one.key for one in newest] == ["b"]
