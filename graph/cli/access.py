@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from graph.api import AsyncAgent, open_agent
 from graph.cli.program import Options
-from graph.cli.views import Listener, Screen, follow
+from graph.cli.views import Listener, follow
+from graph.console import Screen
 from graph.use_cases import list_agents
 from memory.errors import BusyError, CircadianError, FolderError, InputError
 from memory.installation import Installation, database_url, is_made, open_installation

@@ -1,18 +1,18 @@
 """The program `circadian`: its commands, how each is declared, and the options that all share.
 
-Only the command that is called is imported.
+Only the command that is called is imported, and nothing slow before it is known.
 """
 
 from __future__ import annotations
 
-import asyncio
+import gc
 import inspect
 import shlex
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer import Option
@@ -20,15 +20,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from graph.cli.exits import interrupted
 from memory.errors import InputError
-from memory.settings import (
-    Configuration,
-    Deployment,
-    Settings,
-    SettingSource,
-    configured,
-    environment_only,
-    known_name,
-)
+
+if TYPE_CHECKING:
+    from memory.settings import Configuration, Deployment
 
 Body = Callable[..., Coroutine[Any, Any, int]] | Callable[..., int]
 """A command: takes Options and its own arguments, returns the exit status."""
@@ -75,7 +69,7 @@ class Options:
         return shlex.join(["circadian", *words, *more])
 
     def _optional(self, name: str) -> bool:
-        return self.configuration.origin(name).source is SettingSource.OPTION
+        return self.configuration.origin(name).source == "option"
 
 
 def _option(kind: Any, metavar: str, help: str) -> Any:
@@ -142,8 +136,10 @@ def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 def _carry_out(body: Body, given: dict[str, Any], *, reads_file: bool) -> int:
     try:
+        import asyncio
+
         from graph.cli.logs import set_up
-        from graph.cli.views import times_in
+        from graph.console import times_in
 
         shared = {key: given.pop(key) for key in (*COMMON, "json") if key in given}
         options = _options(shared, reads_file=reads_file)
@@ -156,6 +152,8 @@ def _carry_out(body: Body, given: dict[str, Any], *, reads_file: bool) -> int:
 
 
 def _options(shared: dict[str, Any], *, reads_file: bool) -> Options:
+    from memory.settings import Configuration, Settings, configured, environment_only
+
     data, config = shared["data"], shared["config"]
     over = {**_said(shared["set"] or []), **{name: shared[name] for name in NAMED}}
     if reads_file:
@@ -178,6 +176,8 @@ def _options(shared: dict[str, Any], *, reads_file: bool) -> Options:
 
 def configuration_of(options: Options) -> Configuration:
     """The settings in force, for a command that does not read the file at once. Blocking."""
+    from memory.settings import configured
+
     return configured(options.data, file=options.config, options=options.over)
 
 
@@ -187,6 +187,8 @@ NAMED = ("agent", "model", "embedder")
 
 def _said(words: Sequence[str]) -> dict[str, str]:
     """`--set NAME=VALUE`, by name."""
+    from memory.settings import known_name
+
     said = {}
     for word in words:
         name, sign, value = word.partition("=")
@@ -259,11 +261,15 @@ class LazyGroup(TyperGroup):
 
 def load(name: str) -> TyperCommand:
     """Import the command `name`."""
+    gc.disable()  # what imports make stays: to look for garbage in it takes long
     try:
         import_module(f"graph.cli.commands.{COMMANDS[name].module}")
+        return LOADED[name]
     except KeyboardInterrupt:  # Typer would end it without a word
         raise typer.Exit(interrupted()) from None
-    return LOADED[name]
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 PURPOSE = "A long-running assistant: awake it acts, asleep it remembers."

@@ -15,7 +15,6 @@ from graph.cli.views import (
     CLEAR,
     Talk,
     answer_line,
-    clean,
     footer,
     mode_line,
     question_view,
@@ -25,6 +24,7 @@ from graph.cli.views import (
     tool_line,
     what_next,
 )
+from graph.console import clean
 from graph.use_cases import decide, status, tick_of
 from memory import audit
 from memory.errors import BusyError, ConfigurationError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NotRequired
 from urllib.parse import unquote
@@ -398,14 +399,13 @@ async def losses(context: AgentContext) -> list[str]:
     So a file shows that was deleted, or put there from another folder or an older copy.
     """
     store, scope = context.store, context.scope
-    values = (await context.snapshot()).values
-    found = await lost_ticks(context)
-    if values.get("tick") and not await count_items(store, scope.namespace()):
+    found, tick = await lost_ticks(context), (await context.snapshot()).values.get("tick")
+    if tick and not await count_items(store, scope.namespace()):
         found.append("the checkpoints have ticks, and the store has no record: store.db is missing")
     entries = await journal.since(store, scope, None)
-    made = [one["id"] for one in entries if one["consolidation"] == "consolidated"]
-    links = {one.key: one.value for one in await list_items(store, scope.namespace("links"))}
-    cited = [id_ for id_ in made if "made_of" in _relations(links.get(id_))]
+    made = {one["id"] for one in entries if one["consolidation"] == "consolidated"}
+    links = await list_items(store, scope.namespace(LINKS))
+    cited = [end for end in links if end.key in made and "made_of" in _relations(end.value)]
     if cited and not await context.semantic.count(scope):
         found.append(
             f"{len(cited):,} entries were made into facts, and there is no fact: facts.db is "
@@ -414,5 +414,5 @@ async def losses(context: AgentContext) -> list[str]:
     return found
 
 
-def _relations(end: Any) -> set[str]:
-    return {one["relation"] for one in end["relations"].values()} if end else set()
+def _relations(end: Mapping[str, Any]) -> set[str]:
+    return {one["relation"] for one in end["relations"].values()}

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from graph.cli.views.console import Screen, Words, bar, clean, counted, date, day, short_id
+from graph.console import Screen, Words, bar, clean, counted, date, day, short_id
 
 
 def screen(*, terminal: bool, width: int = 20) -> Screen:

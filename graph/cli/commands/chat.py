@@ -16,14 +16,8 @@ from graph.cli.commands.status import print_status
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.turn import answered, converse, event_of, unanswered
-from graph.cli.views import (
-    Screen,
-    arguments,
-    briefing_view,
-    one_line,
-    question_view,
-    still_waiting,
-)
+from graph.cli.views import arguments, briefing_view, question_view, still_waiting
+from graph.console import Screen, one_line
 from graph.use_cases import new_briefing, stop_answer
 from memory.errors import CircadianError, InputError
 from memory.events import approvals

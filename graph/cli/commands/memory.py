@@ -26,14 +26,7 @@ from graph.cli.access import (
 )
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
-from graph.cli.views import (
-    Screen,
-    counted,
-    date,
-    one_line,
-    ruled_table,
-    short_id,
-)
+from graph.console import Screen, counted, date, one_line, ruled_table, short_id
 from graph.documents import FLAGS, Correction, recalled_memory
 from graph.use_cases import (
     COUNTED,

@@ -28,16 +28,13 @@ from graph.cli.views import (
     LOOKING_BACK,
     Listener,
     ProgressScreen,
-    Screen,
     Transcript,
-    counted,
-    day,
     night_line,
     night_view,
-    one_line,
     still_waiting,
     what_next,
 )
+from graph.console import Screen, counted, day, one_line
 from graph.use_cases import labels_for
 from memory.errors import InputError
 from memory.events import inbox

@@ -19,18 +19,16 @@ from graph.cli.turn import converse, event_of, show_question, talked, unanswered
 from graph.cli.views import (
     LOOKING_BACK,
     ProgressScreen,
-    Screen,
     cost_line,
-    counted,
     follow,
     mode_line,
     night_view,
     nights_view,
-    one_line,
     sent_line,
     stop_line,
     taken_back,
 )
+from graph.console import Screen, counted, one_line
 from graph.use_cases import (
     AgentContext,
     Status,

@@ -27,18 +27,14 @@ from graph.cli.views import (
     STEP_NAMES,
     Listener,
     News,
-    Screen,
     Transcript,
-    clean,
     cost_line,
-    counted,
     mode_line,
     night_view,
-    one_line,
     still_waiting,
-    times_in,
     what_next,
 )
+from graph.console import Screen, clean, counted, one_line, times_in
 from graph.use_cases import Labels, Scheduler, labels_for, status
 from memory.errors import InputError
 from memory.events import hours_named, next_start

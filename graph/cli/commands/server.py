@@ -21,7 +21,7 @@ from typer import Argument, Option
 from typing_extensions import TypedDict
 
 from graph.cli.program import Options, command
-from graph.cli.views import Screen, moment, one_line
+from graph.console import Screen, moment, one_line
 from memory.errors import InputError, ServerError
 from memory.runtime import utc_now
 from memory.text import known_zone

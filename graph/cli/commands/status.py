@@ -20,17 +20,8 @@ from graph.api import open_agents
 from graph.cli.access import NO_LANGUAGE_MODEL, Session, must_be_made, reading
 from graph.cli.program import Options, command
 from graph.cli.turn import why_stopped
-from graph.cli.views import (
-    Screen,
-    clean,
-    counted,
-    log_view,
-    moment,
-    one_line,
-    ruled_table,
-    shown_zone,
-    status_view,
-)
+from graph.cli.views import log_view, status_view
+from graph.console import Screen, clean, counted, moment, one_line, ruled_table, shown_zone
 from graph.use_cases import (
     AgentHoldings,
     agent_held,

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.views.console import (
+from graph.console import (
     counted,
     date,
     day,
