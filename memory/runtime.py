@@ -16,13 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.prebuilt import ToolRuntime
-from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
 from pydantic import ValidationError
 
 from memory.errors import InputError
@@ -33,6 +26,14 @@ from memory.records import LOCAL_USER, Report, Scope
 from memory.settings import Settings, configured
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.tools import BaseTool
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.prebuilt import ToolRuntime
+    from langgraph.runtime import Runtime
+    from langgraph.store.base import BaseStore
+
     from memory.installation import Installation
 
 KEY = "circadian"

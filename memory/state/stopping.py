@@ -13,8 +13,6 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from langgraph.config import get_config
-
 PAUSE = 0.05
 """Seconds between two checks for running steps."""
 
@@ -102,6 +100,8 @@ async def _until(reached: Callable[[], bool], seconds: float) -> None:
 
 def _thread() -> str:
     """The run's thread id; empty for a node that is called by hand."""
+    from langgraph.config import get_config  # not loaded where a state is only read
+
     try:
         return str(get_config().get("configurable", {}).get("thread_id", ""))
     except RuntimeError:

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, cast, get_type_hints
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict
-from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 
 from memory.errors import StateError
@@ -52,6 +51,8 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     The valid keys are those of the type of its argument `state`. No node starts while the process
     is stopping (`memory.state.stopping`).
     """
+    from langgraph.types import Command, Overwrite  # not loaded where a state is only read
+
     rules = _rules(get_type_hints(node).get("state", State))
 
     @functools.wraps(node)
