@@ -58,7 +58,8 @@ def utc_now() -> datetime:
 class Resources:
     """An installation's models, memory and clock."""
 
-    chat_model: BaseChatModel
+    model: Callable[[], BaseChatModel]
+    """Gives the chat model."""
     semantic: SemanticMemory
     clock: Callable[[], datetime] = utc_now
     user: str = LOCAL_USER
@@ -77,6 +78,11 @@ class Resources:
     def __post_init__(self) -> None:
         # The memory's files and embedder are behind the same breakers.
         self.semantic.breakers = self.breakers
+
+    @property
+    def chat_model(self) -> BaseChatModel:
+        """The model that answers."""
+        return self.model()
 
 
 def resources_of(config: RunnableConfig) -> Resources:
@@ -258,10 +264,11 @@ def _process() -> Process:
     found = configured()
     deployment = found.deployment
     home = open_installation(deployment)
+    model = choose_model(deployment.model, offline=deployment.offline)
     return Process(
         home,
         Resources(
-            chat_model=choose_model(deployment.model, offline=deployment.offline),
+            model=lambda: model,
             semantic=home.semantic(),
             breakers=breakers_of(deployment),
             served=True,

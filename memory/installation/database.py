@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import psycopg
+from langchain_core.embeddings import Embeddings
 from psycopg.rows import class_row
+from pydantic import SecretStr
 
 from memory.errors import NOT_ACCEPTED, FolderError, NewerError
 from memory.facts import SemanticMemory, postgres
@@ -32,10 +34,6 @@ from memory.storage.postgres import (
     clear_errors,
     lock_key,
 )
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-    from pydantic import SecretStr
 
 _LOOK = """
 SELECT current_setting('server_version'),

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from langchain_core.embeddings import Embeddings
 from pydantic import ValidationError
 
 from memory.errors import FolderError, NewerError
@@ -26,9 +26,6 @@ from memory.installation.locks import (
     hold_files,
 )
 from memory.installation.metadata import Metadata, WantedEmbedder
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
 
 FOLDER_SCHEMA = 1
 """The layout that this version reads and writes.

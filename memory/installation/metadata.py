@@ -5,16 +5,12 @@ A data folder keeps it in a file, a database in a table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel
 
 from memory.errors import FolderError
 from memory.models import DIMENSION as OFFLINE_DIMENSION
 from memory.models import OFFLINE, choose_embedder, embedding_dimension, load_embedder
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
 
 _CUSTOM = "custom:"
 

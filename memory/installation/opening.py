@@ -13,15 +13,15 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from langchain_core.embeddings import Embeddings
+from pydantic import SecretStr
+
 from memory.errors import InputError
 from memory.installation.folder import HEAD, DataFolder, open_folder
 from memory.installation.locks import WriterLock
 from memory.settings import Deployment
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-    from pydantic import SecretStr
-
     from memory.installation.database import Database, Examined
 
 

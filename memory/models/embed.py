@@ -8,17 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
+from tenacity import AsyncRetrying
 
 from memory.errors import ModelError
 from memory.models.breaker import Breaker
 from memory.models.retry import Service, persist, retrying
 from memory.text import content_stems, stem, words
-
-if TYPE_CHECKING:
-    from tenacity import AsyncRetrying
 
 
 class FastEmbedEmbeddings(Embeddings):

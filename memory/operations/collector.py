@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
 
 from memory.facts import SemanticMemory
 from memory.messages import Handles
 from memory.operations.apply import apply_operations
 from memory.records import JournalEntry, Operation, Scope
 from memory.runtime import present, resources_of, scope_of
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.store.base import BaseStore
 
 KEY = "circadian_sink"
 """The key of a night step's PlanCollector in `config["configurable"]`."""

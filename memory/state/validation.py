@@ -39,10 +39,9 @@ _SET_BY_EACH_RUN = ("turn", "report")
 @functools.cache
 def _rules(schema: type) -> dict[str, TypeAdapter[Any] | None]:
     """Type adapter of each key of a state; None: unchecked."""
-    return {
-        key: None if key in _MESSAGE_KEYS else TypeAdapter(hint)
-        for key, hint in get_type_hints(schema).items()
-    }
+    # Channels mean nothing to a type: LangGraph's are not loaded for it.
+    hints = get_type_hints(schema, localns={"ephemeral": lambda: None})
+    return {key: None if key in _MESSAGE_KEYS else TypeAdapter(hint) for key, hint in hints.items()}
 
 
 def checked(node: Callable[..., Awaitable[Any]]) -> Node:

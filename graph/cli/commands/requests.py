@@ -14,21 +14,12 @@ from rich.text import Text
 from typer import Argument, Option
 
 from graph.cli.access import Session, must_be_made, reading, running, standard_input
+from graph.cli.night_view import night_view, nights_view, taken_back
 from graph.cli.program import Options, command
+from graph.cli.run_view import ProgressScreen, cost_line, mode_line, sent_line, stop_line
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
-from graph.cli.views import (
-    LOOKING_BACK,
-    ProgressScreen,
-    cost_line,
-    follow,
-    mode_line,
-    night_view,
-    nights_view,
-    sent_line,
-    stop_line,
-    taken_back,
-)
 from graph.console import Screen, counted, one_line
+from graph.following import LOOKING_BACK, follow
 from graph.use_cases import (
     AgentContext,
     Status,

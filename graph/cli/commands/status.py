@@ -19,8 +19,8 @@ from typer import Argument, Option
 from graph.api import open_agents
 from graph.cli.access import NO_LANGUAGE_MODEL, Session, must_be_made, reading
 from graph.cli.program import Options, command
+from graph.cli.status_view import log_view, status_view
 from graph.cli.turn import why_stopped
-from graph.cli.views import log_view, status_view
 from graph.console import Screen, clean, counted, moment, one_line, ruled_table, shown_zone
 from graph.use_cases import (
     AgentHoldings,
