@@ -80,7 +80,7 @@ COMMON = {
     "data": _option(Path, "DIR", "The data folder [CIRCADIAN_DATA, else ./.circadian]."),
     "agent": _option(str, "NAME", "The agent's name [CIRCADIAN_AGENT, else default]."),
     "model": _option(str, "NAME", "offline, openai:<model>, <provider>:<model>."),
-    "embedder": _option(str, "NAME", "As --model; later only reindex changes it."),
+    "embedder": _option(str, "NAME", "As --model, for embeddings; only reindex changes it."),
     "config": _option(
         Path, "FILE", "The settings file [CIRCADIAN_CONFIG, else circadian.toml in the folder]."
     ),
@@ -218,16 +218,16 @@ COMMANDS = {
     "wake": CommandEntry("requests", "Wake the agent."),
     "stop": CommandEntry("requests", "Set the emergency stop: events wait until it is cleared."),
     "clear-stop": CommandEntry("requests", "Clear the emergency stop."),
-    "approve": CommandEntry("chat", "Let a tool run that a question waits for, and go on."),
-    "refuse": CommandEntry("chat", "Answer a question with no, and go on."),
+    "approve": CommandEntry("chat", "Answer a question with yes: its tool runs."),
+    "refuse": CommandEntry("chat", "Answer a question with no: its tool does not run."),
     "retry": CommandEntry("requests", "Put events that were set aside back into the inbox."),
     "recall": CommandEntry("memory", "Search long-term memory, or look through it."),
-    "correct": CommandEntry("memory", "Supersede a fact with what is true."),
+    "correct": CommandEntry("memory", "Replace a fact that is wrong with what is true."),
     "forget": CommandEntry("memory", "Erase a person, a thing, or what a fact or an entry says."),
     "export": CommandEntry("memory", "Write the agent's whole memory as JSON Lines."),
     "import": CommandEntry("memory", "Take in an exported memory."),
     "reindex": CommandEntry(
-        "memory", "Embed what has no vector yet; with another --embedder, all."
+        "memory", "Embed what has no vector; with another --embedder, all anew."
     ),
     "nights": CommandEntry("requests", "List the nights, oldest first."),
     "night": CommandEntry("requests", "Show what a night did, step by step."),

@@ -57,11 +57,11 @@ async def approve(
             "--args",
             "--edit",
             metavar="JSON",
-            help="An object that takes the place of the arguments.",
+            help="Run it with these arguments, a JSON object, instead.",
         ),
     ] = None,
 ) -> int:
-    """Let a tool run that a question waits for, and go on."""
+    """Answer a question with yes: its tool runs."""
     return await _answer(options, question, APPROVAL if args is None else edit(args))
 
 
@@ -71,7 +71,7 @@ async def refuse(
     question: QuestionId = None,
     reason: Annotated[str | None, Option(metavar="TEXT", help="Why; the model is told.")] = None,
 ) -> int:
-    """Answer a question with no, and go on."""
+    """Answer a question with no: its tool does not run."""
     return await _answer(options, question, refusal(reason))
 
 

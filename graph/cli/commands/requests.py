@@ -43,13 +43,15 @@ NightId = Annotated[
         help="A night's id, how it begins, or last (`circadian nights` lists them).",
     ),
 ]
-Everything = Annotated[bool, Option("--all", help="Lists at full length.")]
+Everything = Annotated[bool, Option("--all", help="Show lists at full length.")]
 
 
 @command()
 def send(
     options: Options,
-    text: Annotated[str, Argument(metavar="TEXT", help="The message; - reads it.")],
+    text: Annotated[
+        str, Argument(metavar="TEXT", help="The message; - takes it from standard input.")
+    ],
     sender: Annotated[
         str | None, Option("--from", metavar="NAME", help="Who says it [the owner].")
     ] = None,
@@ -189,7 +191,7 @@ async def night(
     options: Options,
     night_id: NightId,
     discard: Annotated[
-        bool, Option("--discard", help="Let a dry run, or a night that was held back, go.")
+        bool, Option("--discard", help="Drop a dry run, or a night that was held back.")
     ] = False,
     everything: Everything = False,
 ) -> int:

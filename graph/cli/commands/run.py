@@ -64,7 +64,7 @@ _KEPT = {
 async def run(
     options: Options,
     tick_rate: Annotated[
-        float | None, Option(metavar="S", help="Seconds between two looks [5].")
+        float | None, Option(metavar="S", help="Seconds between two looks for work [5].")
     ] = None,
     tick_rate_sleep: Annotated[
         float | None, Option(metavar="S", help="The same while it is asleep [60].")
@@ -80,7 +80,10 @@ async def run(
     ] = None,
     fatigue: Annotated[
         float | None,
-        Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
+        Option(
+            metavar="SHARE",
+            help="Sleep when this share of the context is full, 0-1 [never].",
+        ),
     ] = None,
 ) -> int:
     """Run on its own: answer, work on goals, sleep at its hour.

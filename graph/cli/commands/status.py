@@ -56,7 +56,7 @@ FIRST_LINE = 60
 async def status(
     options: Options,
     verbose: Annotated[
-        bool, Option("--verbose", "-v", help="Also each part of the prompt.")
+        bool, Option("--verbose", "-v", help="Also show each part of the prompt.")
     ] = False,
 ) -> int:
     """Show the agent at a glance, even while it runs."""
@@ -195,7 +195,7 @@ def parse_since(text: str, now: datetime) -> datetime:
 async def inspect(
     options: Options,
     port: Annotated[
-        int, Option(metavar="N", min=0, max=65_535, help="The port; 0: any that is free.")
+        int, Option(metavar="N", min=0, max=65_535, help="The port; 0 takes any that is free.")
     ] = 0,
 ) -> int:
     """Show memory in the browser."""
