@@ -142,8 +142,9 @@ async def judge(scene: Scene, model: BaseChatModel | None = None) -> list[Outcom
     builder.add_node("propose", propose)
     builder.add_edge(START, "propose")
     graph = builder.compile(store=InMemoryStore())
+    offline = load_chat_model("offline")
     resources = Resources(
-        chat_model=load_chat_model("offline"),
+        model=lambda: offline,
         semantic=cast(SemanticMemory, SimpleNamespace(keywords=_nothing_known)),
         clock=lambda: _night(scene),
     )

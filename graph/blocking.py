@@ -14,9 +14,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import lru_cache, wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from langgraph.graph import StateGraph
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -21,7 +21,6 @@ from memory.runtime import process_now, process_resources
 from memory.settings import configured
 from memory.storage.sqlite import CircadianSqliteSaver, CircadianSqliteStore, open_file
 from memory.text import machine_zone
-from tools.extensions import extra
 
 log = logging.getLogger("circadian")
 
@@ -98,6 +97,7 @@ async def store() -> AsyncIterator[BaseStore]:
         InputError: unknown model name, missing key, or an extension that cannot be loaded.
     """
     from graph.server import serving  # its packages are a server's alone
+    from tools.extensions import extra
 
     open_ = serving().open
     deployment = (await asyncio.to_thread(configured)).deployment

@@ -16,13 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.prebuilt import ToolRuntime
-from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
 from pydantic import ValidationError
 
 from memory.errors import InputError
@@ -33,6 +26,14 @@ from memory.records import LOCAL_USER, Report, Scope
 from memory.settings import Settings, configured
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.tools import BaseTool
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.prebuilt import ToolRuntime
+    from langgraph.runtime import Runtime
+    from langgraph.store.base import BaseStore
+
     from memory.installation import Installation
 
 KEY = "circadian"
@@ -57,7 +58,8 @@ def utc_now() -> datetime:
 class Resources:
     """An installation's models, memory and clock."""
 
-    chat_model: BaseChatModel
+    model: Callable[[], BaseChatModel]
+    """Gives the chat model."""
     semantic: SemanticMemory
     clock: Callable[[], datetime] = utc_now
     user: str = LOCAL_USER
@@ -76,6 +78,11 @@ class Resources:
     def __post_init__(self) -> None:
         # The memory's files and embedder are behind the same breakers.
         self.semantic.breakers = self.breakers
+
+    @property
+    def chat_model(self) -> BaseChatModel:
+        """The model that answers."""
+        return self.model()
 
 
 def resources_of(config: RunnableConfig) -> Resources:
@@ -257,10 +264,11 @@ def _process() -> Process:
     found = configured()
     deployment = found.deployment
     home = open_installation(deployment)
+    model = choose_model(deployment.model, offline=deployment.offline)
     return Process(
         home,
         Resources(
-            chat_model=choose_model(deployment.model, offline=deployment.offline),
+            model=lambda: model,
             semantic=home.semantic(),
             breakers=breakers_of(deployment),
             served=True,

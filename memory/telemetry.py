@@ -13,11 +13,10 @@ from contextlib import AbstractContextManager, aclosing, contextmanager, nullcon
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
 
-from langchain_core.language_models import BaseChatModel
-from langgraph.errors import GraphBubbleUp
 from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
     from opentelemetry.trace import Span as OtelSpan
     from opentelemetry.trace import Tracer
 
@@ -158,6 +157,7 @@ def _started(
     if tracer is None:
         yield Span()
         return
+    from langgraph.errors import GraphBubbleUp
     from opentelemetry.trace import SpanKind
 
     made = Span(

@@ -8,12 +8,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import wraps
 from types import AsyncGeneratorType
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import StateSnapshot
 
 from graph.use_cases import (
     AgentContext,
@@ -37,6 +35,10 @@ from memory.errors import InputError
 from memory.records import Scope
 from memory.runtime import Resources
 from memory.settings import Settings
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import StateSnapshot
 
 P = ParamSpec("P")
 R = TypeVar("R")

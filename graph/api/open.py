@@ -9,32 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-from langchain_core.tools import BaseTool
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from langgraph.store.sqlite import SqliteStore
 
 from graph.api.async_agent import AsyncAgent, Streams
 from graph.api.blocking import Agent
 from graph.blocking import BackgroundLoop, shared_loop
-from graph.builder import builder
 from graph.persistence import open_saver, open_store
 from graph.use_cases import AgentContext
+from memory import models
 from memory.installation import Installation, checked_lock, open_installation
-from memory.models import breakers_of, checked_model, choose_model, model_name
-from memory.prompt import PromptComponent
+from memory.prompt import Extensions, PromptComponent
 from memory.recall import repair
 from memory.records import LOCAL_USER, Scope, thread_id
 from memory.runtime import KEY, Resources, checked_settings, utc_now
 from memory.settings import Configuration, Deployment, Settings, configured, environment_only
 from memory.storage import ThreadedStore
-from tools.extensions import extra
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.tools import BaseTool
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.store.base import BaseStore
 
 log = logging.getLogger("circadian")
 
@@ -44,7 +44,7 @@ class Agents:
     """The agents of one data folder or database, which share its connections and one graph."""
 
     home: Installation
-    graph: CompiledStateGraph[Any, Any, Any, Any]
+    saver: BaseCheckpointSaver[str]
     store: BaseStore
     resources: Resources
     settings: Settings
@@ -58,6 +58,11 @@ class Agents:
     """Thread -> where the callers of this process wait for their turn."""
     streams: Streams = field(default_factory=Streams)
 
+    @cached_property
+    def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """The graph of all of them, compiled when it is first needed."""
+        return compiled(self.saver, self.store)
+
     def agent(self, name: str, *, user: str = LOCAL_USER) -> AsyncAgent:
         """The agent called `name` that belongs to `user`, cheap to make whenever it is needed.
 
@@ -70,10 +75,10 @@ class Agents:
         lock = self.home.agent_lock(scope.thread, name=name, timeout=self.lock_timeout)
         queue = self._queues.setdefault(scope.thread, asyncio.Lock())
         checked = checked_lock(lock, self.home.check, queue)
-        return AsyncAgent(
-            AgentContext(self.graph, self.store, resources, settings, scope, checked, name),
-            self.streams,
+        context = AgentContext(
+            lambda: self.graph, self.saver, self.store, resources, settings, scope, checked, name
         )
+        return AsyncAgent(context, self.streams)
 
 
 class BlockingAgents:
@@ -126,9 +131,8 @@ class open_agents:
             stack.callback(home.close)
             saver = await stack.enter_async_context(open_saver(home, keep=kept.checkpoints_kept))
             store = await stack.enter_async_context(open_store(home))
-            graph = builder.compile(checkpointer=saver, store=store, name="agent")
             wait, usual = deployment.lock_timeout, deployment.agent
-            agents = Agents(home, graph, store, resources, kept, wait, usual)
+            agents = Agents(home, saver, store, resources, kept, wait, usual)
             stack.push_async_callback(agents.streams.close)
             self._stack = stack.pop_all()
         return agents
@@ -148,13 +152,8 @@ class open_agents:
         """What runs depend on, and the installation with its memory: to be closed."""
         deployment = _with_arguments(deployment, self._folder, mcp=self._mcp)
         embedder = self._embedder
-        chat_model = _chat_model(self._model, deployment)
-        added = await extra(
-            deployment,
-            data=self._data or deployment.data,
-            tools=self._tools,
-            components=self._components,
-        )
+        model = _chat_model(self._model, deployment)
+        added = await self._extensions(deployment)
         home = await asyncio.to_thread(
             open_installation,
             deployment,
@@ -162,16 +161,31 @@ class open_agents:
             embedder=embedder if isinstance(embedder, str) else None,
             embeddings=embedder if isinstance(embedder, Embeddings) else None,
         )
-        log.info("model %s, embedder %s, data %s", model_name(chat_model), home.embedder, home.name)
+        if log.isEnabledFor(logging.INFO):  # to name the model is to load it
+            told = models.model_name(model())
+            log.info("model %s, embedder %s, data %s", told, home.embedder, home.name)
         resources = Resources(
-            chat_model=chat_model,
+            model=model,
             semantic=home.semantic(),
             clock=self._clock,
             tools=added.tools,
             components=added.components,
-            breakers=breakers_of(deployment),
+            breakers=models.breakers_of(deployment),
         )
         return home, resources
+
+    async def _extensions(self, deployment: Deployment) -> Extensions:
+        named = (deployment.extensions, deployment.folder, deployment.mcp)
+        if not (self._tools or self._components or any(named)):
+            return Extensions()
+        from tools.extensions import extra  # tools take long to load
+
+        return await extra(
+            deployment,
+            data=self._data or deployment.data,
+            tools=self._tools,
+            components=self._components,
+        )
 
 
 class open_agent:
@@ -288,17 +302,35 @@ def make_graph(
     )
     deployment = configured(Path(data) if data is not None else None).deployment
     home, resources = shared_loop().call(opening.prepare(deployment))
+    from langgraph.store.sqlite import SqliteStore
+
     reachable = ThreadedStore(store) if type(store) is SqliteStore else store
-    graph = builder.compile(checkpointer=checkpointer, store=reachable, name="agent")
+    graph = compiled(checkpointer, reachable)
     bound = graph.with_config(configurable={KEY: resources})
     weakref.finalize(bound, home.close)
     return bound
 
 
-def _chat_model(given: str | BaseChatModel | None, deployment: Deployment) -> BaseChatModel:
+def compiled(
+    saver: BaseCheckpointSaver[Any], store: BaseStore
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The graph over these; its nodes are loaded here, for whoever runs it."""
+    from graph.builder import builder
+
+    return builder.compile(checkpointer=saver, store=store, name="agent")
+
+
+def _chat_model(
+    given: str | BaseChatModel | None, deployment: Deployment
+) -> Callable[[], BaseChatModel]:
+    """Gives the model. One that may be set wrongly is loaded here, the offline one when needed."""
     if given is None or isinstance(given, str):
-        given = choose_model(given or deployment.model, offline=deployment.offline)
-    return checked_model(given)
+        given = given or deployment.model
+        if given == models.OFFLINE:
+            return cache(partial(models.load_chat_model, models.OFFLINE))
+        given = models.choose_model(given, offline=deployment.offline)
+    model = models.checked_model(given)
+    return lambda: model
 
 
 def _configuration(

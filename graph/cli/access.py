@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from graph.api import AsyncAgent, open_agent
 from graph.cli.program import Options
-from graph.cli.views import Listener, Screen, follow
+from graph.console import Screen
+from graph.following import Listener, follow
 from graph.use_cases import list_agents
 from memory.errors import BusyError, CircadianError, FolderError, InputError
 from memory.installation import Installation, database_url, is_made, open_installation
@@ -163,7 +164,7 @@ async def meant(session: Session) -> None:
 async def _is_known(agent: AsyncAgent) -> bool:
     """Whether the agent has run or has records here, or no agent has."""
     mine = agent.scope.namespace()
-    if (await agent.aget_state()).values or await count_items(agent.store, mine):
+    if await agent.context.values() or await count_items(agent.store, mine):
         return True
     return not await count_items(agent.store, mine[:1])
 

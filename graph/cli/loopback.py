@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from graph.api import Agents
-from graph.cli.views import follow
+from graph.following import follow
 from graph.inspector import (
     BackgroundJobs,
     Host,

@@ -1,18 +1,17 @@
 """The program `circadian`: its commands, how each is declared, and the options that all share.
 
-Only the command that is called is imported.
+Only the command that is called is imported, and nothing slow before it is known.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import shlex
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer import Option
@@ -20,15 +19,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from graph.cli.exits import interrupted
 from memory.errors import InputError
-from memory.settings import (
-    Configuration,
-    Deployment,
-    Settings,
-    SettingSource,
-    configured,
-    environment_only,
-    known_name,
-)
+
+if TYPE_CHECKING:
+    from memory.settings import Configuration, Deployment
 
 Body = Callable[..., Coroutine[Any, Any, int]] | Callable[..., int]
 """A command: takes Options and its own arguments, returns the exit status."""
@@ -75,7 +68,7 @@ class Options:
         return shlex.join(["circadian", *words, *more])
 
     def _optional(self, name: str) -> bool:
-        return self.configuration.origin(name).source is SettingSource.OPTION
+        return self.configuration.origin(name).source == "option"
 
 
 def _option(kind: Any, metavar: str, help: str) -> Any:
@@ -86,7 +79,7 @@ COMMON = {
     "data": _option(Path, "DIR", "The data folder [CIRCADIAN_DATA, else ./.circadian]."),
     "agent": _option(str, "NAME", "The agent's name [CIRCADIAN_AGENT, else default]."),
     "model": _option(str, "NAME", "offline, openai:<model>, <provider>:<model>."),
-    "embedder": _option(str, "NAME", "As --model; later only reindex changes it."),
+    "embedder": _option(str, "NAME", "As --model, for embeddings; only reindex changes it."),
     "config": _option(
         Path, "FILE", "The settings file [CIRCADIAN_CONFIG, else circadian.toml in the folder]."
     ),
@@ -142,8 +135,10 @@ def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 def _carry_out(body: Body, given: dict[str, Any], *, reads_file: bool) -> int:
     try:
+        import asyncio
+
         from graph.cli.logs import set_up
-        from graph.cli.views import times_in
+        from graph.console import times_in
 
         shared = {key: given.pop(key) for key in (*COMMON, "json") if key in given}
         options = _options(shared, reads_file=reads_file)
@@ -156,6 +151,8 @@ def _carry_out(body: Body, given: dict[str, Any], *, reads_file: bool) -> int:
 
 
 def _options(shared: dict[str, Any], *, reads_file: bool) -> Options:
+    from memory.settings import Configuration, Settings, configured, environment_only
+
     data, config = shared["data"], shared["config"]
     over = {**_said(shared["set"] or []), **{name: shared[name] for name in NAMED}}
     if reads_file:
@@ -178,6 +175,8 @@ def _options(shared: dict[str, Any], *, reads_file: bool) -> Options:
 
 def configuration_of(options: Options) -> Configuration:
     """The settings in force, for a command that does not read the file at once. Blocking."""
+    from memory.settings import configured
+
     return configured(options.data, file=options.config, options=options.over)
 
 
@@ -187,6 +186,8 @@ NAMED = ("agent", "model", "embedder")
 
 def _said(words: Sequence[str]) -> dict[str, str]:
     """`--set NAME=VALUE`, by name."""
+    from memory.settings import known_name
+
     said = {}
     for word in words:
         name, sign, value = word.partition("=")
@@ -216,16 +217,16 @@ COMMANDS = {
     "wake": CommandEntry("requests", "Wake the agent."),
     "stop": CommandEntry("requests", "Set the emergency stop: events wait until it is cleared."),
     "clear-stop": CommandEntry("requests", "Clear the emergency stop."),
-    "approve": CommandEntry("chat", "Let a tool run that a question waits for, and go on."),
-    "refuse": CommandEntry("chat", "Answer a question with no, and go on."),
+    "approve": CommandEntry("chat", "Answer a question with yes: its tool runs."),
+    "refuse": CommandEntry("chat", "Answer a question with no: its tool does not run."),
     "retry": CommandEntry("requests", "Put events that were set aside back into the inbox."),
     "recall": CommandEntry("memory", "Search long-term memory, or look through it."),
-    "correct": CommandEntry("memory", "Supersede a fact with what is true."),
+    "correct": CommandEntry("memory", "Replace a fact that is wrong with what is true."),
     "forget": CommandEntry("memory", "Erase a person, a thing, or what a fact or an entry says."),
     "export": CommandEntry("memory", "Write the agent's whole memory as JSON Lines."),
     "import": CommandEntry("memory", "Take in an exported memory."),
     "reindex": CommandEntry(
-        "memory", "Embed what has no vector yet; with another --embedder, all."
+        "memory", "Embed what has no vector; with another --embedder, all anew."
     ),
     "nights": CommandEntry("requests", "List the nights, oldest first."),
     "night": CommandEntry("requests", "Show what a night did, step by step."),
@@ -261,9 +262,9 @@ def load(name: str) -> TyperCommand:
     """Import the command `name`."""
     try:
         import_module(f"graph.cli.commands.{COMMANDS[name].module}")
+        return LOADED[name]
     except KeyboardInterrupt:  # Typer would end it without a word
         raise typer.Exit(interrupted()) from None
-    return LOADED[name]
 
 
 PURPOSE = "A long-running assistant: awake it acts, asleep it remembers."

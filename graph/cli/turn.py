@@ -11,11 +11,10 @@ from rich.text import Text
 
 from graph.api import AsyncAgent
 from graph.cli.access import Session
-from graph.cli.views import (
+from graph.cli.run_view import (
     CLEAR,
     Talk,
     answer_line,
-    clean,
     footer,
     mode_line,
     question_view,
@@ -25,6 +24,7 @@ from graph.cli.views import (
     tool_line,
     what_next,
 )
+from graph.console import clean
 from graph.use_cases import decide, status, tick_of
 from memory import audit
 from memory.errors import BusyError, ConfigurationError
@@ -93,7 +93,7 @@ async def talked(session: Session, given: Mapping[str, Any], doing: str = "think
 
 async def unanswered(agent: AsyncAgent) -> list[ParkedTick]:
     """The ticks with an unanswered question, oldest first."""
-    parked: list[ParkedTick] = (await agent.aget_state()).values.get("parked", [])
+    parked: list[ParkedTick] = (await agent.context.values()).get("parked", [])
     given = await approvals.answers(agent.store, agent.scope, parked)
     return [tick for tick in parked if tick["question"]["id"] not in given]
 

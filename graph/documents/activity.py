@@ -155,7 +155,7 @@ def _is_of(entry: AuditEntry, report: TickReport) -> bool:
 
 async def _last_ticks(context: AgentContext) -> list[TickReport]:
     """The ticks of the last run: on a server the next one keeps their reports."""
-    report: Report = (await context.snapshot()).values.get("report") or empty_report()
+    report: Report = (await context.values()).get("report") or empty_report()
     return report["ticks"]
 
 
@@ -178,4 +178,4 @@ async def log_page(
 
 
 async def _state(context: AgentContext) -> State:
-    return complete_state((await context.snapshot()).values)
+    return complete_state(await context.values())

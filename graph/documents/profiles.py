@@ -101,7 +101,7 @@ async def person_detail(context: AgentContext, given: str) -> PersonDetail:
     if profile is None:
         raise NotFoundError(f"nobody and nothing is known as {given!r:.80}")
     shown = await pages.shown(store, context.semantic, scope, [profile])
-    state = complete_state((await context.snapshot()).values)
+    state = complete_state(await context.values())
     names = {name_key(name) for name in (profile["name"], *profile["aliases"])}
     return PersonDetail(
         profile=profile,

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from graph.cli.views import Listener, night_progress
+from graph.following import Listener
+from graph.following import progress as night_progress
 from memory.errors import BusyError, CircadianError
 from memory.night import NightEvent
 

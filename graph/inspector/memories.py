@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from starlette.responses import Response
 
-from graph.cli.views import counted
+from graph.console import counted
 from graph.documents import (
     MemoryDetail,
     MemoryFilter,

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from graph.cli.views import STEP_NAMES, counted
+from graph.console import counted
 from graph.documents import night_page
+from graph.following import STEP_NAMES
 from graph.inspector.jobs import Tell, Work
 from graph.inspector.rendering import plain
 from graph.inspector.visits import Visit

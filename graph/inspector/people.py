@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from graph.cli.views import counted
+from graph.console import counted
 from graph.documents import (
     MemoryFilter,
     MemoryLine,

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from graph.cli.views import counted
+from graph.console import counted
 from graph.use_cases import COUNTED
 from memory.text import local, shortened, terms
 

@@ -190,9 +190,11 @@ def context_of(scope: Scope, hold: Hold) -> AgentContext:
     """What the use cases work with, for one agent of this server."""
     process = process_now()
     assert process.saver is not None
+    saver, store = process.saver, process.served_store
     return AgentContext(
-        compiled(process.saver, process.served_store),
-        process.served_store,
+        lambda: compiled(saver, store),
+        saver,
+        store,
         replace(process.resources, user=scope.user),
         settings_of(None),
         scope,

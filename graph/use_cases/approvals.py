@@ -12,8 +12,6 @@ from graph.use_cases.runs import run
 from memory.errors import InputError, NotFoundError
 from memory.events import decision_of, keep
 from memory.records import Decision
-from tools.execution import misfit
-from tools.registry import BUILT_IN, checked_tools
 
 _WORDS = {"approve": "approved", "edit": "approved with other arguments", "refuse": "refused"}
 
@@ -60,7 +58,10 @@ async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
         InputError: no such question waits, another answer was given before, it is no answer, or
             its arguments do not fit the tool.
     """
-    parked = (await context.snapshot()).values.get("parked", [])
+    from tools.execution import misfit
+    from tools.registry import BUILT_IN, checked_tools
+
+    parked = (await context.values()).get("parked", [])
     waiting = {item["question"]["id"]: item["question"] for item in parked}
     if question not in waiting:
         ids = ", ".join(waiting) or "none"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import Overwrite, StateSnapshot
 
 from memory import night
 from memory.errors import InputError, StateError
@@ -25,6 +22,12 @@ from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
 from memory.storage import read_ahead
 from memory.transfer import importing
 
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import StateSnapshot
+
 SHOWN = 3
 """Most things that an error names."""
 
@@ -33,8 +36,9 @@ SHOWN = 3
 class AgentContext:
     """One agent of one installation."""
 
-    graph: CompiledStateGraph[Any, Any, Any, Any]
-    """Compiled with the installation's checkpointer and store."""
+    compiled: Callable[[], CompiledStateGraph[Any, Any, Any, Any]] = field(repr=False)
+    """The graph with the installation's checkpointer and store. Whoever only reads needs none."""
+    saver: BaseCheckpointSaver[str]
     store: BaseStore
     resources: Resources
     settings: Settings
@@ -43,6 +47,11 @@ class AgentContext:
     """Held by whoever changes the agent: one writer at a time, over all processes."""
     name: str | None = None
     """The agent's name, where it is known."""
+
+    @property
+    def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """The graph, compiled when it is first needed."""
+        return self.compiled()
 
     @property
     def semantic(self) -> SemanticMemory:
@@ -73,16 +82,24 @@ class AgentContext:
                 "leave thread_id out, and open another agent with open_agent(agent=NAME)"
             )
         configurable = {**named, "thread_id": self.scope.thread, KEY: self.resources}
-        return cast(RunnableConfig, {**given, "configurable": configurable})
+        return cast("RunnableConfig", {**given, "configurable": configurable})
+
+    async def values(self) -> Mapping[str, Any]:
+        """The state in the thread's last checkpoint, empty before the first; takes no lock."""
+        found = await self.saver.aget_tuple({"configurable": {"thread_id": self.scope.thread}})
+        kept = found.checkpoint["channel_values"] if found is not None else {}
+        return {key: value for key, value in kept.items() if key in State.__annotations__}
 
     async def snapshot(
         self, config: RunnableConfig | None = None, *, subgraphs: bool = False
     ) -> StateSnapshot:
-        """The thread's last checkpoint; takes no lock."""
+        """The thread's last checkpoint, with what is under way in it; takes no lock."""
         return await self.graph.aget_state(self.config(config), subgraphs=subgraphs)
 
     async def replace_state(self, values: Mapping[str, Any]) -> None:
         """Put `values` in place of the thread's; a reducer would merge them."""
+        from langgraph.types import Overwrite
+
         whole = {
             key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in values.items()
         }

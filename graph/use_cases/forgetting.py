@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
@@ -221,13 +220,13 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
     done = _nothing_left(scope.thread, dry_run) | {"counts": {**counted, "other": other}}
     if not dry_run:
         async with context.lock:
-            await _saver(context).adelete_thread(scope.thread)
+            await context.saver.adelete_thread(scope.thread)
             await forgetting.erase_memories(semantic, scope_filters(scope))
             async for shelf in shelves(store, scope):
                 puts = [PutOp(shelf.namespace, item.key, None) for item in shelf.items]
                 await write_batch(store, puts)
             await forgetting.clean(store, forgetting.STORE_TABLES)
-            await forgetting.clean(_saver(context), forgetting.SAVER_TABLES)
+            await forgetting.clean(context.saver, forgetting.SAVER_TABLES)
     return done
 
 
@@ -372,7 +371,7 @@ async def _rewrite_state(context: AgentContext, after: dict[str, Any]) -> None:
 
     This drops an unfinished run too, which starts again from the inbox.
     """
-    saver, thread = _saver(context), context.scope.thread
+    saver, thread = context.saver, context.scope.thread
     if not after:
         await saver.adelete_thread(thread)
         return
@@ -380,15 +379,11 @@ async def _rewrite_state(context: AgentContext, after: dict[str, Any]) -> None:
     await saver.aprune([thread], strategy="keep_latest")
 
 
-def _saver(context: AgentContext) -> BaseCheckpointSaver[Any]:
-    return cast(BaseCheckpointSaver[Any], context.graph.checkpointer)
-
-
 async def _clean(context: AgentContext) -> None:
     """Leave nothing of what was deleted on the disk; index again the entries that stay."""
     await index_entries(context.store, context.semantic, context.scope)
     await context.semantic.scrub()
-    await forgetting.clean(_saver(context), forgetting.SAVER_TABLES)
+    await forgetting.clean(context.saver, forgetting.SAVER_TABLES)
     await forgetting.clean(context.store, forgetting.STORE_TABLES)
     await forgetting.ended(context.store, context.scope)
 

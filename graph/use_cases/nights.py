@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from graph.use_cases import runs
@@ -20,6 +19,9 @@ from memory.night import Plans, applied, built_on, inverse, status_of, take_back
 from memory.operations import changed_since, find_conflicts
 from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
 from memory.text import shortened
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
 
 QUOTED = 60
 """Most characters of a quoted text."""
@@ -269,6 +271,8 @@ async def broke_off(context: AgentContext, record: NightRecord) -> bool:
     """
     if status_of(record) != "complete":
         return False
+    from langgraph.types import StateSnapshot
+
     tasks = (await context.snapshot(subgraphs=True)).tasks
     inside = [task.state for task in tasks if task.name == "sleep"]
     return any(

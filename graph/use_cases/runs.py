@@ -8,12 +8,9 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphRecursionError
-from langgraph.types import Command, GraphOutput, StateSnapshot
 
 from graph.use_cases.context import AgentContext, is_needless
 from graph.use_cases.status import naming
@@ -41,8 +38,12 @@ from memory.runtime import RESUMED, UNDONE, checked_settings
 from memory.state import at_rest
 from memory.storage import HELD, HeldCheckpoints, count_items
 
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.types import Command, StateSnapshot
+
 log = logging.getLogger("circadian")
-Input = Mapping[str, Any] | Command[Any] | None
+Input: TypeAlias = "Mapping[str, Any] | Command[Any] | None"
 
 STEPS = 10_000
 """Super-steps of a run beside those for the work at hand."""
@@ -202,6 +203,8 @@ async def _replying(
 
     With a `stream_mode` or `output_keys` of the caller's it is what they asked for.
     """
+    from langgraph.types import GraphOutput
+
     wrapped = isinstance(output, GraphOutput)
     value = output.value if wrapped else output
     if not isinstance(value, Mapping) or not {"messages", "report"} <= value.keys():
@@ -280,6 +283,8 @@ class PostedInput(NamedTuple):
 
 async def accept(context: AgentContext, input: Input) -> PostedInput:
     """Check the input and put it into the inbox, before any lock is taken."""
+    from langgraph.types import Command
+
     if isinstance(input, Command):
         answer = _answer_to_current(input, await context.snapshot())
         return PostedInput(answer, {}, frozenset(), None)
@@ -349,6 +354,8 @@ async def prepare(
     context: AgentContext, config: RunnableConfig | None, passed: Mapping[str, Any]
 ) -> AsyncIterator[RunnableConfig]:
     """Hold the agent for one run; yields the run's config."""
+    from langgraph.errors import GraphRecursionError
+
     async with context.held() as undone:
         bound = context.config(config)
         bound["configurable"][UNDONE] = undone

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
-from typing import Any, NamedTuple, Protocol, cast
-
-from langgraph.errors import GraphDrained
-from langgraph.runtime import RunControl
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from graph.use_cases import runs
 from graph.use_cases.context import AgentContext, complete_state
@@ -32,6 +29,9 @@ from memory.events import (
 )
 from memory.records import Report
 from memory.state import Mode, State
+
+if TYPE_CHECKING:
+    from langgraph.runtime import RunControl
 
 LONGEST_PAUSE = 60.0
 """Longest pause in seconds after failures, unless the rate itself is slower."""
@@ -117,6 +117,8 @@ class Scheduler:
 
     async def _run(self, mode: Mode) -> tuple[Report | None, Mode]:
         """One run. None if `end` comes while another process still holds the agent."""
+        from langgraph.runtime import RunControl
+
         self._begun, self._control = False, RunControl()
         going = asyncio.create_task(self._follow(self._control, mode))
         ending = asyncio.create_task(self._ending.wait())
@@ -135,6 +137,8 @@ class Scheduler:
             await asyncio.wait({going, ending})
 
     async def _follow(self, control: RunControl, mode: Mode) -> tuple[Report | None, Mode]:
+        from langgraph.errors import GraphDrained
+
         report: Report | None = None
         self._watcher.begins()
         stream = runs.stream(

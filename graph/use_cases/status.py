@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NotRequired
 from urllib.parse import unquote
@@ -42,13 +43,11 @@ from memory.state import State
 from memory.storage import count_items, list_items, namespaces_below
 from memory.text import approximate_tokens, calibrated
 from memory.transfer import importing
-from tools.policy import CONTEXTS, history, material, select_execution_pattern
-from tools.registry import shown_tools, tools_for
 
 
 async def prompt_of(context: AgentContext) -> AssistantPrompt:
     """The assistant's own prompt and its versions; takes no lock."""
-    return complete_state((await context.snapshot()).values)["assistant_prompt"]
+    return complete_state(await context.values())["assistant_prompt"]
 
 
 async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
@@ -74,7 +73,7 @@ async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
 
 async def briefing(context: AgentContext) -> Briefing | None:
     """What changed, is open, comes up and waits after the newest night; None before the first."""
-    state = complete_state((await context.snapshot()).values)
+    state = complete_state(await context.values())
     store, scope, semantic = context.store, context.scope, context.semantic
     return await night.briefing_of(store, semantic, scope, state, context.settings, context.now())
 
@@ -99,7 +98,7 @@ class ContextState(TypedDict):
 
 
 class Holdings(TypedDict):
-    """How much is remembered, as far as an index counts it."""
+    """How much is remembered."""
 
     journal: int
     pending: int
@@ -108,12 +107,8 @@ class Holdings(TypedDict):
     entities: int
     unembedded: NotRequired[int]
     """Memories without a vector, which recall finds by their words alone; left out if none."""
-
-
-class MemoryCounts(Holdings):
-    """How much is remembered."""
-
-    links: int
+    links: NotRequired[int]
+    """No index counts them; an overview leaves them out."""
 
 
 class SetAside(TypedDict):
@@ -144,7 +139,7 @@ class SpendingState(TypedDict):
     none."""
 
 
-class Glance(TypedDict):
+class Status(TypedDict):
     """The agent at a glance. Tokens are calibrated estimates."""
 
     mode: str
@@ -165,19 +160,9 @@ class Glance(TypedDict):
     breakers: dict[str, str]
     """State of each circuit breaker of this process."""
     briefing: NotRequired[Briefing | None]
-
-
-class Overview(Glance):
-    """The agent at a glance, without what takes long to count."""
-
     memory: Holdings
-
-
-class Status(Glance):
-    """The agent at a glance, with everything that is counted."""
-
-    memory: MemoryCounts
-    cumulative_importance: int
+    cumulative_importance: NotRequired[int]
+    """Counted from the whole journal; an overview leaves it out."""
 
 
 async def status(context: AgentContext) -> Status:
@@ -190,7 +175,7 @@ async def status(context: AgentContext) -> Status:
     }
 
 
-async def overview(context: AgentContext) -> Overview:
+async def overview(context: AgentContext) -> Status:
     """The status as far as it can be told without reading all of the journal and all links.
 
     Raises:
@@ -198,7 +183,7 @@ async def overview(context: AgentContext) -> Overview:
         InputError: one of the user's prompt components or tools cannot be used.
     """
     settings, resources = context.settings, context.resources
-    state = complete_state((await context.snapshot()).values)
+    state = complete_state(await context.values())
     tokens = prompt_tokens(state, settings, resources)
     use = context_use(tokens, settings.max_context_tokens)
     return {
@@ -229,6 +214,10 @@ def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dic
 
     For a tick on an event as it would be now, without the memories that it would recall.
     """
+    # Tools take long to load, and whoever asks for nothing of the prompt needs none.
+    from tools.policy import CONTEXTS, history, material, select_execution_pattern
+    from tools.registry import shown_tools, tools_for
+
     factor = state["calibration"]
     context = state["context"]
     made = material(
@@ -383,7 +372,7 @@ async def lost_ticks(context: AgentContext) -> list[str]:
     """That the checkpoints lack the newest ticks that the store knows; else nothing."""
     known = await inbox.reports(context.store, context.scope)
     newest = max((report["tick"] for report in known), default=0)
-    here = int((await context.snapshot()).values.get("tick", 0))
+    here = int((await context.values()).get("tick", 0))
     if newest <= here:
         return []
     return [
@@ -398,14 +387,13 @@ async def losses(context: AgentContext) -> list[str]:
     So a file shows that was deleted, or put there from another folder or an older copy.
     """
     store, scope = context.store, context.scope
-    values = (await context.snapshot()).values
-    found = await lost_ticks(context)
-    if values.get("tick") and not await count_items(store, scope.namespace()):
+    found, tick = await lost_ticks(context), (await context.values()).get("tick")
+    if tick and not await count_items(store, scope.namespace()):
         found.append("the checkpoints have ticks, and the store has no record: store.db is missing")
     entries = await journal.since(store, scope, None)
-    made = [one["id"] for one in entries if one["consolidation"] == "consolidated"]
-    links = {one.key: one.value for one in await list_items(store, scope.namespace("links"))}
-    cited = [id_ for id_ in made if "made_of" in _relations(links.get(id_))]
+    made = {one["id"] for one in entries if one["consolidation"] == "consolidated"}
+    links = await list_items(store, scope.namespace(LINKS))
+    cited = [end for end in links if end.key in made and "made_of" in _relations(end.value)]
     if cited and not await context.semantic.count(scope):
         found.append(
             f"{len(cited):,} entries were made into facts, and there is no fact: facts.db is "
@@ -414,5 +402,5 @@ async def losses(context: AgentContext) -> list[str]:
     return found
 
 
-def _relations(end: Any) -> set[str]:
-    return {one["relation"] for one in end["relations"].values()} if end else set()
+def _relations(end: Mapping[str, Any]) -> set[str]:
+    return {one["relation"] for one in end["relations"].values()}

@@ -20,7 +20,6 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.utils import convert_to_messages
-from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from memory.errors import InputError
 from memory.messages.convert import EVENT_KEY, check_message, is_history, mark_of
@@ -61,6 +60,8 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
         InputError: a new message cannot be an event, for example because its name is empty. Raised
             here, before it gets into the thread, where it would trouble every later run.
     """
+    from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
     standing, given = as_messages(left), as_messages(right)
     removed = RemoveMessage in set(map(type, given))
     if not removed and len(given) >= len(standing) and all(map(is_, standing, given)):
@@ -108,6 +109,8 @@ def _waiting_last(messages: list[BaseMessage]) -> list[BaseMessage]:
 
 
 def _added(standing: Sequence[BaseMessage], given: Sequence[BaseMessage]) -> list[BaseMessage]:
+    from langgraph.graph.message import add_messages  # not loaded where a state is only read
+
     # Without `format` it returns a list, and not a reducer.
     return cast(list[BaseMessage], add_messages(cast(Any, standing), cast(Any, given)))
 

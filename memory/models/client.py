@@ -9,14 +9,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
-from tenacity import AsyncRetrying
 
 from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
@@ -26,6 +22,12 @@ from memory.models.retry import Again, Failure, Service, Sleep, persist, retryin
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel, LanguageModelInput
+    from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.tools import BaseTool
+    from tenacity import AsyncRetrying
 
 
 def total(first: Usage, second: Usage) -> Usage:

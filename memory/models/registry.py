@@ -10,19 +10,20 @@ from __future__ import annotations
 import importlib
 import os
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-from langchain_core.outputs import ChatGenerationChunk
 from pydantic import SecretStr
 
 from memory.errors import InputError
 from memory.models.embed import DIMENSION, HashingEmbeddings
-from memory.models.offline import OfflineChatModel
 from memory.models.retry import Service, once
 from memory.telemetry import called
 from memory.text import shortened
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.outputs import ChatGenerationChunk
 
 OFFLINE = "offline"
 DEFAULT_CHAT = "openai:gpt-4o-mini"
@@ -51,6 +52,8 @@ def load_chat_model(name: str) -> BaseChatModel:
         InputError: unknown form, missing key (named), or a package to install.
     """
     if name == OFFLINE:
+        from memory.models.offline import OfflineChatModel
+
         return OfflineChatModel()
     provider, model = _parts(name)
     if provider == "openai":
@@ -65,7 +68,7 @@ def load_chat_model(name: str) -> BaseChatModel:
             default_headers=_EACH_ITS_OWN,
         )
     return cast(
-        BaseChatModel,
+        "BaseChatModel",
         _through_langchain("chat_models", "init_chat_model", name, max_retries=0),
     )
 
@@ -80,6 +83,8 @@ _NO_TOOL = {"name": "noop", "description": "Nothing.", "parameters": {"type": "o
 
 def checked_model(model: object) -> BaseChatModel:
     """Check a model that a program gives, without calling it."""
+    from langchain_core.language_models import BaseChatModel
+
     kind = type(model).__name__
     if not isinstance(model, BaseChatModel):
         raise InputError(f"model must be a name or a LangChain chat model; got {kind}")
@@ -95,6 +100,8 @@ def checked_model(model: object) -> BaseChatModel:
 
 def is_offline(model: BaseChatModel) -> bool:
     """Whether it is the offline model: embedded rules, and no language model."""
+    from memory.models.offline import OfflineChatModel
+
     return isinstance(model, OfflineChatModel)
 
 

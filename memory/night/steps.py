@@ -9,11 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel
 from typing_extensions import TypedDict
@@ -42,6 +40,10 @@ from memory.runtime import Resources, resources_of, scope_of, settings_of, store
 from memory.settings import Settings
 from memory.state import NightCursor, State
 from memory.telemetry import called
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.runtime import Runtime
 
 ITEMS_A_BATCH = 62
 """A visit to a step plans one batch, and one more per this many entries or entities of the night.
@@ -422,6 +424,8 @@ def is_night_event(given: Any) -> TypeGuard[NightEvent]:
 
 def tell_progress(record: NightRecord, plans: Plans, step: str, event: Progress) -> None:
     """Send a progress event to the stream of the current run, if there is one."""
+    from langgraph.runtime import get_runtime
+
     try:
         runtime = get_runtime()
     except (RuntimeError, KeyError):

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
-from langchain_core.tools import BaseTool
 from typing_extensions import TypedDict
 
 from memory.errors import InputError
@@ -22,6 +21,9 @@ from memory.messages import TRUST
 from memory.records import ContextUse
 from memory.settings import Settings
 from memory.text import advisory, check_template, utilisation
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
 
 SYSTEM_PROMPT = 0
 CHARACTER_CONTEXT = 1000

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 GROUPS = {
     "intake": "enabled names assistants permitted_senders channels room_default"
@@ -386,12 +385,10 @@ class Settings(BaseModel):
         return machine_zone() if self.time_zone is None else known_zone(self.time_zone)
 
 
-class Deployment(BaseSettings):
-    """Where and with what the agent runs: the `CIRCADIAN_` variables."""
+class Deployment(BaseModel):
+    """Where and with what the agent runs."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="CIRCADIAN_", extra="ignore", env_ignore_empty=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     data: Path = Field(Path(".circadian"), description="The data folder.")
     database_url: SecretStr | None = Field(

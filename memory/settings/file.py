@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import tomllib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +84,7 @@ def _replace(path: Path, text: str) -> None:
             os.chmod(scratch, mode)
             os.replace(scratch, target)
         except BaseException:
-            with suppress(OSError):
-                os.unlink(scratch)
+            Path(scratch).unlink(missing_ok=True)
             raise
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error

@@ -234,7 +234,7 @@ def _checked(given: Mapping[str, _Given], path: Path | None) -> Configuration:
 
     try:
         settings = Settings.model_validate(part(Settings))
-        deployment = Deployment(**part(Deployment))
+        deployment = Deployment.model_validate(part(Deployment))
     except ValidationError as error:
         raise InputError(_told(error.errors()[0], origins)) from None
     return Configuration(settings, deployment, path, origins)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, NotRequired, Required, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, TypeVar, cast
 
 from langchain_core.messages import AnyMessage
-from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -41,7 +40,17 @@ from memory.records import (
 )
 from memory.settings import Settings
 
+if TYPE_CHECKING:
+    from langgraph.channels.base import BaseChannel
+
 T = TypeVar("T")
+
+
+def ephemeral() -> type[BaseChannel[Any, Any, Any]]:
+    """The channel of a key that is gone in the next step; loaded when a graph is built."""
+    from langgraph.channels import EphemeralValue
+
+    return EphemeralValue
 
 
 def merge_by_id(
@@ -254,10 +263,10 @@ class State(TypedDict, total=False):
     last_reflection: int
     """The tick of the assistant's last review of its own work."""
     emergency_stop: bool
-    request: Annotated[Request | None, EphemeralValue]
+    request: Annotated[Request | None, ephemeral()]
     """Request of one run; ephemeral, so that it never sticks to the thread."""
-    events: Annotated[list[Event], EphemeralValue]
-    returning: Annotated[bool, EphemeralValue]
+    events: Annotated[list[Event], ephemeral()]
+    returning: Annotated[bool, ephemeral()]
     """Set if `intake` follows a subgraph instead of the start of a run."""
     turn: Turn
     """Next action, decided by `intake`."""

@@ -18,8 +18,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast, get_type_hints
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict
-from langgraph.config import get_config
-from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -116,6 +114,8 @@ async def _until(reached: Callable[[], bool], seconds: float) -> None:
 
 def _thread() -> str:
     """The run's thread id; empty for a node that is called by hand."""
+    from langgraph.config import get_config  # not loaded where a state is only read
+
     try:
         return str(get_config().get("configurable", {}).get("thread_id", ""))
     except RuntimeError:
@@ -142,7 +142,8 @@ _SET_BY_EACH_RUN = ("turn", "report")
 @functools.cache
 def _form(schema: type) -> tuple[frozenset[str], TypeAdapter[dict[str, Any]]]:
     """The keys of a state, and the form of their values: one look at many costs less than many."""
-    hints = get_type_hints(schema)
+    # Channels mean nothing to a type: LangGraph's are not loaded for it.
+    hints = get_type_hints(schema, localns={"ephemeral": lambda: None})
     kept = {key: Any if key in _MESSAGE_KEYS else hint for key, hint in hints.items()}
     form: Any = TypedDict(schema.__name__, kept, total=False)  # type: ignore[misc]
     adapter: TypeAdapter[Any] = TypeAdapter(form)
@@ -155,6 +156,8 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     The valid keys are those of the type of its argument `state`. No node starts while the process
     is stopping (`Steps`).
     """
+    from langgraph.types import Command, Overwrite  # not loaded where a state is only read
+
     schema = get_type_hints(node).get("state", State)
     keys, _ = _form(schema)
 

@@ -9,17 +9,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress, count, repeat
 from operator import is_, itemgetter
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.tools import BaseTool
 from typing_extensions import TypedDict
 
 from memory.text.analysis import terms
 from memory.text.words import sentences
 
-M = TypeVar("M", bound=BaseMessage)
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.tools import BaseTool
+
+M = TypeVar("M", bound="BaseMessage")
 T = TypeVar("T")
 
 WARNING_AT = 60.0
@@ -114,12 +115,12 @@ class once_per_message(Generic[M, T]):  # a decorator
 def _schema_chars(tool: BaseTool | dict[str, Any]) -> int:
     """The length of a tool's schema; making one of a tool takes long, so it is measured once."""
     if isinstance(tool, dict):
-        return count_tokens_approximately([], tools=[tool], chars_per_token=1)
+        return _as_langchain([], tools=[tool], chars_per_token=1)
     key = id(tool)
     known = _schemas.get(key)
     if known is not None and known[0]() is tool and known[1] == tool.description:
         return known[2]
-    chars = count_tokens_approximately([], tools=[tool], chars_per_token=1)
+    chars = _as_langchain([], tools=[tool], chars_per_token=1)
     gone = weakref.ref(tool, lambda _: _schemas.pop(key, None))
     _schemas[key] = gone, tool.description, chars
     return chars
@@ -134,7 +135,14 @@ def _counted(message: BaseMessage) -> tuple[int, float]:
     """Tokens of a message as LangChain counts them, and those to add for its characters."""
     plain = _countable(message)
     beyond = sum(_beyond_ascii(text) for text in _texts(plain))
-    return count_tokens_approximately([plain]), beyond
+    return _as_langchain([plain]), beyond
+
+
+def _as_langchain(messages: Sequence[BaseMessage], **more: Any) -> int:
+    """LangChain's count, which is not loaded where nothing is counted."""
+    from langchain_core.messages.utils import count_tokens_approximately
+
+    return count_tokens_approximately(messages, **more)
 
 
 def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
@@ -229,8 +237,8 @@ def _texts(message: BaseMessage) -> Iterator[str]:
     yield message.name or ""
     if isinstance(message.content, str):
         yield message.content
-        if isinstance(message, AIMessage) and message.tool_calls:
-            yield repr(message.tool_calls)
+        if calls := _calls(message):
+            yield repr(calls)
         return
     for block in message.content:
         yield block if isinstance(block, str) else str(block.get("text", ""))
@@ -243,10 +251,14 @@ def _countable(message: BaseMessage) -> BaseMessage:
         return message
     blocks = [_countable_block(block) for block in content]
     calls_in_blocks = any(_kind(block) in _CALL_BLOCKS for block in content)
-    if isinstance(message, AIMessage) and message.tool_calls and not calls_in_blocks:
+    if (calls := _calls(message)) and not calls_in_blocks:
         # The counter takes tool calls for blocks already counted when content is a list.
-        blocks.append({"type": "text", "text": repr(message.tool_calls)})
+        blocks.append({"type": "text", "text": repr(calls)})
     return message.model_copy(update={"content": blocks})
+
+
+def _calls(message: BaseMessage) -> Any:
+    return getattr(message, "tool_calls", None)
 
 
 def _countable_block(block: str | dict[Any, Any]) -> str | dict[Any, Any]:

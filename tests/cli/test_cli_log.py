@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from graph.cli.commands.status import parse_since
-from graph.cli.views.status import _DID, log_view
+from graph.cli.status_view import _DID, log_view
 from graph.persistence import open_store
 from memory import audit
 from memory.audit import AuditEntry, Outcome, What

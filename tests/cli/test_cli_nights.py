@@ -12,7 +12,7 @@ import pytest
 from graph.cli.access import Session
 from graph.cli.commands.requests import go_to_sleep
 from graph.cli.program import COMMON, _options
-from graph.cli.views.console import Screen
+from graph.console import Screen
 from tests.graph.test_held_nights import GATED, a_day_with_a_rule, ruler
 from tests.support.agents import opened
 from tests.support.clock import Clock

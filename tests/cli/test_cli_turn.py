@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.views.run import sent_line, what_next
+from graph.cli.run_view import sent_line, what_next
 from memory.models.offline.model import OfflineChatModel
 from memory.records.reports import FailureReport
 from memory.records.tick import SentMessage

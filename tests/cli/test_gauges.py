@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from graph.cli.views.status import prompt_gauge, spending_gauge, status_view
+from graph.cli.status_view import prompt_gauge, spending_gauge, status_view
 from graph.use_cases.status import status
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import prompt_health
@@ -66,15 +66,13 @@ def test_a_problem_is_a_sentence_above_the_parts() -> None:
 
 def test_spending_is_shown_with_its_limits() -> None:
     line = "12,040 of 1,000,000 tokens today · 3 of 60 ticks of its own this hour"
-    assert plain(spending_gauge(SPENT)) == [line]
-    assert plain(spending_gauge({**SPENT, "over": "Only events are answered."})) == [
-        line,
-        "Only events are answered.",
-    ]
-    assert plain(spending_gauge({**SPENT, "next_look": "2026-03-02T12:07:00+00:00"})) == [
-        line,
-        "next look at the goals 2 Mar 2026 12:07 UTC, or when something happens",
-    ]
+    look = "next look at the goals 2 Mar 2026 12:07 UTC, or when something happens"
+    for more, told in (
+        ({}, []),
+        ({"over": "Only events are answered."}, ["Only events are answered."]),
+        ({"next_look": "2026-03-02T12:07:00+00:00"}, [look]),
+    ):
+        assert plain(spending_gauge({**SPENT, **more})) == [line, *told]
 
 
 # The whole

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.views.listener import Listener, follow
+from graph.following import Listener, follow
 from graph.use_cases.approvals import decide
 from memory.night.steps import NightEvent
 from memory.records.tick import ToolOutcome

@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from graph.cli.views.night import KNOWN_BY, night_view, nights_view, taken_back
+from graph.cli.night_view import KNOWN_BY, night_view, nights_view, taken_back
 from graph.use_cases.nights import Labels, NightLine
 from memory.night import ripe
 from memory.records.operations import add_fact, mark_entry, prune_entry, score_entry

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from graph.cli.views.console import visible
-from graph.cli.views.run import LONGEST, question_view, still_waiting
+from graph.cli.run_view import LONGEST, question_view, still_waiting
+from graph.console import visible
 from memory.records.tick import Question
 
 

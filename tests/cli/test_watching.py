@@ -11,7 +11,7 @@ import pytest
 
 from graph.api.async_agent import AsyncAgent
 from graph.cli.commands.run import Lines, Watch
-from graph.cli.views.console import Screen
+from graph.console import Screen
 from graph.use_cases.nights import labels_for
 from graph.use_cases.scheduler import MODES
 from memory.errors import ConfigurationError, ModelError

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from rich.console import Console
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.views.night import night_view
+from graph.cli.night_view import night_view
 from graph.use_cases import nights
 from memory.compaction.cut import MASK
 from memory.compaction.summary import HEAD

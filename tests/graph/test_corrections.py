@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.views.status import log_view
+from graph.cli.status_view import log_view
 from graph.use_cases.memories import correct, find_fact
 from graph.use_cases.status import half_done
 from memory import audit

@@ -83,7 +83,7 @@ class Requesting:
     def run(self) -> dict[str, Any]:
         """How the parent is run."""
         given = Resources(
-            chat_model=self.model,
+            model=lambda: self.model,
             semantic=cast(SemanticMemory, Shelf()),
             clock=lambda: NOW,
             tools=self.tools,

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
 from graph.builder import awake
-from graph.cli.views.listener import Listener, follow
+from graph.following import Listener, follow
 from memory import audit
 from memory.errors import ModelError
 from memory.records.tick import ToolOutcome

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from rich.console import Console
 
-from graph.cli.views.status import log_view
+from graph.cli.status_view import log_view
 from memory import audit
 from memory.audit import AuditEntry, of_night
 from memory.night.record import new_night

@@ -11,8 +11,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from rich.console import Console, RenderableType
 
-from graph.cli.views.night import night_view
-from graph.cli.views.status import goals_view, status_view
+from graph.cli.night_view import night_view
+from graph.cli.status_view import goals_view, status_view
 from graph.use_cases.status import prompt_tokens, status
 from memory.messages.convert import valid_event
 from memory.models.offline.model import OfflineChatModel

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graph.cli.views.night import night_view
+from graph.cli.night_view import night_view
 from memory.facts.semantic import SemanticMemory
 from memory.journal import links
 from memory.night.undo import built_on, inverse

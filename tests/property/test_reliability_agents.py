@@ -198,8 +198,9 @@ class World:
 
     def agent(self, scope: Scope) -> AsyncAgent:
         """The agent of one scope, as a process that serves several users has it."""
+        model = ScriptedChatModel(otherwise=answer)
         resources = Resources(
-            chat_model=ScriptedChatModel(otherwise=answer),
+            model=lambda: model,
             semantic=self.home.semantic(),
             clock=self.clock,
             user=scope.user,
@@ -207,7 +208,9 @@ class World:
         )
         graph = builder.compile(checkpointer=self.saver, store=self.store)
         lock = self.home.agent_lock(scope.thread)
-        context = AgentContext(graph, self.store, resources, Settings(), scope, lock)
+        context = AgentContext(
+            lambda: graph, self.saver, self.store, resources, Settings(), scope, lock
+        )
         return AsyncAgent(context, Streams())
 
     async def held(self, agent: AsyncAgent) -> dict[str, Any]:

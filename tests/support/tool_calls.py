@@ -144,7 +144,7 @@ class Bench:
 
     def _config(self) -> RunnableConfig:
         memory = cast(SemanticMemory, self.shelf)
-        given = Resources(chat_model=self.model, semantic=memory, clock=lambda: NOW)
+        given = Resources(model=lambda: self.model, semantic=memory, clock=lambda: NOW)
         configurable: dict[str, Any] = {"thread_id": THREAD, resources.KEY: given}
         if self.plan is not None:
             configurable[sink.KEY] = self.plan

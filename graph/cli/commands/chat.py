@@ -15,15 +15,10 @@ from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
+from graph.cli.run_view import arguments, question_view, still_waiting
+from graph.cli.status_view import briefing_view
 from graph.cli.turn import answered, converse, event_of, unanswered
-from graph.cli.views import (
-    Screen,
-    arguments,
-    briefing_view,
-    one_line,
-    question_view,
-    still_waiting,
-)
+from graph.console import Screen, one_line
 from graph.use_cases import new_briefing, stop_answer
 from memory.errors import CircadianError, InputError
 from memory.events import approvals
@@ -62,11 +57,11 @@ async def approve(
             "--args",
             "--edit",
             metavar="JSON",
-            help="An object that takes the place of the arguments.",
+            help="Run it with these arguments, a JSON object, instead.",
         ),
     ] = None,
 ) -> int:
-    """Let a tool run that a question waits for, and go on."""
+    """Answer a question with yes: its tool runs."""
     return await _answer(options, question, APPROVAL if args is None else edit(args))
 
 
@@ -76,7 +71,7 @@ async def refuse(
     question: QuestionId = None,
     reason: Annotated[str | None, Option(metavar="TEXT", help="Why; the model is told.")] = None,
 ) -> int:
-    """Answer a question with no, and go on."""
+    """Answer a question with no: its tool does not run."""
     return await _answer(options, question, refusal(reason))
 
 
@@ -111,7 +106,7 @@ async def chosen(agent: AsyncAgent, given: str | None) -> Question:
         InputError: no question fits, or several do. The error lists those that wait, or tells how
             the question was answered before.
     """
-    parked: list[ParkedTick] = (await agent.aget_state()).values.get("parked", [])
+    parked: list[ParkedTick] = (await agent.context.values()).get("parked", [])
     decided = await approvals.answers(agent.store, agent.scope, parked)
     known = [tick["question"] for tick in parked]
     waiting = [question for question in known if question["id"] not in decided]

@@ -12,7 +12,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from graph.cli.program import Options, command, configuration_of
-from graph.cli.views import Screen, one_line, ruled_table
+from graph.console import Screen, one_line, ruled_table
 from memory.errors import InputError
 from memory.settings import (
     OWN_REFUSED,

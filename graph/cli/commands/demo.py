@@ -28,7 +28,8 @@ from graph.cli.commands.replay import steps
 from graph.cli.commands.status import serve_inspector
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
-from graph.cli.views import Screen, date, day, goals_view, one_line, projects_view
+from graph.cli.status_view import goals_view, projects_view
+from graph.console import Screen, date, day, one_line
 from graph.documents import recalled_memory
 from graph.use_cases import Status, status
 from memory.errors import CircadianError, FolderError, InputError

@@ -24,7 +24,7 @@ from typing_extensions import TypedDict
 from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
 from graph.cli.program import Options, command
-from graph.cli.views import Screen, counted, one_line
+from graph.console import Screen, counted, one_line
 from graph.use_cases import half_done, losses, status
 from memory.errors import CircadianError, InputError, ModelError
 from memory.facts import settle_mem0

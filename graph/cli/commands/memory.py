@@ -26,14 +26,7 @@ from graph.cli.access import (
 )
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
-from graph.cli.views import (
-    Screen,
-    counted,
-    date,
-    one_line,
-    ruled_table,
-    short_id,
-)
+from graph.console import Screen, counted, date, one_line, ruled_table, short_id
 from graph.documents import FLAGS, Correction, recalled_memory
 from graph.use_cases import (
     COUNTED,
@@ -79,8 +72,12 @@ async def recall(
     everything: Annotated[
         bool, Option("--all", help="All there is, newest first; with QUERY, what has its words.")
     ] = False,
-    explain: Annotated[bool, Option("--explain", help="Also what each score is made of.")] = False,
-    superseded: Annotated[bool, Option("--superseded", help="Also what no longer holds.")] = False,
+    explain: Annotated[
+        bool, Option("--explain", help="Also show what each score is made of.")
+    ] = False,
+    superseded: Annotated[
+        bool, Option("--superseded", help="Also show what no longer holds.")
+    ] = False,
 ) -> int:
     """Search long-term memory, or look through it."""
     if everything and explain:
@@ -117,7 +114,7 @@ async def correct(
         str | None, Option("--by", metavar="NAME", help="Who says so [the owner].")
     ] = None,
 ) -> int:
-    """Supersede a fact with what is true."""
+    """Replace a fact that is wrong with what is true."""
     async with reading(options) as session:
         _, screen, agent = session
         old = await find_fact(agent.context, fact)
@@ -197,7 +194,9 @@ def _erased_line(memory: ErasedMemory) -> Text:
 @command()
 async def export(
     options: Options,
-    file: Annotated[Path | None, Argument(metavar="FILE", help="Else it is printed.")] = None,
+    file: Annotated[
+        Path | None, Argument(metavar="FILE", help="Where to write; without it, memory is printed.")
+    ] = None,
 ) -> int:
     """Write the agent's whole memory as JSON Lines."""
     async with reading(options) as session:
@@ -213,7 +212,9 @@ async def export(
 @command("import")
 async def import_(
     options: Options,
-    file: Annotated[Path, Argument(metavar="FILE", help="Made by export; - reads it.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", help="Made by export; - takes it from standard input.")
+    ],
 ) -> int:
     """Take in an exported memory."""
     given = standard_input().split("\n") if str(file) == STANDARD else None
@@ -271,7 +272,7 @@ async def _write_file(session: Session, file: Path) -> int:
 
 @command()
 async def reindex(options: Options) -> int:
-    """Embed what has no vector yet; with another --embedder, all."""
+    """Embed what has no vector; with another --embedder, all anew."""
     await must_be_made(options)
     screen, far = Screen(json=options.json), (0, 0)
     try:

@@ -22,22 +22,12 @@ from typer import Argument, Option
 
 from graph.api import AsyncAgent
 from graph.cli.access import Session, running
+from graph.cli.night_view import night_line, night_view
 from graph.cli.program import Options, command
+from graph.cli.run_view import ProgressScreen, Transcript, still_waiting, what_next
 from graph.cli.turn import unanswered
-from graph.cli.views import (
-    LOOKING_BACK,
-    Listener,
-    ProgressScreen,
-    Screen,
-    Transcript,
-    counted,
-    day,
-    night_line,
-    night_view,
-    one_line,
-    still_waiting,
-    what_next,
-)
+from graph.console import Screen, counted, day, one_line
+from graph.following import LOOKING_BACK, Listener
 from graph.use_cases import labels_for
 from memory.errors import InputError
 from memory.events import inbox
@@ -291,7 +281,7 @@ class Player:
 async def play(agent: AsyncAgent, whole: Sequence[Step], clock: Clock, player: Player) -> Tally:
     """Play a whole file. `clock` must be the agent's own."""
     tally, before = Tally(), model_use()
-    marks = {mark["id"] for mark in (await agent.aget_state()).values.get("handled", [])}
+    marks = {mark["id"] for mark in (await agent.context.values()).get("handled", [])}
     for step in whole:
         clock.reach([*(event["at"] for event in step.events), *([step.at] if step.at else [])])
         handled = marks | await inbox.already_handled(agent.store, agent.scope, step.ids)
@@ -332,7 +322,7 @@ async def _waiting(
         told |= {str(record["event_id"]) for record in some}
     untold = [id_ for id_ in fresh if step.events and id_ not in told]
     if untold:
-        parked: list[ParkedTick] = (await agent.aget_state()).values.get("parked", [])
+        parked: list[ParkedTick] = (await agent.context.values()).get("parked", [])
         asked = {tick["question"]["event_id"] for tick in parked}
         untold = [id_ for id_ in untold if id_ not in asked]
     why = " ".join(report["notes"]) or "the run ended before it was taken"

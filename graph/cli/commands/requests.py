@@ -14,23 +14,12 @@ from rich.text import Text
 from typer import Argument, Option
 
 from graph.cli.access import Session, must_be_made, reading, running, standard_input
+from graph.cli.night_view import night_view, nights_view, taken_back
 from graph.cli.program import Options, command
+from graph.cli.run_view import ProgressScreen, cost_line, mode_line, sent_line, stop_line
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
-from graph.cli.views import (
-    LOOKING_BACK,
-    ProgressScreen,
-    Screen,
-    cost_line,
-    counted,
-    follow,
-    mode_line,
-    night_view,
-    nights_view,
-    one_line,
-    sent_line,
-    stop_line,
-    taken_back,
-)
+from graph.console import Screen, counted, one_line
+from graph.following import LOOKING_BACK, follow
 from graph.use_cases import (
     AgentContext,
     Status,
@@ -54,13 +43,15 @@ NightId = Annotated[
         help="A night's id, how it begins, or last (`circadian nights` lists them).",
     ),
 ]
-Everything = Annotated[bool, Option("--all", help="Lists at full length.")]
+Everything = Annotated[bool, Option("--all", help="Show lists at full length.")]
 
 
 @command()
 def send(
     options: Options,
-    text: Annotated[str, Argument(metavar="TEXT", help="The message; - reads it.")],
+    text: Annotated[
+        str, Argument(metavar="TEXT", help="The message; - takes it from standard input.")
+    ],
     sender: Annotated[
         str | None, Option("--from", metavar="NAME", help="Who says it [the owner].")
     ] = None,
@@ -200,7 +191,7 @@ async def night(
     options: Options,
     night_id: NightId,
     discard: Annotated[
-        bool, Option("--discard", help="Let a dry run, or a night that was held back, go.")
+        bool, Option("--discard", help="Drop a dry run, or a night that was held back.")
     ] = False,
     everything: Everything = False,
 ) -> int:

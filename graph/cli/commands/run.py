@@ -21,24 +21,11 @@ from typer import Option
 from graph.api import AsyncAgent
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
+from graph.cli.night_view import night_view
 from graph.cli.program import Options, command
-from graph.cli.views import (
-    LOOKING_BACK,
-    STEP_NAMES,
-    Listener,
-    News,
-    Screen,
-    Transcript,
-    clean,
-    cost_line,
-    counted,
-    mode_line,
-    night_view,
-    one_line,
-    still_waiting,
-    times_in,
-    what_next,
-)
+from graph.cli.run_view import Transcript, cost_line, mode_line, still_waiting, what_next
+from graph.console import Screen, clean, counted, one_line, times_in
+from graph.following import LOOKING_BACK, STEP_NAMES, Listener, News
 from graph.use_cases import Labels, Scheduler, labels_for, status
 from memory.errors import InputError
 from memory.events import hours_named, next_start
@@ -77,7 +64,7 @@ _KEPT = {
 async def run(
     options: Options,
     tick_rate: Annotated[
-        float | None, Option(metavar="S", help="Seconds between two looks [5].")
+        float | None, Option(metavar="S", help="Seconds between two looks for work [5].")
     ] = None,
     tick_rate_sleep: Annotated[
         float | None, Option(metavar="S", help="The same while it is asleep [60].")
@@ -93,7 +80,10 @@ async def run(
     ] = None,
     fatigue: Annotated[
         float | None,
-        Option(metavar="SHARE", help="Sleep when the history fills this share, 0-1 [never]."),
+        Option(
+            metavar="SHARE",
+            help="Sleep when this share of the context is full, 0-1 [never].",
+        ),
     ] = None,
 ) -> int:
     """Run on its own: answer, work on goals, sleep at its hour.

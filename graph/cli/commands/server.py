@@ -21,7 +21,7 @@ from typer import Argument, Option
 from typing_extensions import TypedDict
 
 from graph.cli.program import Options, command
-from graph.cli.views import Screen, moment, one_line
+from graph.console import Screen, moment, one_line
 from memory.errors import InputError, ServerError
 from memory.runtime import utc_now
 from memory.text import known_zone
@@ -45,9 +45,7 @@ async def schedule(
     url: Annotated[str, Option(metavar="URL", help="The server.")],
     token: Annotated[
         str | None,
-        Option(
-            metavar="TOKEN", envvar="CIRCADIAN_TOKEN", help="Whose agent it is [CIRCADIAN_TOKEN]."
-        ),
+        Option(metavar="TOKEN", envvar="CIRCADIAN_TOKEN", help="The token of the agent's user."),
     ] = None,
     every: Annotated[
         int, Option(metavar="MINUTES", help="Minutes between two ticks; 0: none.")
@@ -83,7 +81,7 @@ async def schedule(
 def token(
     options: Options,
     user: Annotated[str, Argument(metavar="USER", help="Whom the token is for.")],
-    days: Annotated[float, Option(metavar="N", help="Days that it holds.")] = 30.0,
+    days: Annotated[float, Option(metavar="N", help="Days for which it is valid.")] = 30.0,
     operator: Annotated[
         bool, Option("--operator", help="May see the server's metrics and health.")
     ] = False,

@@ -19,18 +19,9 @@ from typer import Argument, Option
 from graph.api import open_agents
 from graph.cli.access import NO_LANGUAGE_MODEL, Session, must_be_made, reading
 from graph.cli.program import Options, command
+from graph.cli.status_view import log_view, status_view
 from graph.cli.turn import why_stopped
-from graph.cli.views import (
-    Screen,
-    clean,
-    counted,
-    log_view,
-    moment,
-    one_line,
-    ruled_table,
-    shown_zone,
-    status_view,
-)
+from graph.console import Screen, clean, counted, moment, one_line, ruled_table, shown_zone
 from graph.use_cases import (
     AgentHoldings,
     agent_held,
@@ -65,7 +56,7 @@ FIRST_LINE = 60
 async def status(
     options: Options,
     verbose: Annotated[
-        bool, Option("--verbose", "-v", help="Also each part of the prompt.")
+        bool, Option("--verbose", "-v", help="Also show each part of the prompt.")
     ] = False,
 ) -> int:
     """Show the agent at a glance, even while it runs."""
@@ -204,7 +195,7 @@ def parse_since(text: str, now: datetime) -> datetime:
 async def inspect(
     options: Options,
     port: Annotated[
-        int, Option(metavar="N", min=0, max=65_535, help="The port; 0: any that is free.")
+        int, Option(metavar="N", min=0, max=65_535, help="The port; 0 takes any that is free.")
     ] = 0,
 ) -> int:
     """Show memory in the browser."""

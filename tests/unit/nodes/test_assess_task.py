@@ -42,8 +42,9 @@ async def assessed(
     builder = StateGraph(State, context_schema=Settings)
     builder.add_node(assess_task)
     builder.add_edge(START, "assess_task")
+    asked = model or scripted()
     given = Resources(
-        chat_model=model or scripted(),
+        model=lambda: asked,
         semantic=cast(SemanticMemory, Shelf()),
         clock=lambda: NOW,
         breakers=breakers or Breakers.of(),

@@ -12,38 +12,42 @@ import pytest
 from tests.support.commandline import circadian
 from tests.support.source_files import ROOT
 
-HEAVY = {"mem0", "openai", "aiohttp"}
+HEAVY = {"mem0", "openai", "aiohttp", "psycopg"}
+GRAPH = {*HEAVY, "langgraph.graph", "langgraph.pregel", "langsmith", "tools.registry", "nodes"}
+STEPS = {
+    "--help": {*GRAPH, "pydantic", "rich.console", "asyncio", "langchain_core", "sqlite3"},
+    "config": {*GRAPH, "langchain_core", "langgraph", "numpy", "pydantic_settings"},
+    "recall --help": GRAPH,
+    **dict.fromkeys(["log", "agents", "nights", "prompt", "recall hello"], GRAPH),
+    "status": {*HEAVY, "nodes", "graph.builder"},
+    "import graph.agent": HEAVY - {"psycopg"},
+    "send 'I grow beans.'": {"mem0"},
+    "recall beans": {"mem0"},
+}
+"""Each step of one process, and what it may not have loaded by then."""
+
 LOADED = f"""
-import json, sys
-def loaded():
-    return {HEAVY!r} & set(sys.modules)
-import graph.agent
-found = [loaded()]
+import json, shlex, sys
 from graph.cli.app import main
-assert "psycopg" not in sys.modules
-for words in (["--help"], ["status", *sys.argv[1:]]):
-    assert main(words) == 0
-    found.append(loaded())
-for words in (["send", "I grow beans."], ["recall", "beans"]):
-    assert main([*words, *sys.argv[1:]]) == 0
-    found.append(loaded() & {{"mem0"}})
-print(json.dumps([sorted(one) for one in found]), file=sys.stderr)
+for step, unwanted in {STEPS!r}.items():
+    if step == "import graph.agent":
+        import graph.agent
+    else:
+        assert main(shlex.split(step)) == 0
+    print("LOADED", json.dumps([step, sorted(unwanted & set(sys.modules))]))
 """
 
 
 def test_import_and_commands_load_no_heavy_library(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = ["--data", str(tmp_path / "data")]
-    circadian(capsys, "send", "Hello", *data, "--model", "offline", "--embedder", "offline")
+    monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
+    circadian(capsys, "send", "Hello", "--model", "offline", "--embedder", "offline")
+    command = [sys.executable, "-c", LOADED]
     done = subprocess.run(
-        [sys.executable, "-c", LOADED, *data],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "beans" in done.stdout
-    assert json.loads(done.stderr.splitlines()[-1]) == [[], [], [], [], []]
+    told = [line.partition(" ")[2] for line in done.stdout.splitlines() if line[:6] == "LOADED"]
+    assert [json.loads(one) for one in told] == [[step, []] for step in STEPS]
+    assert "beans" in done.stdout.rpartition("send")[2]

@@ -232,7 +232,7 @@ def refusal(
 ) -> str | None:
     """What `why_not` says, for the user `local`."""
     shelf = cast(Any, SimpleNamespace())
-    given = Resources(chat_model=cast(Any, None), semantic=shelf, clock=datetime.now, served=served)
+    given = Resources(model=cast(Any, None), semantic=shelf, clock=datetime.now, served=served)
     refused = why_not(state, {"configurable": {KEY: given}}, settings, {"new_prompt": text})
     return refused.error if refused else None
 

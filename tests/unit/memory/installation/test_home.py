@@ -20,7 +20,7 @@ from memory.installation.database import DATABASE_SCHEMA, Database, open_databas
 from memory.installation.folder import DataFolder
 from memory.installation.opening import Installation, is_made, open_installation
 from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
-from memory.settings import Deployment
+from memory.settings import environment_only
 from memory.storage.postgres.connections import address_of
 from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
 from tests.support.postgres import Postgres
@@ -59,28 +59,28 @@ def head(url: str) -> tuple[Any, ...]:
 
 
 def test_the_database_variable_moves_everything_there(url: str, tmp_path: Path) -> None:
-    assert not is_made(Deployment())
-    home = open_installation(Deployment())
+    assert not is_made(environment_only())
+    home = open_installation(environment_only())
     assert isinstance(home, Database)
     assert home.name.endswith("/" + execute(url, "SELECT current_database()")[0][0])
-    assert is_made(Deployment())
+    assert is_made(environment_only())
     assert os.listdir(tmp_path) == []
 
 
 def test_a_named_data_folder_comes_before_the_variable(url: str, tmp_path: Path) -> None:
-    home = open_installation(Deployment(), data=tmp_path / "named")
+    home = open_installation(environment_only(), data=tmp_path / "named")
     assert isinstance(home, DataFolder)
     assert home.name == str(tmp_path / "named")
-    assert is_made(Deployment(), tmp_path / "named")
-    assert not is_made(Deployment())
+    assert is_made(environment_only(), tmp_path / "named")
+    assert not is_made(environment_only())
 
 
 def test_the_default_is_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "")
-    assert not is_made(Deployment())
-    assert open_installation(Deployment()).name == str(tmp_path / "data")
-    assert is_made(Deployment())
+    assert not is_made(environment_only())
+    assert open_installation(environment_only()).name == str(tmp_path / "data")
+    assert is_made(environment_only())
 
 
 def test_a_new_database_records_its_metadata(url: str) -> None:
@@ -204,9 +204,9 @@ def test_the_password_is_never_shown(
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "postgresql://ada:s3cret@127.0.0.1:1/circadian")
     with caplog.at_level(logging.DEBUG), pytest.raises(DatabaseDown) as refused:
-        open_installation(Deployment())
+        open_installation(environment_only())
     assert "127.0.0.1/circadian cannot be reached" in str(refused.value)
-    shown = [str(refused.value), caplog.text, repr(Deployment())]
+    shown = [str(refused.value), caplog.text, repr(environment_only())]
     shown.append(repr(address_of(SecretStr("postgresql://ada:s3cret@h/d"))))
     assert [text for text in shown if "s3cret" in text] == []
 
@@ -231,7 +231,7 @@ def test_a_missing_package_is_reported_with_its_extra(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     with pytest.raises(InputError, match=r"psycopg_pool.*pip install '\.\[postgres\]'"):
-        open_installation(Deployment())
+        open_installation(environment_only())
 
 
 def test_a_data_folder_needs_no_postgresql_package(tmp_path: Path) -> None:

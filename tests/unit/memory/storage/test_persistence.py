@@ -20,7 +20,7 @@ from blockbuster import blockbuster_ctx
 from graph import persistence
 from memory.errors import BusyError, FolderError
 from memory.installation.opening import Installation, open_installation
-from memory.settings import Deployment
+from memory.settings import environment_only
 from memory.storage.access import count_items, list_items
 from memory.storage.sqlite.files import OpenedFile, open_file
 from tests.support.homes import KINDS, folder_in, is_database, rows
@@ -38,7 +38,7 @@ def home(
         monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "true")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    return open_installation(Deployment())
+    return open_installation(environment_only())
 
 
 @pytest.fixture

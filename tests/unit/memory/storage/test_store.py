@@ -32,11 +32,11 @@ import asyncio, json, sys
 from langgraph.store.base import PutOp
 from graph.persistence import open_store
 from memory.installation import open_installation as open_home
-from memory.settings import Deployment
+from memory.settings import environment_only
 name, seconds = sys.argv[1], float(sys.argv[2])
 async def main():
     loop = asyncio.get_running_loop()
-    async with open_store(open_home(Deployment())) as store:
+    async with open_store(open_home(environment_only())) as store:
         end, batches, halves = loop.time() + seconds, 0, 0
         while loop.time() < end:
             batches += 1

@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.views.console import (
+from graph.console import (
     FIRST_WORDS,
     Screen,
     Words,
@@ -27,8 +27,7 @@ from graph.cli.views.console import (
     shown_zone,
     visible,
 )
-from graph.cli.views.listener import LOOKING_BACK, Listener
-from graph.cli.views.night import progress
+from graph.following import LOOKING_BACK, Listener, progress
 from memory.audit import CAUSES
 from memory.night import NightEvent
 from memory.records import FailureReport, ModeChange, Question, SentMessage, TickReport, ToolOutcome

@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 
 from langchain_core.messages import AIMessage
 
+from graph.console import counted
 from graph.use_cases import AgentContext, stream
 from memory.events import ASLEEP, NO_GOAL
 from memory.models import sure_words
@@ -31,6 +32,24 @@ _NEWS = {
     "notes": "note",
 }
 """The report's lists in the order of their news, each with the name of its news."""
+
+
+STEP_NAMES = {
+    "score_importance": "weigh what happened",
+    "consolidate": "make it into facts",
+    "settle": "settle the unimportant",
+    "dream": "compare with what is known",
+    "prune_links": "look for loose links",
+    "consolidate_entities": "people and things",
+    "write_pages": "what holds now",
+    "reflect": "reflect",
+    "prune": "forget the unimportant",
+    "extract_facts": "save facts from the history",
+    "compact": "compact the history",
+    "weigh_night": "weigh what would change",
+    "apply_operations": "write it down",
+    "record_night": "end the night",
+}
 
 
 class Listener:
@@ -180,3 +199,11 @@ async def follow(context: AgentContext, given: Mapping[str, Any], listener: List
     async for part in parts:
         await listener.part(part)
     return listener.report
+
+
+def progress(event: NightEvent) -> str:
+    """`weigh what happened: 20 of 52, 2 calls`, with the counts that are known."""
+    counts = [f"{event['done']:,} of {event['of']:,}"] if event["of"] else []
+    counts += [counted(event["llm_calls"], "call")] if event["llm_calls"] else []
+    name = STEP_NAMES.get(event["step"], event["step"])
+    return f"{name}: {', '.join(counts)}" if counts else name

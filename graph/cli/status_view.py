@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from graph.cli.views.console import (
+from graph.console import (
     FIRST_WORDS,
     LEVEL_STYLE,
     bar,

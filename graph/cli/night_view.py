@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.views.console import (
+from graph.console import (
     counted,
     date,
     day,
@@ -21,9 +21,9 @@ from graph.cli.views.console import (
     ruled_table,
     short_id,
 )
+from graph.following import STEP_NAMES
 from graph.use_cases import Labels, NightLine
 from memory import pages
-from memory.night import NightEvent
 from memory.records import NightReport, NightStep, Operation, compaction_line, extraction_line, told
 from memory.text import shortened
 
@@ -41,23 +41,6 @@ MOST_FACTS, MOST = 12, 6
 
 UNKNOWN = ("unknown id", "unknown source_ids", "no evidence among")
 """Words of a refusal that is about ids that were not shown."""
-
-STEP_NAMES = {
-    "score_importance": "weigh what happened",
-    "consolidate": "make it into facts",
-    "settle": "settle the unimportant",
-    "dream": "compare with what is known",
-    "prune_links": "look for loose links",
-    "consolidate_entities": "people and things",
-    "write_pages": "what holds now",
-    "reflect": "reflect",
-    "prune": "forget the unimportant",
-    "extract_facts": "save facts from the history",
-    "compact": "compact the history",
-    "weigh_night": "weigh what would change",
-    "apply_operations": "write it down",
-    "record_night": "end the night",
-}
 
 PAGE_NAMES = {
     pages.DISPUTES: "open contradictions",
@@ -247,14 +230,6 @@ def night_line(report: NightReport | None) -> Text:
     line = f"night: {counted(facts, 'fact')} learned, {counted(calls, 'model call')}"
     left = len(report["held"])
     return Text(line + (f", {left:,} left for the next night" if left else ""))
-
-
-def progress(event: NightEvent) -> str:
-    """`weigh what happened: 20 of 52, 2 calls`, with the counts that are known."""
-    counts = [f"{event['done']:,} of {event['of']:,}"] if event["of"] else []
-    counts += [counted(event["llm_calls"], "call")] if event["llm_calls"] else []
-    name = STEP_NAMES.get(event["step"], event["step"])
-    return f"{name}: {', '.join(counts)}" if counts else name
 
 
 # The changes of a night, a section for each kind
