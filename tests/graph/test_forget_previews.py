@@ -49,7 +49,11 @@ def lived(tmp_path: Path) -> Lived:
     return lived_in(tmp_path / "lived")
 
 
-async def test_of_a_life_with_nights(lived: Lived, clock: Clock) -> None:
+@pytest.mark.parametrize("many", [3, carrying_out.MANY])
+async def test_of_a_life_with_nights(
+    lived: Lived, clock: Clock, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(carrying_out, "MANY", many)
     clock.set(lived.now)
     async with at_home(lived.data, clock) as agent:
         assert await same_as_whole(agent) > 10
