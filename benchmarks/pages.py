@@ -146,10 +146,11 @@ async def addresses(agent: AsyncAgent) -> Addresses:
     days_lived = [f"{day[:4]}-{day[4:6]}-{day[6:]}" for day in await days(agent.store, agent.scope)]
 
     def each(path: str, found: Sequence[Any]) -> Callable[[int], str]:
-        return lambda number: path.format(found[7 * number % len(found)])
+        return lambda number: path.format(found[11 * number % len(found)])
 
     fact_ids, entry_ids = [one.id for one in facts], [one.id for one in entries]
-    person_ids, busy_ids = [one.id for one in people], [one.id for one in busy]
+    busy_ids = [one.id for one in busy]
+    person_ids = [one.id for one in people if one not in busy] or busy_ids
     night_ids, numbers = [one["id"] for one in nights], [one["tick"] for one in ticks]
     words = [asked(number) for number in range(0, 1_000, 7)]
     return {
@@ -174,6 +175,7 @@ async def addresses(agent: AsyncAgent) -> Addresses:
         "a person": each("people/{}", person_ids),
         "a busy person": each("people/{}", busy_ids),
         "forget a person": each("people/{}/forget", person_ids),
+        "forget a busy person": each("people/{}/forget", busy_ids),
         "nights": each("nights", [""]),
         "a night": each("nights/{}", night_ids),
         "undo a night": each("nights/{}/undo", night_ids),

@@ -14,6 +14,7 @@ from graph.use_cases.context import AgentContext, complete_state
 from memory import audit, entities, forgetting, journal, night
 from memory.errors import NotFoundError
 from memory.events import held_at, inbox, next_look, over, why_idle
+from memory.messages import is_history, mark_of
 from memory.operations import LINKS, begun_corrections
 from memory.planning import tree
 from memory.prompt import (
@@ -387,9 +388,14 @@ async def losses(context: AgentContext) -> list[str]:
     So a file shows that was deleted, or put there from another folder or an older copy.
     """
     store, scope = context.store, context.scope
-    found, tick = await lost_ticks(context), (await context.values()).get("tick")
-    if tick and not await count_items(store, scope.namespace()):
+    found, values = await lost_ticks(context), await context.values()
+    if values.get("tick") and not await count_items(store, scope.namespace()):
         found.append("the checkpoints have ticks, and the store has no record: store.db is missing")
+    elif not found and (unknown := await _unknown_event(context, values)):
+        found.append(
+            f"the checkpoints have answered the event {unknown!r:.80}, which the store does not "
+            "know: checkpoints.db is newer than store.db, or another folder's"
+        )
     entries = await journal.since(store, scope, None)
     made = {one["id"] for one in entries if one["consolidation"] == "consolidated"}
     links = await list_items(store, scope.namespace(LINKS))
@@ -400,6 +406,20 @@ async def losses(context: AgentContext) -> list[str]:
             "missing or another folder's"
         )
     return found
+
+
+async def _unknown_event(context: AgentContext, values: Mapping[str, Any]) -> str | None:
+    """An event that the state has handled and that no inbox of the store ever held, if any.
+
+    An event is in the store before a checkpoint has it, and its mark stays; a forget drops both.
+    """
+    said = [mark_of(one).get("event") for one in values.get("messages", []) if is_history(one)]
+    ids = [*(mark["id"] for mark in values.get("handled", [])), *[one for one in said if one][-1:]]
+    store, scope = context.store, context.scope
+    known = await inbox.already_handled(store, scope, ids)
+    waiting = [*await inbox.waiting(store, scope), *await inbox.set_aside(store, scope)]
+    known.update(one["event"]["id"] for one in waiting)
+    return next((id_ for id_ in ids if id_ not in known), None)
 
 
 def _relations(end: Mapping[str, Any]) -> set[str]:

@@ -4,28 +4,26 @@ from memory.forgetting.carrying_out import (
     SAVER_TABLES,
     STORE_TABLES,
     Begun,
+    ErasedMemory,
     Found,
+    Selection,
     begin,
     begun,
     changed_puts,
     clean,
+    counts,
     ended,
     erase,
     erase_memories,
+    examples,
+    find,
     has_residue,
+    memories,
     mend,
     rows_that_hold,
     unfinished,
 )
 from memory.forgetting.erasure import ForgetTarget
-from memory.forgetting.selection import (
-    ErasedMemory,
-    Selection,
-    counts,
-    examples,
-    find,
-    memories,
-)
 from memory.forgetting.store_changes import ForgetContext, StoreChanges, store_changes
 from memory.forgetting.working import dropped, informed_ticks, state_after
 

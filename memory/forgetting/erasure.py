@@ -8,7 +8,6 @@ the person are cut (`memory.forgetting.scrubbing`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,15 +18,13 @@ from memory.forgetting.scrubbing import (
     FORGOTTEN,
     Forgettable,
     Names,
-    Saying,
     Scrubber,
+    Statement,
     TextPrefilter,
     compared,
-    skeleton,
 )
 from memory.records import EntityProfile, Event, Fact, JournalEntry
-from memory.storage import Wanted
-from memory.text import beginnings, sentences, terms
+from memory.text import sentences, terms
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
 """How the content of an archive begins (`memory.journal.entries.archive_entry`)."""
@@ -141,32 +138,18 @@ def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
     return Acts(frozenset(goals), frozenset(text for args in calls for text in _texts(args)))
 
 
-def decide(
-    known: KnownMemory,
-    names: Forgettable,
-    profiles: frozenset[str],
-    events: frozenset[str],
-    acts: Acts,
-    erased: Iterable[str] = (),
-    *,
-    sources_stay: bool = False,
-) -> Erasure:
-    """Decide which memories are erased with `events`, and how the others stay.
+def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
+    """Decide which memories are erased with those of `start`, and how the others stay.
 
-    Args:
-        known: The whole memory.
-        names: The person, or the statement.
-        profiles: Ids of the person's profiles.
-        events: Ids of events that go.
-        acts: The assistant's acts because of them.
-        erased: Ids of memories that go, as far as they are chosen already.
-        sources_stay: An entry on which another fact stands stays, even if it has no words left.
+    `acts`: the assistant's acts because of erased events. Of a statement an entry on which another
+    fact stands stays, even if it has no words left.
     """
-    gone = descendants(known, names, events.union(erased))
+    names = start.subject
+    gone = descendants(known, names, start.events | start.memories)
     scrubber = Scrubber(
         names,
         written=acts.written,
-        ids=frozenset(one for one in events if names.in_id(one)),
+        ids=frozenset(one for one in start.events if names.in_id(one)),
         renamed=_renamed(known.projects, names),
     )
     facts = {one["id"]: one for one in known.facts if one["id"] in gone}
@@ -174,7 +157,7 @@ def decide(
     entries = {
         id_: None if id_ in gone else entry_after(entry, scrubber) for id_, entry in before.items()
     }
-    if sources_stay:
+    if start.names is None:
         entries |= _emptied(known, before, entries, gone)
     gone = gone.union(id_ for id_, left in entries.items() if left is None)
     made = [before[id_]["timestamp"] for id_, left in entries.items() if left is None]
@@ -182,15 +165,15 @@ def decide(
     return Erasure(
         names=names,
         scrubber=scrubber,
-        profiles=profiles,
-        events=events,
+        profiles=start.profiles,
+        events=start.events,
         goals=acts.goals,
         before=before,
         entries=entries,
         facts=facts,
         gone=gone,
         links=known.links,
-        since="" if erased else min(made, default=""),
+        since="" if start.memories else min(made, default=""),
     )
 
 
@@ -302,9 +285,6 @@ def _texts(value: Any) -> Iterable[str]:
             yield from _texts(item)
 
 
-ENOUGH = 3
-"""Words that make a sentence known within a longer one; a shorter one has to be the same."""
-
 Kind = Literal["entity", "fact", "entry"]
 
 
@@ -316,72 +296,16 @@ class ForgetTarget(NamedTuple):
     """A name, or the id of a fact or an entry."""
 
 
-class Statement:
-    """The sentences that say what is forgotten; used as `Names` are for a person."""
-
-    shown: tuple[str, ...] = ()
-
-    def __init__(self, said: Iterable[str]) -> None:
-        self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
-        self._wanted = {one for one in self._wanted if len(one) > 1}
-        self.prefilter = TextPrefilter((), map(_saying, self._wanted))
-
-    def within(self, text: str) -> bool:
-        """Whether a sentence of `text` says it."""
-        return self.prefilter.within(text) and any(map(self._says, sentences(text)))
-
-    def cut(self, text: str) -> str:
-        """`text` without the sentences that say it."""
-        return "\n".join(filter(None, map(self._line, text.split("\n")))).strip()
-
-    def means(self, name: str | None) -> bool:
-        """A statement is nobody's name."""
-        return False
-
-    def in_id(self, id_: str) -> bool:
-        """An id says nothing."""
-        return False
-
-    def _line(self, line: str) -> str:
-        return " ".join(one for one in sentences(line) if not self._says(one))
-
-    def _says(self, sentence: str) -> bool:
-        said = frozenset(terms(sentence))
-        return any(
-            wanted <= said if len(wanted) >= ENOUGH else wanted == said for wanted in self._wanted
-        )
-
-
-def _saying(words: Iterable[str]) -> Saying:
-    """The longest word first: most texts lack it."""
-    ordered = sorted(words, key=lambda term: (-len(term), term))
-    return tuple(tuple(sorted(map(skeleton, beginnings(term)))) for term in ordered)
-
-
-class RecordPrefilter(NamedTuple):
-    """Passes the records that may have to do with a statement, by words and ids."""
-
-    said: frozenset[Saying]
-    ids: frozenset[str]
-
-    def wanted(self, pieces: Iterable[str] = ()) -> Wanted:
-        """Whether records have any of them, or of these `pieces`."""
-        quoted = (skeleton(json.dumps(id_, ensure_ascii=False)) for id_ in self.ids)
-        prefilter = TextPrefilter([*pieces, *quoted], self.said)
-        return prefilter.within
-
-    def widened(
-        self, known: KnownMemory, said: Forgettable, gone: Collection[str]
-    ) -> RecordPrefilter:
-        """With what goes, what that was made from, and what else was made from the same."""
-        made: dict[tuple[str, ...], tuple[str, ...]] = {
-            (one["id"], one["op"]): _made_from_fact(one) for one in known.facts
-        }
-        made |= {(one["id"],): _made_from(one) for one in known.entries}
-        ids = self.ids.union(gone)
-        ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
-        ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
-        return RecordPrefilter(self.said.union(said.prefilter.sayings), ids)
+def widened(prefilter: TextPrefilter, known: KnownMemory, erasure: Erasure) -> TextPrefilter:
+    """With what goes, what that was made from, and what else was made from the same."""
+    made: dict[tuple[str, ...], tuple[str, ...]] = {
+        (one["id"], one["op"]): _made_from_fact(one) for one in known.facts
+    }
+    made |= {(one["id"],): _made_from(one) for one in known.entries}
+    ids = prefilter.ids.union(erasure.all_gone)
+    ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
+    ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
+    return TextPrefilter(prefilter.sayings | erasure.names.prefilter.sayings, ids)
 
 
 def _made_from(entry: JournalEntry) -> tuple[str, ...]:
@@ -393,16 +317,27 @@ def _made_from_fact(fact: Fact) -> tuple[str, ...]:
 
 
 class Start(NamedTuple):
-    """Where a forget of a statement begins; what derives from it is found by lineage."""
+    """Where a forget begins; what derives from it is found by lineage."""
 
     said: list[str]
-    """The texts and sentences that say it."""
+    """The texts and sentences that say a statement."""
     events: frozenset[str]
     memories: frozenset[str]
+    names: Names | None = None
+    profiles: frozenset[str] = frozenset()
+    """Of a person."""
+
+    @property
+    def subject(self) -> Forgettable:
+        """What is looked for."""
+        return self.names or Statement(self.said)
 
 
 def start_of(wanted: ForgetTarget, known: KnownMemory) -> Start:
-    """What goes with the fact or the entry `wanted`."""
+    """What goes with the person, the fact or the entry `wanted`."""
+    if wanted.kind == "entity":
+        names, profiles = names_of(wanted.name, known)
+        return Start([], events_of(known, names), frozenset(), names, profiles)
     if wanted.kind == "entry":
         return _of_entry(next(one for one in known.entries if one["id"] == wanted.name), known)
     return _of_fact(next(one for one in known.facts if one["id"] == wanted.name), known)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
 
-from memory.text import STOP_WORDS, name_key
+from memory.text import STOP_WORDS, beginnings, name_key, sentences, terms
 
 FORGOTTEN = "[forgotten]"
 """Replaces a text of which nothing is left."""
@@ -69,17 +70,24 @@ Saying = tuple[tuple[str, ...], ...]
 """Words that all stand in a sentence: of each, with what it may begin, as skeletons."""
 
 
+@dataclass(frozen=True)
 class TextPrefilter:
-    """Passes the texts that have to be read. Most have nothing of what is forgotten."""
+    """Passes the texts that have to be read: those with a saying or an id, in quotes.
 
-    def __init__(self, pieces: Iterable[str], sayings: Iterable[Saying] = ()) -> None:
-        """A text without any of these `pieces` (skeletons) and `sayings` need not be read."""
-        self.pieces, self.sayings = tuple(dict.fromkeys(pieces)), frozenset(sayings)
+    Most have nothing of what is forgotten.
+    """
+
+    sayings: frozenset[Saying]
+    ids: frozenset[str] = frozenset()
+
+    @cached_property
+    def _quoted(self) -> list[str]:
+        return [skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids]
 
     def within(self, text: str) -> bool:
         """Whether `text`, which may be a record as JSON, has to be read."""
         plain = skeleton(text)
-        if any(piece in plain for piece in self.pieces):
+        if any(one in plain for one in self._quoted):
             return True
         return any(
             all(any(piece in plain for piece in word) for word in words) for words in self.sayings
@@ -95,37 +103,18 @@ def skeleton(text: str) -> str:
     return text.lower().replace("'", "")
 
 
-def longest_run(text: str) -> str:
-    """The longest word in the skeleton of `text`; its signs if it has no word."""
-    plain = skeleton(text)
-    return max(_RUN.findall(plain), key=len, default="".join(plain.split()[:1]))
+def saying(words: Iterable[Iterable[str]]) -> Saying:
+    """What a text has that says all `words`, each in one of its forms.
+
+    The longest word first: most texts lack it.
+    """
+    each = (tuple(sorted(map(skeleton, forms))) for forms in words)
+    return tuple(sorted(each, key=lambda forms: (-max(map(len, forms)), forms)))
 
 
-class Forgettable(Protocol):
-    """What is forgotten, as texts show it: a person by names, a statement by its words."""
-
-    prefilter: TextPrefilter
-
-    @property
-    def shown(self) -> Sequence[str]:
-        """The names that are searched for."""
-        ...
-
-    def within(self, text: str) -> bool:
-        """Whether `text` has it."""
-        ...
-
-    def cut(self, text: str) -> str:
-        """`text` without the lines or sentences that have it."""
-        ...
-
-    def means(self, name: str | None) -> bool:
-        """Whether `name`, a sender or an entity, is the person."""
-        ...
-
-    def in_id(self, id_: str) -> bool:
-        """Whether an id names the person."""
-        ...
+def written_out(text: str) -> Saying:
+    """What a text has that has this one, however it is spelled."""
+    return saying((word,) for word in {*_RUN.findall(skeleton(text))})
 
 
 class Names:
@@ -142,7 +131,7 @@ class Names:
         self.shown = list({name_key(one): one for one in reversed(given)}.values())[::-1]
         """Each name once, in its first spelling."""
         self.keys = frozenset(filter(None, map(compared, self.shown)))
-        self.prefilter = TextPrefilter(map(longest_run, [*self.shown, *self.keys]))
+        self.prefilter = TextPrefilter(frozenset(map(written_out, [*self.shown, *self.keys])))
         plain = {one for one in self.shown if name_key(one) in STOP_WORDS}
         mine = set(self.keys)
         said = _pattern(mine)
@@ -226,6 +215,51 @@ def _bounded(letter: str) -> bool:
     return re.match(r"\w", letter) is not None and not unspaced(letter)
 
 
+ENOUGH = 3
+"""Words that make a sentence known within a longer one; a shorter one has to be the same."""
+
+
+class Statement:
+    """The sentences that say what is forgotten; used as `Names` are for a person."""
+
+    shown: tuple[str, ...] = ()
+
+    def __init__(self, said: Iterable[str]) -> None:
+        self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
+        self._wanted = {one for one in self._wanted if len(one) > 1}
+        sayings = (saying(map(beginnings, one)) for one in self._wanted)
+        self.prefilter = TextPrefilter(frozenset(sayings))
+
+    def within(self, text: str) -> bool:
+        """Whether a sentence of `text` says it."""
+        return self.prefilter.within(text) and any(map(self._says, sentences(text)))
+
+    def cut(self, text: str) -> str:
+        """`text` without the sentences that say it."""
+        return "\n".join(filter(None, map(self._line, text.split("\n")))).strip()
+
+    def means(self, name: str | None) -> bool:
+        """A statement is nobody's name."""
+        return False
+
+    def in_id(self, id_: str) -> bool:
+        """An id says nothing."""
+        return False
+
+    def _line(self, line: str) -> str:
+        return " ".join(one for one in sentences(line) if not self._says(one))
+
+    def _says(self, sentence: str) -> bool:
+        said = frozenset(terms(sentence))
+        return any(
+            wanted <= said if len(wanted) >= ENOUGH else wanted == said for wanted in self._wanted
+        )
+
+
+Forgettable: TypeAlias = Names | Statement
+"""What is forgotten, as texts show it: a person by names, a statement by its words."""
+
+
 class Scrubber:
     """Removes a person or a statement from texts.
 
@@ -247,12 +281,11 @@ class Scrubber:
         key names the person.
         """
         self.names, self.renamed = names, dict(renamed or {})
-        self._ids = ids
+        self._ids, self._labels = ids, dict[str, str]()
         # A single word ("high") says nothing about its author.
         texts = {_plain(text) for text in written if _is_text(text)}
         self._written = frozenset(texts)
-        pieces = [*names.prefilter.pieces, *map(longest_run, texts)]
-        self.prefilter = TextPrefilter(pieces, names.prefilter.sayings)
+        self.prefilter = TextPrefilter(names.prefilter.sayings.union(map(written_out, texts)))
         self._beginnings = tuple(
             text.removesuffix(_CUT)
             for text in texts
@@ -283,8 +316,11 @@ class Scrubber:
         return self._walk(value, blank=True)
 
     def label(self, text: str) -> str:
-        """A name or an id as it stays."""
-        return FORGOTTEN if text in self._ids or self.names.within(text) else text
+        """A name or an id as it stays; the same ones come again and again."""
+        if text not in self._labels:
+            goes = text in self._ids or self.names.within(text)
+            self._labels[text] = FORGOTTEN if goes else text
+        return self._labels[text]
 
     def origins(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Whose words `record` rests on, if it says so, without the name."""

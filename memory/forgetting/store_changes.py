@@ -6,7 +6,7 @@ Records of a kind without a rule of its own are scrubbed of the person's names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -16,9 +16,8 @@ from memory import audit, entities, journal, night, pages
 from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
-from memory.forgetting.carrying_out import FORGETTING
-from memory.forgetting.erasure import Erasure, RecordPrefilter
-from memory.forgetting.scrubbing import FORGOTTEN, Forgettable
+from memory.forgetting.erasure import Erasure
+from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, TextPrefilter
 from memory.operations import apply
 from memory.recall import probes
 from memory.records import (
@@ -35,14 +34,13 @@ from memory.storage import Shelf, Sieve, Wanted, shelves
 
 def plans_after(
     plans: Sequence[PlanRecord], record: NightRecord | None, erasure: Erasure
-) -> Iterable[PlanRecord | None]:
+) -> list[PlanRecord | None]:
     """A night's plans as they stay, in order; None for a plan that is dropped."""
     erasure = _with_planned(plans, erasure)
     saw_erased = _saw_erased(record, erasure)
-    each = (plan_after(plan, erasure, saw_erased=saw_erased) for plan in plans)
+    after = [plan_after(plan, erasure, saw_erased=saw_erased) for plan in plans]
     if record is None or record["ended"] is not None:
-        return each
-    after = list(each)
+        return [*after]
     waits = [plan["phase"] not in record["applied"] for plan in plans]
     rethink = any(w and new != old for w, new, old in zip(waits, after, plans, strict=True))
     return [None if rethink and w else plan for plan, w in zip(after, waits, strict=True)]
@@ -76,19 +74,26 @@ def plan_after(plan: PlanRecord, erasure: Erasure, *, saw_erased: bool) -> PlanR
     return cast(PlanRecord, after)
 
 
-def is_touched(before: PlanRecord, after: PlanRecord | None) -> bool:
+def is_touched(plan: PlanRecord, erasure: Erasure) -> bool:
     """Whether a night with this plan can no longer be undone or applied."""
-    what = ("operations", "inputs", "left")
-    return after is None or any(cast(Any, before)[key] != cast(Any, after)[key] for key in what)
+    if not erasure.gone.isdisjoint((*plan["inputs"], *plan["left"])):
+        return True
+    operations = plan["operations"]
+    if erasure.scrubber.value(operations) is operations:
+        operations = [one for one in operations if _concerns(one, erasure)]
+    return any(operation_after(one, erasure) != one for one in operations)
 
 
 def operation_after(operation: Operation, erasure: Erasure) -> Operation:
     """One operation; without its texts if it names the person or concerns an erased memory."""
-    ends = [operation["target"], *_values(operation["before"]), *_values(operation["after"])]
     named = erasure.scrubber.value(dict(operation)) != dict(operation)
-    if not named and erasure.all_gone.isdisjoint([*ends, *operation["sources"]]):
-        return operation
-    return _stripped(operation, erasure)
+    return _stripped(operation, erasure) if named or _concerns(operation, erasure) else operation
+
+
+def _concerns(operation: Operation, erasure: Erasure) -> bool:
+    """Whether an operation is on an erased memory, or was made from one."""
+    ends = [operation["target"], *_values(operation["before"]), *_values(operation["after"])]
+    return not erasure.all_gone.isdisjoint([*ends, *operation["sources"]])
 
 
 def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: str) -> NightRecord:
@@ -159,6 +164,9 @@ def _values(value: Any) -> list[str]:
     )
 
 
+FORGETTING = "forgetting"
+"""The kind of a forget's own records, which it does not change."""
+
 WITH_OTHERS = frozenset(
     (
         *("journal", "pending", "archives", "unindexed", "entity_names", "speakers", "handled"),
@@ -194,7 +202,7 @@ class ForgetContext:
     """Ticks whose tools returned an erased memory."""
     nights: set[str] = field(default_factory=set)
     """Ids of nights of which a plan or the head changed; filled on the way."""
-    prefilter: RecordPrefilter | None = None
+    prefilter: TextPrefilter | None = None
     """What a record shows if it may change; None if any may."""
     preview: bool = False
     """Changes are counted, and not carried out."""
@@ -205,10 +213,9 @@ class ForgetContext:
             return None
         wanted, names = None, self.erasure.names
         if self.prefilter is not None:
+            said = self.prefilter.sayings.union(self.erasure.scrubber.prefilter.sayings)
             ids = self.prefilter.ids.union(self.questions, self.messages)
-            wanted = RecordPrefilter(self.prefilter.said, ids).wanted(
-                self.erasure.scrubber.prefilter.pieces
-            )
+            wanted = TextPrefilter(said, ids).within
         whole = _WHOLE.union((audit.AUDIT,) if self.informed else ())
 
         def of(namespace: tuple[str, ...]) -> Wanted | bool:
@@ -253,14 +260,16 @@ async def _after(
 async def _plans(
     store: BaseStore, scope: Scope, night_id: str, items: Sequence[Item], context: ForgetContext
 ) -> list[Value | None]:
-    before = [cast(Any, item.value) for item in items]
+    before: list[Any] = [item.value for item in items]
     record = await night.load(store, scope, night_id)
-    # A preview tells of the night and not of its plans: it looks no further than the first touched.
-    after = plans_after(before, record, context.erasure)
-    after = after if context.preview else list(after)
-    if any(map(is_touched, before, after)):
+    after: list[Any] = before
+    # A preview tells of an ended night no more than whether it is touched.
+    if not context.preview or (record is not None and record["ended"] is None):
+        after = plans_after(before, record, context.erasure)
+    erasure = _with_planned(before, context.erasure)
+    if None in after or any(is_touched(one, erasure) for one in before):
         context.nights.add(night_id)
-    return before if context.preview else [cast(Value | None, one) for one in after]
+    return before if context.preview else after
 
 
 def row_after(kind: str, key: str, value: Value, context: ForgetContext) -> Value | None:

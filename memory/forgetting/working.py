@@ -138,7 +138,10 @@ def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int 
 
 def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> AnyMessage:
     before = messages_to_dict([message])[0]
-    data = {**erasure.scrubber.value(before["data"])}
+    data = erasure.scrubber.value(before["data"])
+    if data is before["data"] and not blank:
+        return message
+    data = {**data}
     if blank:
         spoken = {key: one for key, one in before["data"].items() if key in _SPOKEN}
         data |= erasure.scrubber.blank(spoken)

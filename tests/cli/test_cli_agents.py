@@ -100,6 +100,18 @@ def test_doctor_finds_a_file_that_was_deleted(
     assert (shown.status, told in shown.err) == (int(lost), lost)
 
 
+def test_doctor_finds_checkpoints_of_a_later_time(capsys: Capture, data: Path) -> None:
+    run(capsys, data, "send", "My cat is called Miso.")
+    before = (data / "store.db").read_bytes()
+    run(capsys, data, "forget", "Miso", "--yes")
+    run(capsys, data, "send", "The quinces are ripe.")
+    assert run(capsys, data, "doctor").status == 0
+    (data / "store.db").write_bytes(before)
+    checked = run(capsys, data, "doctor", "--json").document["checks"]
+    (told,) = [one["detail"] for one in checked if not one["ok"]]
+    assert told.endswith("checkpoints.db is newer than store.db, or another folder's")
+
+
 def test_a_token_is_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
     made = circadian(capsys, "token", "ada" * 30)

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from memory.errors import BusyError, InputError, MemoryStoreError
 from tests.graph.test_forget_bytes import lived as lived
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
-from tests.support.facts import running
 from tests.support.lives import BENS, ZORAS, Lived, at_home, copied, holding
 
 PARTS: list[tuple[Any, str]] = [
@@ -31,22 +29,6 @@ PARTS: list[tuple[Any, str]] = [
     (forgetting, "ended"),
 ]
 """The parts of a forget, in order."""
-
-FORGET = """
-import asyncio, sys
-from datetime import datetime
-from pathlib import Path
-from graph.use_cases.forgetting import forget
-from tests.support.clock import Clock
-from tests.support.lives import at_home
-
-async def main():
-    clock = Clock(datetime.fromisoformat(sys.argv[2]))
-    async with at_home(Path(sys.argv[1]), clock) as agent:
-        await forget(agent.context, "Zora", on_step=lambda step: print(step, flush=True))
-
-asyncio.run(main())
-"""
 
 
 class Killed(BaseException):
@@ -109,21 +91,6 @@ async def test_interrupted_at_any_step_a_second_forget_completes(
             one for one in await audit.read(agent.store, agent.scope) if one["what"] == "forgotten"
         ]
         assert line["detail"] == {kind: number for kind, number in counts.items() if number}
-
-
-@pytest.mark.parametrize(
-    "steps", [4, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3, 5))]
-)
-async def test_after_a_kill_a_second_forget_completes(data: Path, clock: Clock, steps: int) -> None:
-    with running(FORGET, str(data), clock().isoformat()) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(steps)]
-        process.kill()
-    assert all(lines)
-    async with at_home(data, clock) as agent:
-        with suppress(InputError):  # on a slow machine it was at its end
-            await forget(agent.context, "Zora")
-        await is_whole(agent, data)
 
 
 async def test_the_agent_may_run_between_an_interrupted_and_a_second_forget(

@@ -25,6 +25,7 @@ import pytest
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.forgetting import forget_agent
+from graph.use_cases.nights import apply_night, preview
 from graph.use_cases.status import half_done
 from graph.use_cases.transfer import FileLines
 from memory.errors import InputError
@@ -136,6 +137,7 @@ COMMANDS: dict[str, Callable[[AsyncAgent], Awaitable[Any]]] = {
     "forget": lambda agent: agent.forget("Zora"),
     "forget --fact": forget_fact,
     "undo": lambda agent: agent.undo_night("last"),
+    "sleep --apply": lambda agent: apply_night(agent.context, "last"),
     "import": take,
     "agents delete": lambda agent: forget_agent(agent.context),
 }
@@ -255,6 +257,8 @@ def test_sixty_random_kills(
     home, file = lived
     monkeypatch.setenv("KILLED_FILE", str(file))
     chance, start = random.Random(18), home_without_life(home) if command == "import" else home
+    if command == "sleep --apply":
+        asyncio.run(home.run(lambda agent: preview(agent.context), "default"))
     undisturbed = start.copy("whole")
     seconds = kill(undisturbed, command, file, None)
     expected = asyncio.run(finished(undisturbed, command))[0]

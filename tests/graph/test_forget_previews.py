@@ -16,9 +16,9 @@ from benchmarks.lives import live
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import forgetting
 from memory import journal
-from memory.forgetting import selection
-from memory.forgetting.erasure import ForgetTarget, Statement
-from memory.forgetting.scrubbing import Names, TextPrefilter
+from memory.forgetting import carrying_out
+from memory.forgetting.erasure import ForgetTarget
+from memory.forgetting.scrubbing import Names, Statement, TextPrefilter
 from memory.operations import apply_operations
 from memory.records import add_entry, add_fact, link, link_facts, operation_id
 from tests.support.agents import dreamless, opened
@@ -49,7 +49,11 @@ def lived(tmp_path: Path) -> Lived:
     return lived_in(tmp_path / "lived")
 
 
-async def test_of_a_life_with_nights(lived: Lived, clock: Clock) -> None:
+@pytest.mark.parametrize("many", [3, carrying_out.MANY])
+async def test_of_a_life_with_nights(
+    lived: Lived, clock: Clock, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(carrying_out, "MANY", many)
     clock.set(lived.now)
     async with at_home(lived.data, clock) as agent:
         assert await same_as_whole(agent) > 10
@@ -125,7 +129,7 @@ def test_a_quick_look_misses_nothing(said: list[str], words: list[str], spelled:
     """Whatever names a person or says a statement passes both prefilters."""
     text = " ".join(map(spelled.format, words))
     for wanted in (Statement([" ".join(said)]), Names(said)):
-        quick, wanted.prefilter = wanted.prefilter, TextPrefilter([""])
+        quick, wanted.prefilter = wanted.prefilter, TextPrefilter(frozenset([()]))
         if wanted.within(text):
             assert quick.within(text)
             assert quick.within(json.dumps({"at": [text]}, ensure_ascii=False))
@@ -136,8 +140,8 @@ async def test_a_preview_looks_through_the_journal_once(
 ) -> None:
     """A first look at what is linked with the memory tells what the journal is searched for."""
     clock.set(lived.now)
-    looks, counts = AsyncMock(side_effect=selection._known), list[int]()
-    monkeypatch.setattr(selection, "_known", looks)
+    looks, counts = AsyncMock(side_effect=carrying_out._known), list[int]()
+    monkeypatch.setattr(carrying_out, "_known", looks)
     async with at_home(lived.data, clock) as agent:
         for fact in await agent.context.semantic.all(agent.context.scope):
             await forgetting.forget_fact(agent.context, fact["id"], dry_run=True)

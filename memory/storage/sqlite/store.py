@@ -120,20 +120,24 @@ class CircadianSqliteStore(SqliteStore):
 
         return await self.file.run(sift)
 
-    def _sifted(self, below: str, wanted: Wanted) -> Iterator[Sequence[Any]]:
-        """The wanted rows of a namespace. SQLite joins many texts at once, most in vain."""
-        text, last = "json_quote(key) || value", ""
-        some = f"SELECT key, {text} AS text FROM store WHERE prefix = ? AND key > ? ORDER BY key"
-        joined = f"SELECT max(key), group_concat(text, char(10)) FROM ({some} LIMIT {TOGETHER})"
-        each = f"SELECT {_ROW}, {text} FROM store WHERE prefix = ? AND key > ? AND key <= ?"
+    def _sifted(self, below: str, wanted: Wanted) -> list[Sequence[Any]]:
+        """The wanted rows of a namespace, by key. SQLite joins many texts at once, most in vain.
+
+        They are read in the order in which they lie in the file: by key it takes twice as long.
+        """
+        text, place, found = "json_quote(key) || value", 0, list[Sequence[Any]]()
+        among = "FROM store INDEXED BY store_prefix_idx WHERE prefix = ? AND rowid > ?"
+        some = f"SELECT rowid AS place, {text} AS text {among} ORDER BY rowid LIMIT {TOGETHER}"
+        joined = f"SELECT max(place), group_concat(text, char(10)) FROM ({some})"
         while True:
-            [[end, texts]] = self.conn.execute(joined, (below, last)).fetchall()
+            [[end, texts]] = self.conn.execute(joined, (below, place)).fetchall()
             if end is None:
-                return
+                return sorted(found, key=lambda row: str(row[0]))
             if wanted(texts):
-                rows = self.conn.execute(f"{each} ORDER BY key", (below, last, end))
-                yield from (row[:-1] for row in rows if wanted(row[-1]))
-            last = end
+                each = f"SELECT {_ROW}, {text} {among} AND rowid <= ?"
+                rows = self.conn.execute(each, (below, place, end))
+                found += [row[:-1] for row in rows if wanted(row[-1])]
+            place = end
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""

@@ -5,12 +5,14 @@ import pytest
 from memory.forgetting.erasure import (
     Acts,
     Erasure,
+    ForgetTarget,
     KnownMemory,
     acts_of,
     decide,
     events_of,
     fact_after,
     names_of,
+    start_of,
 )
 from memory.forgetting.store_changes import profile_after
 from memory.records.profiles import EntityProfile, new_profile
@@ -67,8 +69,9 @@ SAID = [
 def erasure(*more: JournalEntry, facts: tuple[Fact, ...] = (), **given: Any) -> Erasure:
     links = given.pop("links", {})
     known = KnownMemory([*SAID, *more], list(facts), given.pop("profiles", []), [], [], links)
-    names, profiles = names_of("Zora", known)
-    return decide(known, names, profiles, events_of(known, names), given.pop("acts", NOTHING))
+    return decide(
+        known, start_of(ForgetTarget("entity", "Zora"), known), given.pop("acts", NOTHING)
+    )
 
 
 def test_events_from_the_person_or_naming_them_are_erased() -> None:
@@ -192,8 +195,8 @@ def test_an_insight_goes_with_any_of_its_evidence() -> None:
 def test_a_second_attempt_follows_the_lineage_of_facts_already_erased() -> None:
     insight = entry("insight_20260302_1", "Birds live here.", None, evidence=["f1"])
     known = KnownMemory([*SAID, insight], [], [], [], [])
-    names, profiles = names_of("Zora", known)
-    made = decide(known, names, profiles, events_of(known, names), NOTHING, erased=["f1", "op_f1"])
+    start = start_of(ForgetTarget("entity", "Zora"), known)
+    made = decide(known, start._replace(memories=frozenset(("f1", "op_f1"))), NOTHING)
     assert made.entries[insight["id"]] is None
     assert {"f1", "op_f1"} <= made.gone
 

@@ -4,8 +4,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory.events.approvals import deed_key
-from memory.forgetting.erasure import Acts, Erasure, KnownMemory, decide, names_of
-from memory.forgetting.scrubbing import Names
+from memory.forgetting.erasure import Acts, Erasure, ForgetTarget, KnownMemory, decide, start_of
 from memory.forgetting.store_changes import ForgetContext, row_after
 from memory.forgetting.working import dropped, history_after, state_after, ticks_of
 from memory.messages.convert import EVENT_KEY
@@ -169,8 +168,7 @@ def known(**more: Any) -> Erasure:
     acts = Acts(frozenset(("goal_3_1",)), frozenset(("Feed it now, twice a day.",)))
     state = values()
     all_ = KnownMemory(SAID, [FACT], [], [], list(state["projects"]["slots"]))
-    names, profiles = names_of("Zora", all_)
-    return decide(all_, names, profiles, frozenset(("z1", "z2")), acts)
+    return decide(all_, start_of(ForgetTarget("entity", "Zora"), all_), acts)
 
 
 def test_working_memory_keeps_its_form_and_loses_the_person() -> None:
@@ -227,8 +225,7 @@ def test_a_person_called_like_a_word_of_every_prompt_drops_no_question() -> None
     named = {**one, "context": {**one["context"], "front": "Fact: Write called."}}
     plain = {**one, "context": {**one["context"], "system": GUIDE, "front": rendering.PEOPLE}}
     memory = KnownMemory(SAID, [FACT], [], [], [])
-    names, profiles = names_of("Write", memory)
-    writes = decide(memory, names, profiles, frozenset(), Acts(frozenset(), frozenset()))
+    writes = decide(memory, start_of(ForgetTarget("entity", "Write"), memory), NOTHING)
     assert dropped({"parked": [plain]}, writes) == []
     assert dropped({"parked": [named]}, writes) == [named]
 
@@ -274,8 +271,7 @@ def test_a_record_of_the_store_is_scrubbed_by_its_kind(
 
 
 def test_forgetting_nobody_changes_nothing() -> None:
-    nobody = decide(
-        KnownMemory(SAID, [], [], [], []), Names(["Carl"]), frozenset(), frozenset(), NOTHING
-    )
+    memory = KnownMemory(SAID, [], [], [], [])
+    nobody = decide(memory, start_of(ForgetTarget("entity", "Carl"), memory), NOTHING)
     state = values(tool_cache={})
     assert state_after(state, nobody, {}) == state
