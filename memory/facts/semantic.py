@@ -413,6 +413,12 @@ class SemanticMemory:
         wanted = {**fact_filters(scope), "id": list(ids)}
         return self.open_table().select(wanted) if ids else []
 
+    def entries(self, scope: Scope, ids: Collection[str]) -> dict[str, Row]:
+        """The rows of these journal entries, by entry id."""
+        wanted = {**scope_filters(scope), "kind": "episode", "op": list(ids)}
+        rows = self.open_table().select(wanted) if ids else []
+        return {row.payload["op"]: row for row in rows}
+
     def made(self, scope: Scope, ops: Collection[str]) -> list[Row]:
         """The rows of the facts that these operations made."""
         return list(self.open_table().made(fact_filters(scope), list(ops)).values()) if ops else []

@@ -2,7 +2,6 @@
 
 from memory.recall import episodes, probes
 from memory.recall.episodes import index_entries, repair
-from memory.recall.probes import used
 from memory.recall.recall import BESIDE, IN_PROMPT, LONGEST_LINE, fit_for, recall, within
 
 __all__ = [
@@ -15,6 +14,5 @@ __all__ = [
     "probes",
     "recall",
     "repair",
-    "used",
     "within",
 ]

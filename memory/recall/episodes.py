@@ -33,7 +33,7 @@ SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
 BATCH = 128
 """Entries indexed, or texts embedded, at once."""
 
-ROWS_VERSION = 3
+ROWS_VERSION = 4
 """Increase it when `episode_of` changes its results: the whole journal is then indexed again."""
 
 BEFORE = 2
@@ -230,14 +230,15 @@ async def _talks(
 def _said(
     index: SemanticMemory, scope: Scope, first: Mapping[str, str]
 ) -> list[tuple[str, Utterance]]:
-    """What was said last in each session; all of it where that began after `first`. Blocking."""
+    """What was said last in each session; all of it where too little precedes `first`. Blocking."""
     by_session: dict[str, list[int]] = defaultdict(list)
     for place in index.timeline(scope, list(first)):
         by_session[place.session].append(place.seq)
     told = list[tuple[str, Utterance]]()
     for session, there in by_session.items():
         said = _read(index, scope, there[-TAIL:])
-        if len(there) > TAIL and min(one.at for one in said) >= first[session]:
+        # What is indexed again, as by a night, may have fewer in the tail before it than it needs.
+        if len(there) > TAIL and sum(one.at < first[session] for one in said) < BEFORE:
             said = _read(index, scope, there)
         told += [(session, one) for one in said]
     return told

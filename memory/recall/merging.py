@@ -20,6 +20,7 @@ from memory.recall.ranking import (
     candidate_of,
     moment,
     ordered,
+    own_terms,
     words_of,
 )
 from memory.text import Query, tells_value, terms
@@ -80,10 +81,11 @@ def merged(
     if not known:
         return _once(entries.values())
     made = _made_from(known, entries)
+    said_in = {op: one.row for op, one in entries.items()}
     said: dict[str, list[Candidate]] = defaultdict(list)
     left: dict[str, Candidate] = {}
     for fact in given:
-        source = _said_by(fact, entries)
+        source = _said_by(fact.row, said_in)
         if source is None:
             left[fact.id] = fact
         else:
@@ -219,20 +221,27 @@ def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> di
     return made
 
 
-def _said_by(fact: Candidate, entries: Mapping[str, Candidate]) -> str | None:
+def says_again(fact: Row, entries: Mapping[str, Row], wanted: Collection[str]) -> bool:
+    """Whether a fact that holds says most of an entry again, and nothing else of the query."""
+    source = _said_by(fact, entries)
+    if source is None or fact.payload.get("invalid_at") is not None:
+        return False
+    has, says = words_of(entries[source]), words_of(fact)
+    more = (own_terms(fact) - has - set(terms(fact.payload["speaker"] or ""))) & {*wanted}
+    return len(has & says) >= SAYS_ALL * len(has) and not more
+
+
+def _said_by(fact: Row, entries: Mapping[str, Row]) -> str | None:
     """The fact's source entry that has all of its words, names left out."""
-    payload = fact.row.payload
+    payload = fact.payload
     sources = [source for source in payload["source_entries"] if source in entries]
     if not sources:
         return None
     names = {
         term for name in (payload["speaker"], *payload["entities"]) for term in terms(name or "")
     }
-    says = set(terms(payload["data"])) - names
-    for source in sources:
-        if says <= set(terms(entries[source].row.payload["data"])):
-            return str(source)
-    return None
+    says = words_of(fact) - names
+    return next((str(one) for one in sources if says <= words_of(entries[one])), None)
 
 
 def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:

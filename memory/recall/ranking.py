@@ -63,7 +63,7 @@ NEAR = 0.3
 TOP_OF_SESSION = 3
 """The best N entries of a session, by words and meaning, say how well it fits."""
 
-FADED = 0.95
+FADED = 0.98
 """Share of its score that is left to a faded entry: it is found where nothing fits better."""
 
 LONG = 60
@@ -171,8 +171,7 @@ class Candidate:
         put(self, "ids", self.stands_for | {id_})
         put(self, "score", score)
         put(self, "place", (-score, -moment(payload["valid_from"]).timestamp(), row.id))
-        gone = "superseded" in self.marks or payload.get("invalid_at") is not None
-        put(self, "superseded", gone)
+        put(self, "superseded", "superseded" in self.marks or payload.get("invalid_at") is not None)
         put(self, "drawn", _drawn(row))
 
     @property
@@ -265,14 +264,16 @@ def stretched(scores: Scored) -> dict[str, float]:
 
     A cosine of 0 or less does not count. Few results say little about the embedder's range: the
     fewer they are, the closer to 0 is the minimum. If even the nearest is below NEAR, it does not
-    count in full.
+    count in full. As for words, entries measure where there are any.
     """
-    near = {row.id: score for row, score in scores if score > 0}
-    if not near:
+    near = [pair for pair in scores if pair[1] > 0]
+    said = [score for row, score in near if not (row.payload["kind"] == "fact" or _drawn(row))]
+    measure = said or [score for _, score in near]
+    if not measure:
         return {}
-    low = min(near.values()) * (1 - 1 / len(near))
-    span = max(NEAR, *near.values()) - low
-    return {id_: (score - low) / span for id_, score in near.items()}
+    low = min(measure) * (1 - 1 / len(measure))
+    span = max(NEAR, *measure) - low
+    return {row.id: min(1.0, max(0.0, (score - low) / span)) for row, score in near}
 
 
 def _from_several(found: Sequence[Candidate]) -> list[Candidate]:
@@ -374,11 +375,8 @@ def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool
     Names and numbers do not count: a conclusion has them to say who spoke, and on which day.
     """
     left = {term for term in query.terms if not term.isdigit()} & words_of(drawn.row)
-    for name in (drawn.row.payload["speaker"], *query.people):
-        left.difference_update(terms(name or ""))
-    for candidate in evidence:
-        left -= words_of(candidate.row)
-    return bool(left)
+    names = (terms(name or "") for name in (drawn.row.payload["speaker"], *query.people))
+    return bool(left.difference(*names, *(words_of(one.row) for one in evidence)))
 
 
 def words_of(row: Row) -> set[str]:
@@ -466,15 +464,9 @@ def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]
         "question": talk.brevity * talk.telling * WEIGHTS["question"],
         "self": talk.private * WEIGHTS["self"],
     }
-    if not query.days:
-        asked["date"] = 0.0
-    if not query.people:
-        asked["speaker"] = 0.0
-    if not query.own:
-        asked["self"] = 0.0
-    if not query.figure:
-        asked["figure"] = 0.0
-    return {**WEIGHTS, **asked}
+    needs: dict[str, object] = {"date": query.days, "speaker": query.people}
+    needs |= {"self": query.own, "figure": query.figure}
+    return {**WEIGHTS, **asked, **{name: 0.0 for name, has in needs.items() if not has}}
 
 
 def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float]:
@@ -501,33 +493,24 @@ def is_about_nothing(query: Query) -> bool:
 
 
 def certainty(
-    candidate: Candidate, wanted: Collection[str], known: Counted, cosine: float
+    candidate: Candidate, wanted: Collection[str], known: Counted, cosines: Mapping[str, float]
 ) -> float:
     """How certain it is (0..1) that a memory matches these terms by more than chance.
 
-    `cosine`: by an embedder that knows meanings; else 0.
+    `cosines`: by row id, of an embedder that knows meanings; else none.
     """
     chance = float(known.rows)
-    for term in _own(candidate) & {*wanted}:
+    for term in own_terms(candidate.row) & {*wanted}:
         chance *= known.having.get(term, 1) / (known.rows + 1)
     by_words = 1 / (1 + chance) if chance < known.rows else 0.0
-    by_meaning = max(0.0, cosine - NEAR) / (1 - NEAR)
+    by_meaning = max(0.0, cosines.get(candidate.row.id, 0.0) - NEAR) / (1 - NEAR)
     return 1 - (1 - by_words) * (1 - by_meaning)
 
 
-def share(candidates: Sequence[Candidate], query: Query, known: Counted) -> float:
-    """The share (0..1) of the query's weight that any of the candidates has; rare words weigh more.
-
-    A word that no memory has weighs like one that a single memory has.
-    """
-    weights = weights_of(query, known)
-    has = set[str]().union(*map(_own, candidates)) if candidates else set[str]()
-    whole = sum(weights.values())
-    return sum(weights[term] for term in weights if term in has) / whole if whole else 0.0
-
-
 def weights_of(query: Query, known: Counted) -> dict[str, float]:
-    """The weights of the query's words: the rarer, the more."""
+    """The weights of the query's words: the rarer, the more. One that no memory has weighs like one
+    that a single memory has.
+    """
     return {term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms}
 
 
@@ -541,15 +524,16 @@ def scale_of(
     best = [one for one in found[:FIRST] if one.score > 0]
     if not best:
         return 0.0
-    sure = max(certainty(one, query.terms, known, cosines.get(one.row.id, 0.0)) for one in best)
-    has = share(best, query, known)
+    sure = max(certainty(one, query.terms, known, cosines) for one in best)
+    weights, has_words = weights_of(query, known), {it for one in best for it in own_terms(one.row)}
+    has = sum(weights[term] for term in weights.keys() & has_words) / (sum(weights.values()) or 1)
     at = [one.at.astimezone(UTC) for one in best]
     on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
     if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return 0.0
     # Who or what is named leads to somebody, and proves nothing of what is asked about them.
     asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
-    told = (certainty(one, asked, known, cosines.get(one.row.id, 0.0)) for one in best)
+    told = (certainty(one, asked, known, cosines) for one in best)
     first, *others = sorted(told, reverse=True)
     certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
     sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), certain)
@@ -579,9 +563,9 @@ def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
     ]
 
 
-def _own(candidate: Candidate) -> set[str]:
+def own_terms(row: Row) -> set[str]:
     """The terms of a memory, of who said it, and of what a night wrote beside it."""
-    payload = candidate.row.payload
+    payload = row.payload
     beside = [payload["speaker"], payload.get("context"), *(payload.get("tags") or ())]
     beside += payload.get("other_words") or ()
     return {*terms(payload["data"]), *(term for text in beside if text for term in terms(text))}

@@ -16,14 +16,14 @@ from typing import NamedTuple, Protocol, cast
 
 from langgraph.store.base import BaseStore
 
-from memory import entities, journal, records, telemetry
+from memory import entities, journal, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
 from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
-from memory.recall.episodes import SPEAKERS, episode_of
-from memory.recall.merging import merged, newer_value_first, standing, told_once
+from memory.recall.episodes import SPEAKERS
+from memory.recall.merging import merged, newer_value_first, says_again, standing, told_once
 from memory.recall.ranking import (
     WELL,
     Candidate,
@@ -288,12 +288,9 @@ def lifted(
         near: for each of the first candidates, the ids that it is linked to.
         share: 0..1.
     """
-    first_hand = [
-        (number, one)
-        for number, one in enumerate(found)
-        if not one.drawn and "superseded" not in one.parts
-    ]
-    place = {id_: number for number, one in first_hand for id_ in one.ids}
+    first_hand = (one for one in enumerate(found) if not one[1].drawn)
+    said = ((number, one) for number, one in first_hand if "superseded" not in one.parts)
+    place = {id_: number for number, one in said for id_ in one.ids}
     lifts: dict[int, float] = {}
     for candidate, ids in zip(found, near, strict=False):
         linked = sorted({place[id_] for id_ in ids if id_ in place})
@@ -344,6 +341,11 @@ class _Memory:
             min_trust=self.settings.min_source_trust,
         )
         near, worded = self._seen(found.near), self._seen(found.worded)
+        if not facts_only:
+            again = self._again([row for row, _ in (*near, *worded)], query.terms)
+            near, worded = (
+                [pair for pair in some if pair[0].id not in again] for some in (near, worded)
+            )
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
         best = rank(
             query,
@@ -440,25 +442,29 @@ class _Memory:
             for id_ in ids:
                 if id_ not in known:
                     scores.setdefault(id_, candidate.score * LINKED_SHARE)
-        rows = await self._rows(list(scores)[:LINKED])
+        rows = await self.semantic.run(self._rows, list(scores)[:LINKED]) if scores else {}
         return [
             candidate_of(row, {"link": scores[id_]})
             for id_, row in rows.items()
             if self._trusted(row)
         ]
 
-    async def _rows(self, ids: Sequence[str]) -> dict[str, Row]:
-        """Facts and entries by id, as rows; missing ones and self-reviews are left out."""
-        if not ids:
-            return {}
-        entries = await journal.read_many(self.store, self.scope, ids)
-        others = [id_ for id_ in ids if id_ not in entries]
-        facts = await self.semantic.run(self.semantic.facts, self.scope, others)
-        return {
-            entry["id"]: Row(0, entry["id"], dict(episode_of(entry)))
-            for entry in entries.values()
-            if records.SELF not in entry["tags"]
-        } | {row.id: row for row in facts}
+    def _rows(self, ids: Sequence[str]) -> dict[str, Row]:
+        """Facts and entries by id; missing ones are left out. Blocking."""
+        facts = self.semantic.facts(self.scope, ids)
+        return self.semantic.entries(self.scope, ids) | {row.id: row for row in facts}
+
+    def _again(self, rows: Sequence[Row], wanted: Sequence[str]) -> set[str]:
+        """The facts that say the same as an entry that was not found. Blocking.
+
+        They would take the room of other entries, only since there are fewer facts.
+        """
+        facts = {row.id: row for row in rows if row.payload["kind"] == "fact"}
+        found = {row.payload["op"] for row in rows if row.payload["kind"] == "episode"}
+        left = [one for one in facts.values() if found.isdisjoint(one.payload["source_entries"])]
+        sources = {op for one in left for op in one.payload["source_entries"]}
+        entries = self.semantic.entries(self.scope, sources)
+        return {one.id for one in left if says_again(one, entries, wanted)}
 
     def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
         """The entries next to these in their sessions. Blocking."""
@@ -492,9 +498,8 @@ class _Memory:
 
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
     """Whether everything that a memory comes from is visible."""
-    if candidate.id in visible:
-        return True
-    return bool(candidate.sources) and all(event in visible for event in candidate.sources)
+    sources = candidate.sources
+    return candidate.id in visible or (bool(sources) and {*sources} <= {*visible})
 
 
 def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
@@ -505,8 +510,7 @@ def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
     if "evidence" in candidate.parts:
         return False
     minor = candidate.row.payload.get("minor", False)
-    cosine = found.cosines.get(candidate.row.id, 0.0)
-    return not minor or certainty(candidate, found.query.terms, found.known, cosine) >= WELL
+    return not minor or certainty(candidate, found.query.terms, found.known, found.cosines) >= WELL
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:

@@ -29,7 +29,7 @@ from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
 from memory.prompt import context_use, recommended_action
-from memory.recall import episodes, used
+from memory.recall import episodes, probes
 from memory.records import (
     Conversation,
     Event,
@@ -253,7 +253,7 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     context = held(state["context"])
     shown = {**context.get("recalled", {}), **_recalled_by_tools(own)}
     asked = event["text"] if event is not None else ""
-    facts = used(shown, f"{reply} {_written(own)}", asked=asked)
+    facts = probes.used(shown, f"{reply} {_written(own)}", asked=asked)
     if facts:
         await resources_of(config).semantic.touch(scope_of(config), facts, now)
 

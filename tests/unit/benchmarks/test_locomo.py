@@ -152,22 +152,26 @@ def test_without_data_nothing_is_measured_and_that_is_said(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_variable_names_the_data(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("file", "arguments", "told"),
+    [
+        ("none.json", [], "none.json is absent: LoCoMo was not measured"),
+        ("data.json", ["--conversation", "conv-2"], "no conversation conv-2"),
+        ("data.json", ["--embedder", "unknown"], "unknown"),
+    ],
+)
+def test_what_the_variable_or_an_argument_names_wrongly_is_one_line(
+    file: str,
+    arguments: list[str],
+    told: str,
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(locomo.VARIABLE, str(data.with_name("none.json")))
-    assert locomo.main(["--embedder", "none"]) == 2
-    assert capsys.readouterr().err.endswith("none.json is absent: LoCoMo was not measured\n")
-
-
-def test_an_unknown_conversation_or_embedder_is_one_line(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert locomo.main(["--data", str(data), "--conversation", "conv-2"]) == 2
-    assert "no conversation conv-2" in capsys.readouterr().err
-    assert locomo.main(["--data", str(data), "--embedder", "unknown"]) == 2
+    monkeypatch.setenv(locomo.VARIABLE, str(data.with_name(file)))
+    assert locomo.main(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "unknown" in line
+    assert told in line
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,9 @@ async def test_what_was_said_before_is_known_whether_it_came_with_the_entry_or_e
     late = entry("late", minutes=2.5)
     await write(store, late)
     await index_entries(store, memory, ANA)
+    # One that is indexed again keeps what it has.
+    await write(store, talk[5])
+    await index_entries(store, memory, ANA)
     found = {row.payload["data"]: row.payload["source_entries"][1:] for row in rows(memory)}
     ids = {one["content"]: one["id"] for one in talk}
     assert found["n0"] == []

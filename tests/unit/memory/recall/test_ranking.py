@@ -26,6 +26,8 @@ from memory.text.analysis import Query, read_query
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 QUERY = read_query("Where is the harp?", [])
+TIES = ("recency", "importance", "trust")
+WEIGHTLESS: dict[str, Any] = {f"recall_weight_{one}": 0.0 for one in TIES}
 
 
 def row(one: str, text: str = "The harp is here", **fields: Any) -> Row:
@@ -251,14 +253,11 @@ def test_recency_importance_and_trust_break_ties_and_drown_nothing() -> None:
     assert ids(placed(QUERY, [], WORST_AND_BEST)) == ["match", "other"]
 
 
-@pytest.mark.parametrize("name", ["recency", "importance", "trust"])
+@pytest.mark.parametrize("name", TIES)
 def test_their_weights_are_settings(name: str) -> None:
     heavy = Settings(**{f"recall_weight_{name}": 5.0})
     assert ids(placed(QUERY, [], WORST_AND_BEST, settings=heavy)) == ["other", "match"]
-    none: dict[str, Any] = {
-        f"recall_weight_{one}": 0.0 for one in ("recency", "importance", "trust")
-    }
-    for one in placed(QUERY, [], WORST_AND_BEST, settings=Settings(**none)):
+    for one in placed(QUERY, [], WORST_AND_BEST, settings=Settings(**WEIGHTLESS)):
         assert not one.parts.get(name)
 
 
@@ -269,10 +268,7 @@ def test_of_equals_the_newer_comes_first_then_the_lower_id() -> None:
         row("new", valid_from="2026-03-01T02:30:00+02:00"),
         row("naive", valid_from="2026-03-01T00:20:00"),
     ]
-    none: dict[str, Any] = {
-        f"recall_weight_{one}": 0.0 for one in ("recency", "importance", "trust")
-    }
-    assert ids(ranked(*rows, **none)) == ["new", "naive", "a", "b"]
+    assert ids(ranked(*rows, **WEIGHTLESS)) == ["new", "naive", "a", "b"]
 
 
 # Duplicates
@@ -311,14 +307,11 @@ def test_an_entry_that_says_more_than_its_facts_stands_for_them() -> None:
     assert one.stands_for == {facts[0].id, facts[1].id}
 
 
-def test_a_fact_that_says_something_else_stays_beside_its_entry() -> None:
-    said, held = row("e", "The harp is gone"), fact("f", "Ana was robbed in Porto", "e")
-    assert ids(once(said, held)) == ["e", "f"]
-
-
-def test_a_fact_of_another_entry_stays_beside_one_that_says_the_same() -> None:
-    said, held = row("e", "The harp is gone now"), fact("f", "The harp is gone", "other")
-    assert ids(once(said, held)) == ["e", "f"]
+@pytest.mark.parametrize(
+    "held", [fact("f", "Ana was robbed in Porto", "e"), fact("f", "The harp is gone", "other")]
+)
+def test_a_fact_of_something_else_stays_beside_an_entry(held: Row) -> None:
+    assert ids(once(row("e", "The harp is gone now"), held)) == ["e", "f"]
 
 
 def test_the_same_text_of_two_sources_is_one_hit_with_both() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from memory.facts.table import Row
-from memory.recall.ranking import Candidate, scaled
-from memory.text.analysis import read_query
+from memory.recall.merging import says_again
+from memory.recall.ranking import Candidate, scaled, stretched
+from memory.text.analysis import read_query, terms
 from tests.unit.memory.recall.test_ranking import fact, placed, row
 
 
@@ -94,10 +95,28 @@ def test_what_repeats_the_words_of_others_does_not_measure_them() -> None:
     assert scaled([(drawn, 8.0)]) == {"row i": 1.0}
 
 
-def test_a_fact_made_of_an_entry_does_not_measure_what_was_said() -> None:
-    made = fact("f", "The harp", "a")
-    assert scaled([(made, 8.0), (SAID[0], 4.0), (SAID[1], 2.0)]) == {
-        "row f": 1.0,
-        "row a": 1.0,
-        "row b": 0.5,
-    }
+@pytest.mark.parametrize("measure", [scaled, stretched])
+def test_a_fact_made_of_an_entry_does_not_measure_what_was_said(measure: Any) -> None:
+    entries = [(SAID[0], 0.8), (SAID[1], 0.4)]
+    found = measure([*entries, (fact("f", "The harp", "a"), 0.9), (fact("g", "Oboe", "a"), 0.0)])
+    assert found == {**measure(entries), "row f": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "again"),
+    [
+        ("The harp is old", {}, True),
+        ("Ana: the harp is old", {"speaker": "Ana"}, True),
+        ("The harp is old and dear", {}, False),
+        ("The harp", {}, False),
+        ("The harp is old", {"other_words": ["lyre"]}, False),
+        ("The harp is old", {"invalid_at": "2026-03-02T00:00:00+00:00"}, False),
+        ("The harp is old", {"source_entries": ["gone"]}, False),
+    ],
+)
+def test_a_fact_says_an_entry_again_if_it_adds_nothing_of_the_query(
+    text: str, fields: dict[str, Any], again: bool
+) -> None:
+    entries = {"a": row("a", "The big harp is old")}
+    wanted = terms("the lyre or harp")
+    assert says_again(fact("f", text, "a", **fields), entries, wanted) is again
