@@ -172,8 +172,9 @@ _RESET = re.compile(
     rf"{_CHANGED.pattern}|\b(?:new(?= (?:\w+ ){{0,2}}\d)|after all|changes?|correction|replaced"
     r"|re-?(?:booked|arranged)|(?:from|as of|starting) (?:today|tonight|tomorrow|now|this \w+)"
     r"|new (?:code|date|day|hour|lock|number|offer|plan|price|room|time)|in place of|shifts?"
-    r"|same (?:dates?|day|hours?|place|time)|so (?:it's|we)|can(?:no|')t|not (?:today|this \w+)"
-    r"|(?:day|week|month)s? (?:later|longer|sooner)|(?:goes?|gone) (?:up|down)|(?:is|are) (?:gone|off)"
+    r"|same (?:dates?|day|hours?|place|time)|so (?:it's|we)|can't|not (?:today|this \w+)"
+    r"|(?:day|week|month)s? (?:later|longer|sooner)|(?:goes?|gone) (?:up|down)"
+    r"|(?:is|are) (?:gone|off)"
     r"|jetzt|doch|stattdessen|verschoben|ge[aä]ndert|[aä]nderung|nicht mehr|ab (?:heute|morgen)"
     r"|ahora|cambio|cambiado|en vez|ya no|desde (?:hoy|ma[nñ]ana)|maintenant|plut[oô]t"
     r"|ne\b.{1,20}\bplus|chang[ée]e?|adesso|invece|cambiato|non pi[uù]|art\wk|de[gğ]i[sş]iklik"
@@ -200,6 +201,8 @@ _ENOUGH = 4
 """Points from which a later fact takes the place of an earlier one."""
 _MOST_TELLING = 3
 """Points for words in common, at most."""
+_MOST_SIGNS = 2
+"""Points for words that announce a change, at most."""
 _FEW = 4
 """Of the facts shown, those that may have a word that tells what they are about."""
 _ALL = 10
@@ -225,8 +228,7 @@ _EVERYDAY = frozenset(
         "nobody mr mrs frau herr euro pound dollar i'm i've i'd it's that's can't one two three "
         "four five six seven eight nine ten eleven twelve second minute hour time till morning "
         "evening night tonight today tomorrow yesterday day way week month year january february "
-        "march april may june july august september october november december "
-        + " ".join(WEEKDAYS)
+        "march april may june july august september october november december " + " ".join(WEEKDAYS)
     )
 )
 """Words in which two facts are alike without having anything to do with each other."""
@@ -345,27 +347,29 @@ def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int
     differ = any(new[kind] - old[kind] for kind in new.keys() & old.keys())
     values = {value for some in old.values() for value in some}
     over = [each for each in _denied(later.text) if each in (_stems(earlier) | values)]
-    sign = _RESET.search(later.text)
-    if not telling or not (sign or over) or not (old or len(telling) >= _MOST_TELLING):
+    signs = list(dict.fromkeys(match.group().lower() for match in _RESET.finditer(later.text)))
+    codes = {each for each in new.get("number", set()) & values if len(each) >= _LONG_NUMBER}
+    if not (telling or codes) or not (signs or over) or not (old or len(telling) >= _MOST_TELLING):
         return 0, ""
-    points = min(_MOST_TELLING, len(telling)) + differ + bool(sign) + _renamed(later, earlier)
+    points = min(_MOST_TELLING, len(telling)) + differ + min(_MOST_SIGNS, len(signs))
+    points += 2 if codes else _renamed(later, earlier)
     if any(each not in _EVERYDAY for each in over):
         points += 1 + bool(old)
     elif differ:
         points += bool(over)
-    return points, f"not {over[0]}" if over else sign.group().lower() if sign else ""
+    return points, f"not {over[0]}" if over else signs[0]
 
 
 def _renamed(later: DatedLine, earlier: DatedLine) -> int:
     """2 if a day or code of the earlier fact is named beside another one; 1 if it is the day on
-    which another one is named; else 0."""
+    which another one is named; else 0.
+    """
     new, old = _values(later.text), _values(earlier.text)
     days, were = _days(later), _days(earlier)
     for kind in (new.keys() & old.keys()) - {"number"}:
         if new[kind] & old[kind] and new[kind] - old[kind]:
             return 2
-    numbers = new.get("number", set()) & old.get("number", set())
-    if (days & were and days - were) or any(len(one) >= _LONG_NUMBER for one in numbers):
+    if days & were and days - were:
         return 2
     today = date.fromisoformat(later.at[:10])
     return int(today in were and bool(days - were - {today}))
@@ -392,7 +396,7 @@ def _days(fact: DatedLine) -> frozenset[date]:
     """The days from its own on that a fact names; of a day of a month the first such day."""
     said, text = date.fromisoformat(fact.at[:10]), fold(fact.text)
     ahead = sorted(day for day in days_of(text, [said]).days if said <= day <= said + _AHEAD)
-    days = {day.day: day for day in reversed(ahead)}.values()
+    days = {*{day.day: day for day in reversed(ahead)}.values()}
     weekdays = {one.weekday for one in weekdays_in(text, strict=True)}
     if len(days) >= _MOST_DAYS and weekdays:
         days = {day for day in days if day.weekday() in weekdays}
