@@ -113,11 +113,9 @@ CLOSE = 0.5
 LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have where their match is by chance."""
 
-LEADERS, PROVING = 3, 2
-"""The best N memories bear out a question together, with so many of its words."""
-
-UNTOLD = 0.5
-"""Share of its certainty that is left to a question of which no memory names what it asks for."""
+LEADERS, PROVING, UNTOLD = 3, 2, 0.5
+"""The best N memories bear out a question together, with so many of its words; and the share of its
+certainty that is left where no memory names what it asks for."""
 
 ASKED_FOR = re.compile(r"\b(?:which|what|how(?: many| much)?) ([\w'-]+)", re.IGNORECASE)
 """What a question asks for: "which airline", "how old"."""
@@ -181,8 +179,7 @@ class Candidate:
         put(self, "ids", self.stands_for | {id_})
         put(self, "score", score)
         put(self, "place", (-score, -moment(payload["valid_from"]).timestamp(), row.id))
-        gone = "superseded" in self.marks or payload.get("invalid_at") is not None
-        put(self, "superseded", gone)
+        put(self, "superseded", "superseded" in self.marks or payload.get("invalid_at") is not None)
         put(self, "drawn", _drawn(row))
 
     @property
@@ -384,11 +381,8 @@ def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool
     Names and numbers do not count: a conclusion has them to say who spoke, and on which day.
     """
     left = {term for term in query.terms if not term.isdigit()} & words_of(drawn.row)
-    for name in (drawn.row.payload["speaker"], *query.people):
-        left.difference_update(terms(name or ""))
-    for candidate in evidence:
-        left -= words_of(candidate.row)
-    return bool(left)
+    names = (terms(name or "") for name in (drawn.row.payload["speaker"], *query.people))
+    return bool(left.difference(*names, *(words_of(one.row) for one in evidence)))
 
 
 def words_of(row: Row) -> set[str]:
@@ -476,15 +470,9 @@ def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]
         "question": talk.brevity * talk.telling * WEIGHTS["question"],
         "self": talk.private * WEIGHTS["self"],
     }
-    if not query.days:
-        asked["date"] = 0.0
-    if not query.people:
-        asked["speaker"] = 0.0
-    if not query.own:
-        asked["self"] = 0.0
-    if not query.figure:
-        asked["figure"] = 0.0
-    return {**WEIGHTS, **asked}
+    needs: dict[str, object] = {"date": query.days, "speaker": query.people}
+    needs |= {"self": query.own, "figure": query.figure}
+    return {**WEIGHTS, **asked, **{name: 0.0 for name, has in needs.items() if not has}}
 
 
 def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float]:
@@ -525,19 +513,10 @@ def certainty(
     return 1 - (1 - by_words) * (1 - by_meaning)
 
 
-def share(candidates: Sequence[Candidate], query: Query, known: Counted) -> float:
-    """The share (0..1) of the query's weight that any of the candidates has; rare words weigh more.
-
-    A word that no memory has weighs like one that a single memory has.
-    """
-    weights = weights_of(query, known)
-    has = set[str]().union(*map(_own, candidates)) if candidates else set[str]()
-    whole = sum(weights.values())
-    return sum(weights[term] for term in weights if term in has) / whole if whole else 0.0
-
-
 def weights_of(query: Query, known: Counted) -> dict[str, float]:
-    """The weights of the query's words: the rarer, the more."""
+    """The weights of the query's words: the rarer, the more. One that no memory has weighs like one
+    that a single memory has.
+    """
     return {term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms}
 
 
@@ -552,7 +531,8 @@ def scale_of(
     if not best:
         return 0.0
     sure = max(certainty(one, query.terms, known, cosines.get(one.row.id, 0.0)) for one in best)
-    has = share(best, query, known)
+    weights, has_words = weights_of(query, known), set[str]().union(*map(_own, best))
+    has = sum(weights[term] for term in weights.keys() & has_words) / (sum(weights.values()) or 1)
     at = [one.at.astimezone(UTC) for one in best]
     on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
     if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):

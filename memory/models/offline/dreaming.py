@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
-from memory.models.offline.sentences import has_particulars
 from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
 
 
@@ -246,16 +245,6 @@ class _Facts:
     """By stem, how many facts have it."""
 
 
-class _End(NamedTuple):
-    """A claim that one of two facts is no longer needed."""
-
-    points: int
-    stays: DatedLine
-    goes: DatedLine
-    relation: str
-    reason: str
-
-
 def dream(prompt: Prompt) -> dict[str, Any]:
     """The claims by which one of two facts that are near is no longer needed.
 
@@ -269,14 +258,11 @@ def dream(prompt: Prompt) -> dict[str, Any]:
     claims = [claim for one, other in pairs.values() if (claim := _ended(one, other, shown))]
     gone, best = set[str](), dict[tuple[str, str], int]()
     relations: list[dict[str, str]] = []
-    for points, stays, goes, relation, reason in sorted(claims, key=lambda one: -one.points):
-        if {stays.id, goes.id} & gone:
-            continue
-        if points < best.setdefault((stays.id, relation), points):
-            continue
-        gone.add(goes.id)
-        named = {"fact": stays.id, "other": goes.id}
-        relations.append({**named, "relation": relation, "reason": reason})
+    for points, ends in sorted(claims, key=lambda one: -one[0]):
+        least = best.setdefault((ends["fact"], ends["relation"]), points)
+        if points >= least and gone.isdisjoint((ends["fact"], ends["other"])):
+            gone.add(ends["other"])
+            relations.append(ends)
     return {"relations": relations}
 
 
@@ -301,25 +287,30 @@ def _stems(fact: DatedLine) -> frozenset[str]:
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
 
-def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> _End | None:
-    """The claim that one of the two is no longer needed, the newer one or the older id first."""
+def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> tuple[int, dict[str, str]] | None:
+    """The claim that one of the two is no longer needed, the newer one or the older id first, and
+    how much speaks for it.
+    """
     if fact.id == other.id or fact.speaker != other.speaker:
         return None
     if words(fact.text) == words(other.text):
-        reason = "the same speaker in the same words"
-        return _End(2 * _ALL, other, fact, "duplicates", reason)
+        return 2 * _ALL, _pair(other, fact, "duplicates", "the same speaker in the same words")
     # On one day the later fact is the one that speaks of a change.
     earlier, later = sorted((other, fact), key=lambda each: (each.at, bool(_sign(each))))
+    points, sign = _changed(later, earlier, shown)
+    pair = _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
+    return (points, pair) if points >= _ENOUGH else None
+
+
+def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, str]:
+    """How much speaks for it that the later fact changes the earlier, and what announces it."""
     telling = _telling(later, earlier, shown)
-    leads = {_lead(one, shown) for one in (fact, other)} - {""}
+    leads = {_lead(one, shown) for one in (later, earlier)} - {""}
     if len(leads) > 1 and not telling & shown.names:
-        return None
-    points, sign = _ALL, _sign(later)
-    if not sign or not _about_the_same(later, earlier, shown):
-        points, sign = _reset(later, earlier, telling) if later.at > earlier.at else (0, "")
-    if points < _ENOUGH:
-        return None
-    return _End(points, later, earlier, "supersedes", f"the later one says '{sign}'")
+        return 0, ""
+    if (sign := _sign(later)) and _about_the_same(later, earlier, shown):
+        return _ALL, sign
+    return _reset(later, earlier, telling) if later.at > earlier.at else (0, "")
 
 
 def _telling(later: DatedLine, earlier: DatedLine, shown: _Facts) -> set[str]:
@@ -361,7 +352,7 @@ def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int
 
 
 def _renamed(later: DatedLine, earlier: DatedLine) -> int:
-    """2 if a day or code of the earlier fact is named beside another one; 1 if it is the day on
+    """2 if a day or time of the earlier fact is named beside another one; 1 if it is the day on
     which another one is named; else 0.
     """
     new, old = _values(later.text), _values(earlier.text)
@@ -430,11 +421,8 @@ def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool
         return True
     if 2 * len(shared) < max(len(mine), len(its)) or not (mine - its and its - mine):
         return False
-    pair = ((later, mine - its), (earlier, its - mine))
-    return len(shared) > 1 or all(_is_particular(fact, stems) for fact, stems in pair)
+    return len(shared) > 1 or all(rest & shown.names for rest in (mine - its, its - mine))
 
 
-def _is_particular(fact: DatedLine, stems: frozenset[str]) -> bool:
-    """Whether one of these words of the fact is a name, a number or a time."""
-    said = [each for each in re.findall(r"[\w'\u2019-]+", fact.text) if stem(each.lower()) in stems]
-    return any(each[0].isupper() or has_particulars(each) for each in said)
+def _pair(fact: DatedLine, other: DatedLine, relation: str, reason: str) -> dict[str, str]:
+    return {"fact": fact.id, "other": other.id, "relation": relation, "reason": reason}
