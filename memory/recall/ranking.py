@@ -13,6 +13,7 @@ words that many memories have say little. So a score means the same in every ins
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -111,6 +112,13 @@ CLOSE = 0.5
 
 LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have where their match is by chance."""
+
+LEADERS, PROVING, UNTOLD = 3, 2, 0.5
+"""The best N memories bear out a question together, with so many of its words; and the share of its
+certainty that is left where no memory names what it asks for."""
+
+ASKED_FOR = re.compile(r"\b(?:which|what|how(?: many| much)?) ([\w'-]+)", re.IGNORECASE)
+"""What a question asks for: "which airline", "how old"."""
 
 HOURLY_DECAY = 0.995
 """Recency after an hour."""
@@ -525,34 +533,43 @@ def scale_of(
     if not best:
         return 0.0
     sure = max(certainty(one, query.terms, known, cosines) for one in best)
-    weights, has_words = weights_of(query, known), {it for one in best for it in own_terms(one.row)}
+    weights, has_words = weights_of(query, known), set[str]().union(*map(_terms_told, best))
     has = sum(weights[term] for term in weights.keys() & has_words) / (sum(weights.values()) or 1)
     at = [one.at.astimezone(UTC) for one in best]
     on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
     if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return 0.0
     # Who or what is named leads to somebody, and proves nothing of what is asked about them.
-    asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
+    asked = asked_of(query) - _named(query) or asked_of(query) or {*query.terms}
     told = (certainty(one, asked, known, cosines) for one in best)
     first, *others = sorted(told, reverse=True)
     certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
+    certain *= _support(query, asked, best)
     sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), certain)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
     return sure / (matched if matched > 0 else best[0].score)
 
 
-def _named(query: Query, found: Iterable[Candidate]) -> set[str]:
-    """The terms with which a query names what the found memories are about.
+def _support(query: Query, asked: Collection[str], best: Sequence[Candidate]) -> float:
+    """How far (0..1) the best memories bear out a question together, names aside.
 
-    German writes every noun like a name.
+    One word of it may stand in a memory of something else; what a question asks for ("which
+    airline") should stand in one of them.
     """
+    if not (asks(query.text) or ASKED_FOR.match(query.text)):
+        return 1.0
+    found = len({*asked} & set[str]().union(*map(_terms_told, best[:LEADERS])))
+    wanted = {term for what in ASKED_FOR.findall(query.text) for term in terms(what)}
+    told = not wanted or any(wanted & _terms_told(one) for one in best)
+    return min(1.0, found / PROVING) * (1.0 if told else UNTOLD)
+
+
+def _named(query: Query) -> set[str]:
+    """The terms of the names in a query. German writes every noun like a name."""
     if languages(query.text)[:1] == ("de",):
         return set()
-    entities = {name for one in found for name in one.row.payload["entities"]}
-    known = {term for name in entities if name[:1].isupper() for term in terms(name)}
-    written = (word for word in query.text.split()[1:] if word[:1].isupper())
-    return known & {*terms(" ".join(written))}
+    return set(terms(" ".join(word for word in query.text.split()[1:] if word[:1].isupper())))
 
 
 def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
@@ -561,6 +578,13 @@ def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
     return [
         replace(one, parts={key: by * one.parts[key] for key in one.parts}) for one, by in shares
     ]
+
+
+def _terms_told(candidate: Candidate) -> set[str]:
+    """The terms of a memory, and of what it superseded and is told with it."""
+    return own_terms(candidate.row).union(
+        *(terms(one.payload["data"]) for one in candidate.earlier)
+    )
 
 
 def own_terms(row: Row) -> set[str]:

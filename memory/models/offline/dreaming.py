@@ -7,9 +7,9 @@ Of a new fact and one shown near to it, the first of these that fits:
 
 - duplicates: the same speaker in the same words;
 - supersedes: the same speaker, mostly the same words, another value, and the later one says that
-  something changed; or the later one says of all its words that this is over; or it says that
-  something changed, or that a value of the earlier one does not hold, and has other values of the
-  same kinds, and names nobody else.
+  something changed; or the later one says of all its words that this is over; or enough of this
+  comes together: words in common that few other facts have, other values of the same kinds, a day
+  or code of the earlier one beside another, a change that is announced, something that is over.
 
 The rules find no contradictions, and relate nothing: links by words would bring into an answer what
 shares a word with a hit and none with the question.
@@ -18,14 +18,16 @@ shares a word with a hit and none with the question.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from memory.guards import fold, weekdays_in
+from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
-from memory.models.offline.sentences import has_particulars
 from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
 
 
@@ -166,34 +168,48 @@ _CHANGED = re.compile(
     re.IGNORECASE,
 )
 _RESET = re.compile(
-    rf"{_CHANGED.pattern}|\b(?:new(?= (?:\w+ ){{0,2}}\d)|from (?:today|tomorrow|now)|after all"
-    r"|changes?|correction|jetzt|doch|stattdessen|verschoben|ge[aä]ndert|[aä]nderung|nicht mehr"
-    r"|ab (?:heute|morgen)|ahora|cambio|cambiado|en vez|ya no|desde (?:hoy|ma[nñ]ana)"
-    r"|maintenant|plut[oô]t|ne\b.{1,20}\bplus|chang[ée]e?|adesso|invece|cambiato|non pi[uù]"
-    r"|art\wk|de[gğ]i[sş]iklik|de[gğ]i[sş]ti|sada|umjesto|promjena|vi[sš]e ne)\b",
+    rf"{_CHANGED.pattern}|\b(?:new(?= (?:\w+ ){{0,2}}\d)|after all|changes?|correction|replaced"
+    r"|re-?(?:booked|arranged)|(?:from|as of|starting) (?:today|tonight|tomorrow|now|this \w+)"
+    r"|new (?:code|date|day|hour|lock|number|offer|plan|price|room|time)|in place of|shifts?"
+    r"|same (?:dates?|day|hours?|place|time)|so (?:it's|we)|can't|not (?:today|this \w+)"
+    r"|(?:day|week|month)s? (?:later|longer|sooner)|(?:goes?|gone) (?:up|down)"
+    r"|(?:is|are) (?:gone|off)"
+    r"|jetzt|doch|stattdessen|verschoben|ge[aä]ndert|[aä]nderung|nicht mehr|ab (?:heute|morgen)"
+    r"|ahora|cambio|cambiado|en vez|ya no|desde (?:hoy|ma[nñ]ana)|maintenant|plut[oô]t"
+    r"|ne\b.{1,20}\bplus|chang[ée]e?|adesso|invece|cambiato|non pi[uù]|art\wk|de[gğ]i[sş]iklik"
+    r"|de[gğ]i[sş]ti|sada|umjesto|promjena|vi[sš]e ne)\b",
     re.IGNORECASE,
 )
 """Words by which a change is announced; none of them is enough by itself."""
-_NOT = re.compile(
-    r"\b(?:not|instead of|rather than|cannot be|can't be|isn't|nicht|kein|statt|anstatt"
+_DENIED = re.compile(
+    r"\b(?:not|instead of|in place of|rather than|cannot be|can't be|isn't|nicht|kein|statt|anstatt"
     r"|en vez de|en lugar de|pas|au lieu d[eu]|non|invece d[ie]l?|nije|umjesto)"
-    r"(?: (?:on|at|in|the|am|um|den|el|la|le|il|u|les))? (?P<what>[\w.:]+)"
-    r"|\b(?P<off>[\w.:]+) (?:is (?:off|out)|f[aä]llt aus|de[gğ]il)\b",
+    r"(?: (?:on|at|in|with|our|my|the|am|um|bei|auf|mit|den|el|la|le|il|u|les))* (?P<what>[\w.:]+)"
+    r"|\b(?:no|cancelled) (?P<none>\w+(?: \w+){0,2})"
+    r"|\b(?P<off>[\w.:]+(?: \w+)?) (?:(?:is|are|has|have) (?:off|out|died|run off|cancelled)"
+    r"|f[aä]llt aus|de[gğ]il)\b",
     re.IGNORECASE,
 )
-"""A value that does not hold."""
-_NO_MORE = re.compile(
-    r"\b(?:not|nicht) (?:in|at|on|with|bei|auf|mit) (?:our|the|my|der|dem|den|unserem|meinem)"
-    r" (?P<over>\w+) (?:any ?more|mehr)\b",
-    re.IGNORECASE,
-)
-_ENOUGH = 3
-"""Telling words in common and kinds of values that differ, by which two facts are of one thing."""
+"""A value that does not hold, or a thing that is over."""
 _KINDS = {
     "day": re.compile(r"(?<![\w.,:])(\d{1,2})(?=(?:st|nd|rd|th)\b|\.(?= ?[a-z])|\. ?\d)"),
     "time": re.compile(r"(?<![\w.,])(\d{1,2}[:.h]\d\d)\b"),
-    "number": re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d{3})*)(?![\w:]|[.,]\d|\. ?[a-z])"),
+    "number": re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d{3})*)(?![\w:]|[.,]\d)"),
 }
+_ENOUGH = 4
+"""Points from which a later fact takes the place of an earlier one."""
+_MOST_TELLING = 3
+"""Points for words in common, at most."""
+_MOST_SIGNS = 2
+"""Points for words that announce a change, at most."""
+_FEW = 4
+"""Of the facts shown, those that may have a word that tells what they are about."""
+_ALL = 10
+"""Points of a change that has mostly the words of what it changes."""
+_AHEAD, _MOST_DAYS = timedelta(days=60), 5
+"""A fact names days up to so far ahead; one that may name more of them names none for certain."""
+_LONG_NUMBER = 4
+"""Digits of a number that stands for one thing: a code, an account."""
 _CHANGE_STEMS = frozenset(
     content_stems(
         "longer anymore cancelled canceled called stopped quit changed instead postponed "
@@ -203,13 +219,15 @@ _CHANGE_STEMS = frozenset(
 _MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 _ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
 _NAME = re.compile(r"\b[A-Z][\w'\u2019-]+")
-_NEIGHBOURS = 5
-"""Of the facts shown, those that one is compared with."""
 _EVERYDAY = frozenset(
     content_stems(
-        "ask bring buy call come find get give go have help hope keep know leave like live look "
-        "love make mean meet need plan put say see sell send start take tell think try use want "
-        "work good great new old thing time way day week month year one two three"
+        "ask bring buy call come count find get give go have help hope keep know leave like live "
+        "look love make mean meet move need plan put say see sell send stand start take tell think "
+        "try use want work good great new old first last same half thing people everybody somebody "
+        "nobody mr mrs frau herr euro pound dollar i'm i've i'd it's that's can't one two three "
+        "four five six seven eight nine ten eleven twelve second minute hour time till morning "
+        "evening night tonight today tomorrow yesterday day way week month year january february "
+        "march april may june july august september october november december " + " ".join(WEEKDAYS)
     )
 )
 """Words in which two facts are alike without having anything to do with each other."""
@@ -223,34 +241,29 @@ class _Facts:
     all: Mapping[str, DatedLine]
     names: frozenset[str]
     """Stems that stand with a capital letter only."""
+    having: Mapping[str, int]
+    """By stem, how many facts have it."""
 
 
 def dream(prompt: Prompt) -> dict[str, Any]:
-    """The claims by which one of two facts that are near is no longer needed."""
+    """The claims by which one of two facts that are near is no longer needed.
+
+    What a fact changes is what fits it best; what fits it less is something else.
+    """
     shown = _facts(prompt)
-    relations: list[dict[str, str]] = []
-    gone, done = set[str](), set[frozenset[str]]()
+    pairs = dict[frozenset[str], tuple[DatedLine, DatedLine]]()
     for fact in shown.new:
-        for other in _nearest(fact, shown):
-            pair = frozenset((fact.id, other.id))
-            ends = None if pair & gone or pair in done else _ended(fact, other, shown)
-            done.add(pair)
-            if ends is not None:
-                gone.add(ends["other"])
-                relations.append(ends)
+        for other in shown.all.values():
+            pairs.setdefault(frozenset((fact.id, other.id)), (fact, other))
+    claims = [claim for one, other in pairs.values() if (claim := _ended(one, other, shown))]
+    gone, best = set[str](), dict[tuple[str, str], int]()
+    relations: list[dict[str, str]] = []
+    for points, ends in sorted(claims, key=lambda one: -one[0]):
+        least = best.setdefault((ends["fact"], ends["relation"]), points)
+        if points >= least and gone.isdisjoint((ends["fact"], ends["other"])):
+            gone.add(ends["other"])
+            relations.append(ends)
     return {"relations": relations}
-
-
-def _nearest(fact: DatedLine, shown: _Facts) -> list[DatedLine]:
-    """The facts that share most of its words, the nearest first."""
-    mine = _stems(fact)
-
-    def share(other: DatedLine) -> float:
-        its = _stems(other)
-        return len(mine & its) / len(mine | its) if mine & its else 0.0
-
-    others = [other for other in shown.all.values() if other.id != fact.id]
-    return sorted(others, key=lambda other: -share(other))[:_NEIGHBOURS]
 
 
 def _facts(prompt: Prompt) -> _Facts:
@@ -263,28 +276,47 @@ def _facts(prompt: Prompt) -> _Facts:
     for fact in every.values():
         capital |= {stem(word) for name in _NAME.findall(fact.text) for word in words(name)}
         small |= set(content_stems(_NAME.sub(" ", fact.text)))
-    return _Facts(tuple(new), every, frozenset(capital - small))
+    having = Counter(each for fact in every.values() for each in _stems(fact))
+    return _Facts(tuple(new), every, frozenset(capital - small), having)
 
 
+@lru_cache(maxsize=4_096)
 def _stems(fact: DatedLine) -> frozenset[str]:
     """What it says, without stop words, its speaker and words of change; to move is to live."""
     said = content_stems(_MOVED.sub("live in", fact.text))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
 
-def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> dict[str, str] | None:
-    """The claim that one of the two is no longer needed, the newer one or the older id first."""
-    leads = {_lead(one, shown) for one in (fact, other)} - {""}
-    if fact.speaker != other.speaker or len(leads) > 1:
+def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> tuple[int, dict[str, str]] | None:
+    """The claim that one of the two is no longer needed, the newer one or the older id first, and
+    how much speaks for it.
+    """
+    if fact.id == other.id or fact.speaker != other.speaker:
         return None
     if words(fact.text) == words(other.text):
-        return _pair(other, fact, "duplicates", "the same speaker in the same words")
+        return 2 * _ALL, _pair(other, fact, "duplicates", "the same speaker in the same words")
     # On one day the later fact is the one that speaks of a change.
     earlier, later = sorted((other, fact), key=lambda each: (each.at, bool(_sign(each))))
-    sign = _sign(later)
-    if not sign or not _about_the_same(later, earlier, shown):
-        sign = _reset(later, earlier, shown) if later.at > earlier.at else ""
-    return _pair(later, earlier, "supersedes", f"the later one says '{sign}'") if sign else None
+    points, sign = _changed(later, earlier, shown)
+    pair = _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
+    return (points, pair) if points >= _ENOUGH else None
+
+
+def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, str]:
+    """How much speaks for it that the later fact changes the earlier, and what announces it."""
+    telling = _telling(later, earlier, shown)
+    leads = {_lead(one, shown) for one in (later, earlier)} - {""}
+    if len(leads) > 1 and not telling & shown.names:
+        return 0, ""
+    if (sign := _sign(later)) and _about_the_same(later, earlier, shown):
+        return _ALL, sign
+    return _reset(later, earlier, telling) if later.at > earlier.at else (0, "")
+
+
+def _telling(later: DatedLine, earlier: DatedLine, shown: _Facts) -> set[str]:
+    """The words in common that tell what two facts are about: few other facts have them."""
+    shared = (_stems(later) & _stems(earlier)) - _EVERYDAY
+    return {each for each in shared if shown.having[each] <= _FEW and not each[0].isdigit()}
 
 
 def _lead(fact: DatedLine, shown: _Facts) -> str:
@@ -294,37 +326,54 @@ def _lead(fact: DatedLine, shown: _Facts) -> str:
     return stems[0] if stems and stems[0] in shown.names and stems[0] not in _EVERYDAY else ""
 
 
-def _reset(later: DatedLine, earlier: DatedLine, shown: _Facts) -> str:
-    """The words by which the later fact gives other values to what the earlier is about; or "".
+def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int, str]:
+    """How much speaks for it that the later fact gives other values to what the earlier is about,
+    and the words that announce it; (0, "") if there are none.
 
-    Both are about one thing if they share telling words, the more the fewer kinds of values differ.
-    Whoever names another subject speaks of something else.
+    Points: each telling word in common; another value of the same kind; a day or code of the
+    earlier one that is named beside another; or that its day came and another is given; words that
+    announce a change; something of the earlier one of which the later says that it is over.
     """
     new, old = _values(later.text), _values(earlier.text)
-    differ = [kind for kind in new.keys() & old.keys() if new[kind] - old[kind]]
-    shared = (_stems(later) & _stems(earlier)) - _EVERYDAY - shown.names
-    telling = {each for each in shared if not _values(each)}
-    subjects = [_subjects(fact, shown) for fact in (later, earlier)]
-    of_oneself = {bool(_ONESELF.search(fact.text)) for fact in (later, earlier)}
-    if not differ or not telling or (all(subjects) and not set.intersection(*subjects)):
-        return ""
-    if len(of_oneself) > 1 and any(subjects) and len(telling) < _ENOUGH - 1:
-        return ""
-    known = {value for some in old.values() for value in some} | _stems(earlier)
-    denied = next((one for one in _denied(later.text) if one in known), "")
-    if denied:
-        return f"not {denied}"
-    sign = _RESET.search(later.text)
-    enough = len(telling) + len(differ) >= _ENOUGH
-    return sign.group().lower() if sign and enough else ""
+    differ = any(new[kind] - old[kind] for kind in new.keys() & old.keys())
+    values = {value for some in old.values() for value in some}
+    over = [each for each in _denied(later.text) if each in (_stems(earlier) | values)]
+    signs = list(dict.fromkeys(match.group().lower() for match in _RESET.finditer(later.text)))
+    codes = {each for each in new.get("number", set()) & values if len(each) >= _LONG_NUMBER}
+    if not (telling or codes) or not (signs or over) or not (old or len(telling) >= _MOST_TELLING):
+        return 0, ""
+    points = min(_MOST_TELLING, len(telling)) + differ + min(_MOST_SIGNS, len(signs))
+    points += 2 if codes else _renamed(later, earlier)
+    if any(each not in _EVERYDAY for each in over):
+        points += 1 + bool(old)
+    elif differ:
+        points += bool(over)
+    return points, f"not {over[0]}" if over else signs[0]
 
 
+def _renamed(later: DatedLine, earlier: DatedLine) -> int:
+    """2 if a day or time of the earlier fact is named beside another one; 1 if it is the day on
+    which another one is named; else 0.
+    """
+    new, old = _values(later.text), _values(earlier.text)
+    days, were = _days(later), _days(earlier)
+    for kind in (new.keys() & old.keys()) - {"number"}:
+        if new[kind] & old[kind] and new[kind] - old[kind]:
+            return 2
+    if days & were and days - were:
+        return 2
+    today = date.fromisoformat(later.at[:10])
+    return int(today in were and bool(days - were - {today}))
+
+
+@lru_cache(maxsize=4_096)
 def _values(text: str) -> dict[str, set[str]]:
     """What a text gives as values, by their kind: weekdays, days of a month, times, numbers."""
     found: dict[str, set[str]] = {}
+    digits = in_digits(text.lower(), "en")
     for kind, pattern in _KINDS.items():
-        for match in pattern.finditer(text.lower()):
-            found.setdefault(kind, set()).add(match[1])
+        for match in pattern.finditer(digits):
+            found.setdefault(kind, set()).add(match[1].replace(",", ""))
     days = {
         WEEKDAYS[one.weekday]
         for one in weekdays_in(fold(text), strict=True)
@@ -333,18 +382,24 @@ def _values(text: str) -> dict[str, set[str]]:
     return {**found, "weekday": days} if days else found
 
 
+@lru_cache(maxsize=4_096)
+def _days(fact: DatedLine) -> frozenset[date]:
+    """The days from its own on that a fact names; of a day of a month the first such day."""
+    said, text = date.fromisoformat(fact.at[:10]), fold(fact.text)
+    ahead = sorted(day for day in days_of(text, [said]).days if said <= day <= said + _AHEAD)
+    days = {*{day.day: day for day in reversed(ahead)}.values()}
+    weekdays = {one.weekday for one in weekdays_in(text, strict=True)}
+    if len(days) >= _MOST_DAYS and weekdays:
+        days = {day for day in days if day.weekday() in weekdays}
+    return frozenset(days if len(days) <= _MOST_DAYS else ())
+
+
 def _denied(text: str) -> list[str]:
-    """The values of which a text says that they do not hold, and the things that are over."""
-    told = [(match["what"] or match["off"]).strip(".:") for match in _NOT.finditer(text)]
-    found = [value for one in told for some in _values(one).values() for value in some]
-    return [*found, *content_stems(" ".join(match["over"] for match in _NO_MORE.finditer(text)))]
-
-
-def _subjects(fact: DatedLine, shown: _Facts) -> set[str]:
-    """The names that a fact has, its speaker's left out."""
-    said = {each for name in _NAME.findall(fact.text) for each in content_stems(name)}
-    days = {each for each in said if weekdays_in(fold(each), strict=False)}
-    return (said & shown.names) - days - set(content_stems(fact.speaker or ""))
+    """The stems and values of which a text says that they do not hold, or are over."""
+    digits = in_digits(text, "en")
+    told = [next(filter(None, match.groups())) for match in _DENIED.finditer(digits)]
+    found = [value for one in told for some in _values(one.strip(".:")).values() for value in some]
+    return [*found, *content_stems(" ".join(told))]
 
 
 def _sign(fact: DatedLine) -> str:
@@ -366,14 +421,7 @@ def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool
         return True
     if 2 * len(shared) < max(len(mine), len(its)) or not (mine - its and its - mine):
         return False
-    pair = ((later, mine - its), (earlier, its - mine))
-    return len(shared) > 1 or all(_is_particular(fact, stems) for fact, stems in pair)
-
-
-def _is_particular(fact: DatedLine, stems: frozenset[str]) -> bool:
-    """Whether one of these words of the fact is a name, a number or a time."""
-    said = [each for each in re.findall(r"[\w'\u2019-]+", fact.text) if stem(each.lower()) in stems]
-    return any(each[0].isupper() or has_particulars(each) for each in said)
+    return len(shared) > 1 or all(rest & shown.names for rest in (mine - its, its - mine))
 
 
 def _pair(fact: DatedLine, other: DatedLine, relation: str, reason: str) -> dict[str, str]:

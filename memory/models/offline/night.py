@@ -68,6 +68,8 @@ def task_assessment(prompt: Prompt) -> dict[str, Any]:
 def importance(text: str) -> int:
     """1..10: base 3; +2 names, numbers, dates; +2 life facts, preferences, plans, goals; +1 length.
 
+    What states something is at least a 4: "I can't swim" has none of these, and may be an answer.
+
     What may be one of those, but leaves out whose it is ("Still working on it."), gets +1.
 
     A request counts like any other message: it tells what somebody needs. What states nothing
@@ -78,7 +80,7 @@ def importance(text: str) -> int:
         return 2
     life = 2 if tells_of_a_life(said) else int(may_tell_of_a_life(said))
     score = 3 + 2 * has_particulars(said) + life + (len(said) >= _LONG)
-    return max(1, min(10, score))
+    return max(4, score) if statement(text) else score
 
 
 def asked(text: str) -> str:

@@ -87,6 +87,14 @@ async def test_the_same_words_of_the_same_speaker_are_duplicates() -> None:
         ("The stall is open on the 21st.", "So the 21st is off. Our stall: the 28th.", "not 21"),
         ("The fair is on the 2nd, in our barn.", "The 9th, not in our barn any more.", "not barn"),
         ("The offer for the glazing: 48 tiles for 2,400.", "We glaze 36, new offer 1,870.", "new"),
+        (
+            "The code of the alarm is 4417.",
+            "They heard the alarm code. From tonight: 9052.",
+            "from tonight",
+        ),
+        ("The plumber comes on Tuesday, Lea pays.", "The plumber can't today. Thursday.", "can't"),
+        ("My leave: 24 May to 4 June, Madeira.", "Madeira is off, I stay here.", "not madeira"),
+        ("Frau Palm decides about our 4,000.", "Frau Palm: 3,200, not four thousand.", "not 4000"),
     ],
 )
 async def test_a_later_fact_that_says_what_changed_supersedes(
@@ -111,6 +119,10 @@ async def test_a_later_fact_that_says_what_changed_supersedes(
         ("The kiln is booked for Friday.", "Lunch is not on Friday but on Sunday."),
         ("The kiln is booked for Friday.", "The kiln is hot, not on Friday but always."),
         ("Kahn moved to house number 5.", "Lopez moved to house number 6."),
+        (
+            "The fire hall is ours on the 24th, nine to one.",
+            "Instead we stay till seven on the 19th.",
+        ),
     ],
 )
 async def test_other_facts_are_not_superseded(earlier: str, later: str) -> None:

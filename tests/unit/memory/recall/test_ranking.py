@@ -408,18 +408,40 @@ def test_a_name_proves_nothing_of_what_is_asked_about_somebody() -> None:
     ranked_ = [placed(one, [], [(found, 1.0)]) for one in asked]
     pairs = zip(ranked_, asked, strict=True)
     unsure, sure = (scale_of(some, one, known, {}) * some[0].score for some, one in pairs)
-    assert unsure < 0.1 < 0.3 < sure
+    assert unsure < 0.1 < 0.15 < sure
 
 
 @pytest.mark.parametrize(
     ("query", "proves"),
-    [("When was Zoe in Porto?", False), ("Wann war Zoe in dem Porto?", True), ("A porto?", True)],
+    [("When was a gig in Porto?", False), ("Wann war Zoe in dem Porto?", True), ("A porto?", True)],
 )
 def test_a_known_name_proves_nothing_but_in_german(query: str, proves: bool) -> None:
     known, found = Counted(100, {"porto": 1}), fact("a", "Ana lives in Porto", entities=["Porto"])
     one = read_query(query, [])
     some = placed(one, [], [(found, 1.0)])
-    assert (scale_of(some, one, known, {}) * some[0].score > 0.4) is proves
+    assert (scale_of(some, one, known, {}) * some[0].score > 0.2) is proves
+
+
+@pytest.mark.parametrize(
+    ("surer", "less_sure"),
+    [
+        ("Where is the green harp?", "Where is the harp?"),
+        ("Which harp is in the attic?", "Which airline has the harp in the attic?"),
+    ],
+)
+def test_a_question_is_borne_out_by_several_words_and_by_what_it_asks_for(
+    surer: str, less_sure: str
+) -> None:
+    known, found = (
+        Counted(100, {"harp": 2, "green": 2, "attic": 2}),
+        row("a", "A green harp, attic"),
+    )
+    scores = []
+    for text in (surer, less_sure):
+        one = read_query(text, [])
+        some = placed(one, [], [(found, 1.0)])
+        scores.append(scale_of(some, one, known, {}) * some[0].score)
+    assert scores[0] > 1.5 * scores[1]
 
 
 def test_what_is_told_twice_is_more_certain() -> None:
