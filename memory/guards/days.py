@@ -20,7 +20,8 @@ def other_day(fact: ProposedFact) -> str | None:
         follows = _is_open(fact, named) or (holds and not _said_of_another(fact, named))
         if follows and not (holds and _is_replaced(fact, named)):
             continue
-        if _is_left_out(fact) and dates.holds(fact.told_before.days, named):
+        # Where the sources name no day, an earlier statement may say which.
+        if not fact.evidence.days.spoken and dates.holds(fact.told_before.days, named):
             continue
         same = len(fact.digits) == len(fact.text)
         shown = fact.text[named.start : named.end] if same else named.written
@@ -49,11 +50,6 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     is_other_month = named.day is None and bool(days.months)
     is_today = named.weekday is None and not is_other_month and dates.holds(today, named)
     return is_today and not _said_of_another(fact, named, today=True)
-
-
-def _is_left_out(fact: ProposedFact) -> bool:
-    """Whether the sources name no day, so that an earlier statement may say which."""
-    return not fact.evidence.days.spoken
 
 
 _REPLACED = re.compile(

@@ -396,7 +396,7 @@ def _of_another(
             continue
         elif any(_is_alike(one, digits, number, fact) for digits, one in said):
             best = max(best, (near, part))
-        elif said and near > 1:
+        elif near > 1 and any(one.unit == number.unit for _, one in said):
             other = max(other, (near, part))
     best = best if own or best > other else other
     apart = 0 <= own < best[0] and 2 * best[0] >= len(fact.words)
@@ -410,7 +410,8 @@ def _is_alike(one: numbers.Number, digits: str, number: numbers.Number, fact: Pr
     mine, theirs = (
         _LABEL.search(text, 0, each.start) for text, each in ((fact.digits, number), (digits, one))
     )
-    return _is_of(one, number) or bool(mine and theirs and alike(mine[1], theirs[1]))
+    same = mine and theirs and alike(mine[1], theirs[1])
+    return _is_of(one, number) or bool(mine and same and content(mine[1], fact.codes))
 
 
 _REPLACED = re.compile(

@@ -28,6 +28,7 @@ ARITHMETIC = [
     ("Mein Rating ging von 1510 auf 1534.", "Ana hat 24 Punkte Rating gewonnen."),
 ]
 WRITINGS = [
+    ("Kaution sind zwei Mieten, also 1.720 Euro.", "Als Kaution sind 1.720 € fällig."),
     ("Malt: 12 sacks pale, 2 chocolate.", "Fourteen sacks of malt, 12 of pale and 2 of chocolate."),
     ("Les pneus sont là, 40 au lieu de 48.", "Il manque huit pneus sur les 48."),
     ("Diesel is down to a quarter.", "The diesel tank is at 25 %."),
