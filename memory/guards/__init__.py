@@ -10,11 +10,15 @@ from memory.guards.overlap import (
     COPIED,
     OWN,
     Said,
+    about_the_same,
     cited_in_vain,
     copied,
     from_elsewhere,
+    may_be_one,
+    may_supersede,
     repeats,
     rests_on,
+    said_earlier,
     said_in,
     share,
     speaker_of,
@@ -31,7 +35,6 @@ from memory.guards.persona import (
     violation,
 )
 from memory.guards.reading import Source
-from memory.guards.relations import about_the_same, may_be_one, may_supersede, said_earlier
 
 __all__ = [
     "BORNE",

@@ -202,7 +202,7 @@ def shifted(times: Iterable[ClockTime], digits: str) -> list[ClockTime]:
     return made
 
 
-_LENGTH = re.compile(r"(?<![\d:.,])(\d{1,3}):([0-5]\d)(?![\d:])")
+_LENGTH = re.compile(r"(?<![\d:.,])(?:(\d{1,2}):(?=\d\d:))?(\d{1,3}):([0-5]\d)(?![\d:])")
 
 
 _FEW = 4
@@ -215,7 +215,11 @@ def gaps(times: Iterable[ClockTime], texts: Iterable[str]) -> set[float]:
     few = len({one.minutes for one in times}) <= _FEW
     minutes = {one.minutes for one in times if few or not one.written.isdigit()}
     lengths = (found for text in texts for found in _LENGTH.finditer(text))
-    seconds = {60 * int(one[1]) + int(one[2]) for one in lengths}
+    seconds = {
+        hours + 60 * int(one[2]) + int(one[3])
+        for one in lengths
+        for hours in {0, 3600 * int(one[1] or 0)}
+    }
     return {
         *(60.0 * ((b - a) % day) for a in minutes for b in minutes - {a} for day in (720, 1440)),
         *(float(abs(b - a)) for a in seconds for b in seconds if a != b),

@@ -18,7 +18,7 @@ from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, is_
 
 _AMBIGUOUS = word_set(
     """
-    may mar jan dec sept jun jul ago mars mart marco marcu ekim ocak mei dic ene mai
+    may mar jan dec sept jun jul ago march mars mart marco marcu ekim ocak mei dic ene mai
     """
 )
 """Months that are words or names, too: alone they are none unless their place says so."""
@@ -78,7 +78,8 @@ _RELATIVES = re.compile(
     "|".join(
         word
         if HAN.match(word)
-        else rf"(?<![\w-]){_NOT_BEHIND.get(word, '')}{re.escape(word)}(?:ki|n|s)?(?!\w)"
+        else rf"(?<![\w-]){_NOT_BEHIND.get(word, '')}({re.escape(word)})(?:ki|n|s|[dt][ae]n|a|e)?"
+        r"(?!\w)"
         for word in sorted(_RELATIVE, key=len, reverse=True)
     )
 )
@@ -197,7 +198,8 @@ _SPACED_MONTH = rf" (?:{MONTH})"
 _DAY_ALONE = re.compile(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
-    rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)"
+    rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)(?<!the \d)(?<!the \d\d)"
+    rf"|(?<!\w)the (\d{{1,2}})(?![\d:%\w]|[.,]\d)(?! (?!of|at|in|and|or|to|till|until|for)[a-z])"
     rf"|(?<![\d.])(?<!\d,)(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
     r"|(?<![\w.,])(?<!to )(?<!at )(?<!past )(?<!um )(?<!nach )(?<!las )"
     rf"(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
@@ -206,10 +208,9 @@ _DAY_ALONE = re.compile(
 )
 
 ALONE = re.compile(
-    r"(?<![\w.,])(\d{1,2})(?:st|nd|rd|th)(?!\w)"
-    r"|(?<!\w)(?:am|vom|zum|dem|den|seit|ab) (\d{1,2})\.(?!\d)"
-    r"|(?<!\w)(?:el|al|del|le|du|au) (\d{1,2})(?= ?[.,;)]|$)|(?<!\d)(\d{1,2})[日号]"
-    r"|(?<!\w)ayin (\d{1,2})"
+    r"(?<![\w.,])(\d{1,2})(?:st|nd|rd|th)(?!\w)|(?<!\w)(?:am|vom|zum|dem|den|seit"
+    r"|ab) (\d{1,2})\.(?!\d)|(?<!\w)(?:el|al|del|le|du|au) (\d{1,2})(?= ?[.,;)]|$)"
+    r"|(?<!\d)(\d{1,2})[日号]|(?<!\w)ayin (\d{1,2})"
 )
 """A day of the month without its month, in a fact: "the 16th"."""
 _BESIDE = (
@@ -260,7 +261,7 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
     elif kind == 3:
         year, month, day = match[3], MONTH_OF[match[1]], int(match[2])
     elif kind == 4:
-        if match[1] in _AMBIGUOUS and _is_a_word(match, strict=strict):
+        if _is_a_word(match, strict=strict):
             return None
         year, month, day = match[2], MONTH_OF[match[1]], None
     elif kind == 7:
@@ -278,9 +279,11 @@ def _is_a_word(match: re.Match[str], *, strict: bool) -> bool:
     """Whether a month's name is another word: "Marin" is no March."""
     text = match.group()
     if re.fullmatch(r"[a-z]+", text) and text != match[1]:
+        if match[1] not in _AMBIGUOUS:
+            return strict
         in_turkish = match[1] in ("ocak", "ekim") and re.search("[td][ae]n?$", text)
         return strict or not in_turkish
-    if not strict or match[2]:
+    if not strict or match[2] or match[1] not in _AMBIGUOUS:
         return False
     before = match.string[max(0, match.start() - 12) : match.start()]
     placed = _MONTH_PLACE.search(before) or match.string.startswith("'", match.end())
@@ -361,6 +364,9 @@ def _days_of(digits: str, today: date) -> Days:
         made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
         if week := _WEEK.match(digits, weekday.end):
             digits = digits[: week.start()] + " " * len(week.group()) + digits[week.end() :]
+    around = {_shifted(today.replace(day=1), shift, 30) for shift in (-1, 0, 1)}
+    named_months = {one.replace(day=1) for one in named if made.months}
+    made.days |= set(_nth_weekdays(digits, named_months or around))
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
@@ -410,17 +416,17 @@ def _add_alone(made: Days, digits: str, today: date) -> None:
     alone = [int(next(filter(None, match.groups()))) for match in _DAY_ALONE.finditer(digits)]
     behind = (_BARE_DAY.match(digits, one.end) for one in weekdays_in(digits, strict=False))
     for day in [*alone, *(int(one[1]) for one in behind if one)]:
-        for shift in (-1, 0, 1):
-            month = today.month - 1 + shift
-            if 1 <= day <= 31:
-                made.days |= set(_day(today.year + month // 12, month % 12 + 1, day))
+        for start in {today, *made.days} if 1 <= day <= 31 else ():
+            months = (_shifted(start.replace(day=1), shift, 30) for shift in (-2, -1, 0, 1, 2))
+            days = [one for first in months for one in _day(first.year, first.month, day)]
+            made.days |= {*[one for one in days if one >= start][:1]}
+            made.days |= {*[one for one in days if one <= start][-1:]}
 
 
 def _add_relative(made: Days, digits: str, today: date) -> None:
     for match in _RELATIVES.finditer(digits):
-        word = match.group()
-        days = _RELATIVE.get(word, _RELATIVE.get(word[:-1], _RELATIVE.get(word[:-2], 0)))
-        made.days.add(today + timedelta(days))
+        word = match[match.lastindex or 0]
+        made.days.add(today + timedelta(_RELATIVE[word]))
 
 
 def _add_spans(made: Days, digits: str, today: date) -> None:
@@ -483,7 +489,28 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
                     made.days |= {monday + timedelta(7 * shift + one) for one in range(7)}
 
 
+_NTH_WEEKDAY = re.compile(
+    r"(?<!\w)(?:(last|letzte\w*|ultimo|dernier|son)|(first|1st|erste\w*|primer|premier|ilk)"
+    r"|(2nd|second|2|zweite\w*|segundo|deuxieme|ikinci)|(3rd|third|3|dritte\w*|tercer|troisieme)"
+    rf"|(4th|fourth|4|vierte\w*|cuarto|quatrieme))\.? ({WEEKDAY})(?!\w)"
+)
+"""The second Saturday of a month."""
+
+
+def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:
+    """The days that a text names by their count in one of these months."""
+    for match in _NTH_WEEKDAY.finditer(digits):
+        count = (match.lastindex and next(n for n in range(1, 6) if match[n])) or 1
+        for first in months:
+            last = monthrange(first.year, first.month)[1]
+            ahead = (WEEKDAY_OF[match[6]] - first.weekday()) % 7 + 1
+            found = [*range(ahead, last + 1, 7)]
+            yield first.replace(day=found[-1 if count == 1 else count - 2])
+
+
+_NEXT_BEFORE = re.compile(rf"(?<!\w)(?:{_NEXT.pattern})\w* $")
 _WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
+_IN = re.compile(r",? (?:in|en|dans|dentro de) ")
 _WEEK = re.compile(
     r" (?:week(?![\w-]| ?\d)|(?:in|uber|over) (?:a|1|eine[rm]?|een) (?:week|woche)"
     r"|(?:dans|dentro de) (?:une|una|1) (?:semaine|semana)|en (?:8|huit))(?!\w)"
@@ -511,18 +538,17 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
     if (of_month := _ITS_DAY.match(digits, named.end)) is not None:
         return {one for one in (coming, past) if one.day == int(of_month[1])}
-    made = {coming, past}
-    if ahead == 0:
-        made |= {today + timedelta(7), today - timedelta(7)}
+    made = {coming, past, *((today + timedelta(7), today - timedelta(7)) if ahead == 0 else ())}
     if _NEXT.search(around):
-        made |= {week + timedelta(7), coming + timedelta(7 if ahead == 0 else 0)}
-        made -= {today}
-    if _LAST.search(around):
-        made |= {week - timedelta(7)}
+        made |= {week + timedelta(7), *([coming + timedelta(7)] if ahead == 0 else [])}
+    if _NEXT_BEFORE.search(digits[: named.start]) or _NEXT.match(digits[named.end :].lstrip()):
+        made = {one for one in made if one > today}
+    made |= {week - timedelta(7)} if _LAST.search(around) else set()
     for match in _SPANS[1][1].finditer(digits):
-        count = int(match[1]) if match[1].isdigit() else 1
-        for start in (coming, past, today, week):
-            made |= {start + timedelta(7 * count), start - timedelta(7 * count)}
+        by = timedelta(7 * (int(match[1]) if match[1].isdigit() else 1))
+        if _IN.fullmatch(digits[named.end : match.start()]):
+            return {start + by for start in (coming, today, week)}
+        made |= {start + sign * by for start in (coming, past, today, week) for sign in (1, -1)}
     return made
 
 

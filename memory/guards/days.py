@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
 from datetime import date
 
 from memory.guards import clock, dates, mood
@@ -18,13 +17,11 @@ def other_day(fact: ProposedFact) -> str | None:
         return None
     for named in fact.days:
         holds = dates.holds(fact.evidence.days, named)
-        replaced = holds and _is_replaced(fact, named)
         follows = _is_open(fact, named) or (holds and not _said_of_another(fact, named))
-        if follows and not replaced:
+        if follows and not (holds and _is_replaced(fact, named)):
             continue
-        if _is_left_out(fact) and dates.holds(fact.told_before.days, named):
-            continue
-        if not replaced and _by_its_number(fact, named):
+        # Where the sources name no day, an earlier statement may say which.
+        if not fact.evidence.days.spoken and dates.holds(fact.told_before.days, named):
             continue
         same = len(fact.digits) == len(fact.text)
         shown = fact.text[named.start : named.end] if same else named.written
@@ -44,51 +41,6 @@ def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:
     return 60.0 * time.minutes in gaps and "h" in time.written.lower().replace("uhr", "")
 
 
-def _by_its_number(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether a source names the day of the month alone: "the 12th", months ahead as well."""
-    if named.day is None:
-        return False
-    day = rf"(?:the|am|el|le|den) {named.day}(?:st|nd|rd|th)?\.?(?![\d:.,/]*\d)"
-    said = re.compile(rf"(?<!\w){day}|(?<!\d){named.day}(?:st|nd|rd|th|号|日)(?!\w)")
-    return any(said.search(fold(one.text)) for one in fact.evidence.sources)
-
-
-def _replaced(digits: str, said: Collection[date]) -> Iterator[tuple[dates.Days, dates.Days]]:
-    """The days that a sentence says are not meant, or no longer, each with the days that are.
-
-    "It moves from Friday to Sunday", "on the 24th, not on the 17th".
-    """
-    for pattern in _REPLACED:
-        for found in pattern.finditer(digits):
-            if pattern is _REPLACED[0] and not _MOVES.search(digits):
-                continue
-            rest = f"{digits[: found.start(1)]} ; {digits[found.end(1) :]}"
-            # With its preposition: "del 17" is a day, and "17" alone a number.
-            left = digits[found.start() : found.end(1)]
-            old, new = dates.days_of(left, said), dates.days_of(rest, said)
-            if old.spoken and new.spoken:
-                yield old, new
-
-
-_MOVES = re.compile(
-    r"mov|postpon|shift|chang|push|brought|bring|switch|resched|put (?:off|back)|delay|verschob"
-    r"|verleg|verlegt|wechsel|vorgezog|cambi|pasa|paso|mueve|movi|traslad|adelant|retras|aplaz|deplac"
-    r"|repouss|report|avanc|decal|ertele|kayd|alind|aldi|spost|rinvi|adia|antecip|verplaats"
-)
-_REPLACED = (
-    re.compile(
-        r"(?<!\w)(?:from|von|vom|del?|du|da|van) (.{3,26}?) (?:to|till|auf|al?|au|naar|para)(?!\w)"
-    ),
-    re.compile(
-        r"(?<!\w)(?:not|instead of|rather than|nicht|statt|anstatt|no|en vez del?|en lugar del?|pas"
-        r"|au lieu d[eu]|non|invece d\w+|niet|nao|em vez d\w)"
-        r" ((?:on |am |el |le |il |a )?[^.,;:!?]{3,26})"
-    ),
-    re.compile(r"(?<!\w)((?:\w+ )?\w+) (?:degil|yerine)(?!\w)"),
-    re.compile(r"(?:[从由]|不是|而非)(.{2,9}?)(?=[改挪推提延调移到至，,]|$)"),
-)
-
-
 def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the rules cannot tell: a feast day, or the day on which it was said."""
     days = fact.evidence.days
@@ -100,20 +52,27 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     return is_today and not _said_of_another(fact, named, today=True)
 
 
-def _is_left_out(fact: ProposedFact) -> bool:
-    """Whether the sources name no day, so that an earlier statement may say which."""
-    return not fact.evidence.days.spoken
+_REPLACED = re.compile(
+    r"(?<!\w)(?:mov|postpon|resched|verschob|verleg|cambi|pasa|deplac|report)\w* (?:.{0,20} )?"
+    r"(?:from|von|vom|del?|du) (.{3,26}?) (?:to|auf|al?|au)(?!\w)"
+    r"|(?<!\w)(?:not|instead of|rather than|nicht|statt|no|en vez del?|pas|au lieu d[eu])"
+    r" ([^.,;:!?]{3,26})|(?<!\w)(\w+) (?:degil|yerine)(?!\w)|从(.{2,9}?)(?=[改挪推提延调移])"
+)
+"""A day that is not meant, or no longer: "it moves from Friday to Sunday", "not on the 17th"."""
 
 
 def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether a source says that it is not this day, or no longer, and the fact names no other."""
-    plain = _TAKES_PLACE.sub(" ", fact.text)
-    if mood.denies(plain, fact.codes):
-        return False
-    for source, digits in fact.evidence.readings:
+    denied = mood.denies(re.sub(r"\bstatt\W*$", "", fact.text), fact.codes)
+    for source, digits in () if denied else fact.evidence.readings:
+        said = fact.evidence.said(source.at)
         for _, sentence in sentences(digits):
-            for old, new in _replaced(sentence, fact.evidence.said(source.at)):
-                if dates.holds(old, named) and not any(dates.holds(new, one) for one in fact.days):
+            for found in _REPLACED.finditer(sentence):
+                start, end = found.span(found.lastindex or 0)
+                old = dates.days_of(sentence[found.start() : end], said)
+                new = dates.days_of(f"{sentence[:start]} ; {sentence[end:]}", said)
+                others = [one for one in fact.days if dates.holds(new, one)]
+                if new.spoken and not others and dates.holds(old, named):
                     return True
     return False
 
@@ -148,6 +107,3 @@ def _days_said(fact: ProposedFact) -> str:
     said = sorted({source.at[:10] for source in fact.evidence.sources})
     on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
     return f"does not follow from what it cites, said on {on}: count from there"
-
-
-_TAKES_PLACE = re.compile(r"\bstatt(?=\W*$|find|ge)")

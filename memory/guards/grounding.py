@@ -29,7 +29,7 @@ from memory.guards.lexicon import (
 )
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
-from memory.guards.reading import Clause, Evidence, ProposedFact, Source
+from memory.guards.reading import AND, Clause, Evidence, ProposedFact, Source
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -120,25 +120,36 @@ def _other_title(fact: ProposedFact) -> str | None:
 
 def _other_name(fact: ProposedFact) -> str | None:
     """A name of the fact that its sources do not have."""
-    heard = fact.evidence.heard
     if (title := _other_title(fact)) is not None:
         return f"What it cites gives another title than {title}"
     for name in names_in(fact.text, fact.people, fact.tongue):
-        if heard.has(name) or (fact.translated and name.key not in fact.people):
+        if fact.translated and name.key not in fact.people:
             continue
-        if not name.noun and (other := names.mistaken(name, fact.text, heard)) is not None:
+        if (other := _in_its_place(name, fact)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
-        if _refers_back(name, fact) or fact.is_known(name.written) or _is_left_out(name, fact):
+        if fact.evidence.heard.has(name) or _refers_back(name, fact):
             continue
-        if name.sure:
+        if name.sure and not (fact.is_known(name.written) or _is_left_out(name, fact)):
             return (
                 f"{name.written} does not occur in what it cites: cite the entry that names "
                 f"{name.written}, or put the name right"
             )
-        other = names.resembling(name, heard, fact.text)
-        if other is not None:
-            return f"What it cites says {other}, and the fact says {name.written}"
     return None
+
+
+_SUBJECT_FIRST = ("en", "de", "fr")
+"""In these languages no verb opens a statement."""
+
+
+def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
+    """The name that the sources have where the fact has this one, which they do not say there."""
+    heard = fact.evidence.heard
+    if heard.has(name):
+        is_speaker = name.key in fact.people and name.key not in heard.said
+        return names.mistaken(name, fact.text, heard, whole=True) if is_speaker else None
+    sure = name.sure or fact.tongue in _SUBJECT_FIRST
+    other = None if name.noun else names.mistaken(name, fact.text, heard, sure=sure)
+    return other or (None if name.sure else names.resembling(name, heard, fact.text))
 
 
 _CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
@@ -233,7 +244,7 @@ def _turned(fact: ProposedFact) -> str | None:
     parts = [
         Part(text, content(text, one.codes), one, _denies_of(fact, text, one))
         for one in fact.evidence.clauses
-        for text in _AND.split(one.text)
+        for text in AND.split(one.text)
     ]
     pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
     return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
@@ -283,10 +294,6 @@ def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
     return None
 
 
-_AND = re.compile(
-    r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)",
-    re.IGNORECASE,
-)
 _PIECES = re.compile(
     r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
     r"|parce que|ve|ama|cunku|çünkü)\s",
@@ -328,10 +335,9 @@ _SOMEBODY_FIRST = re.compile(
     r"(?<!\w)(?:he|she|they|er|ella|il|elle|ils|elles|hij|zij)(?:'\w+)?(?!\w)|[他她]"
 )
 _SOMEBODY = re.compile(
-    r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|you|your|er|sie|ihm|ihn|ihr\w{0,2}"
-    r"|ihnen|du|dir|dich"
-    r"|dein\w*|el|ella|le|les|lo|la|su|sus|te|ti|tu|il|elle|lui|leur|toi|vous|o|onu|ona|onun"
-    r"|sen|sana|seni|lei|voce|hij|zij|hem|haar|je)(?!\w)|[他她你您]"
+    r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|you|your|er|sie|ihm|ihn|ihr\w{0,2}|ihnen"
+    r"|du|dir|dich|dein\w*|el|ella|le|les|lo|la|su|sus|te|ti|tu|il|elle|lui|leur|toi|vous|o|onu"
+    r"|ona|onun|sen|sana|seni|lei|voce|hij|zij|hem|haar|je)(?!\w)|[他她你您]"
 )
 
 

@@ -74,52 +74,48 @@ en a about after all also am an and any are as at be been before but by can coul
 
 de aber alle alles als also am an auch auf aus bei beim bin bis bist da dann das dass dem den der
  des die dies diese dieser dieses doch dort du durch ein eine einem einen einer eines er erst es
- etwas fur gegen gerade hab habe haben hat hatte hatten ich ihm ihn ihnen ihr ihre ihrem ihren im in
- ins ist ja jetzt kann kein keine keinen man mehr mein meine mich mir mit nach nicht nichts noch nun
- nur ob oder ohne schon sein seine seit sich sie sind so soll statt uber um und uns unser unter vom
- von vor war waren was weil wenn wer werden wie wieder wir wird wo wurde wurden zu zum zur
+ etwas fur gegen gerade hab habe haben hat hatte hatten ich ihm ihn ihnen ihr ihre ihrem ihren im
+ in ins ist ja jetzt kann kein keine keinen man mehr mein meine mich mir mit nach nicht nichts noch
+ nun nur ob oder ohne schon sein seine seit sich sie sind so soll statt uber um und uns unser unter
+ vom von vor war waren was weil wenn wer werden wie wieder wir wird wo wurde wurden zu zum zur
 
 es a al algo ante aqui asi aun aunque bien cada como con cual cuando de del desde donde dos durante
- e el ella ellas ellos en entre era eran es esa ese eso esta estaba estan este esto fue ha habia han
- hasta hay he hoy la las le les lo los mas me mi mis muy nada ni no nos nosotros o os otra otro para
- pero poco por porque que quien se sea ser si sido sin sobre solo son su sus tambien te tengo tenia
- tiene tienen todavia todo todos tu un una unas uno unos va vamos voy y ya yo
+ e el ella ellas ellos en entre era eran es esa ese eso esta estaba estan este esto fue ha habia
+ han hasta hay he hoy la las le les lo los mas me mi mis muy nada ni no nos nosotros o os otra otro
+ para pero poco por porque que quien se sea ser si sido sin sobre solo son su sus tambien te tengo
+ tenia tiene tienen todavia todo todos tu un una unas uno unos va vamos voy y ya yo
 
 fr a ai alors apres au aussi aux avait avant avec avez avons c'est ca ce cela ces cet cette chez
  comme d'un d'une dans de deja depuis des donc du elle elles en encore entre est et etait ete etre
  eu faire fait faut il ils j'ai je jusqu'au l'on la le les leur leurs lui ma mais me meme mes moi
  mon n'a n'ai n'est ne ni nos notre nous on ont ou par pas peut plus pour qu'il qu'on quand que qui
- quoi sa sans se sera ses si son sont sous sur ta te tes toi ton tous tout tres tu un une vers vient
- vos votre vous y
+ quoi sa sans se sera ses si son sont sous sur ta te tes toi ton tous tout tres tu un une vers
+ vient vos votre vous y
 
 tr acaba ama artik asla bana bazi belki ben benden beni benim bir biraz biri biz bize bizim bu buna
  bunu bunun cok cunku da daha de degil diye en eger gibi hala hem hep hepsi her hic icin ile ise
  kadar ki kim mi mu nasil ne neden o olarak oldu olan olacak ona onu onun orada sadece sana sen
- sonra su ve veya
- yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde
- siz sizi yine bence iyi hemen
- var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
+ sonra su ve veya yarin bugun dun saat sabah aksam gunu geliyor oldugu icinde siz sizi yine bence
+ iyi hemen var ya yani yok yuzunden zaten gerek lazim once sey iki uzere gore baska
 
 it a ai al alla alle anche ancora avere c'e che chi ci come con cosa da dal dalla degli dei del
- della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella non
- nostro o ogni per perche piu poi quando quella quello questa questo se sei si sono sta stato su sua
- suo sul tra tutti un una uno va
+ della delle di e ed era gia gli ha hai hanno ho i il in io la le lo ma mi mia mio nei nel nella
+ non nostro o ogni per perche piu poi quando quella quello questa questo se sei si sono sta stato
+ su sua suo sul tra tutti un una uno va
 
-pt a ainda ao aos as ate com como da das de dela dele depois do dos e ela ele em entao era essa esse
- esta este eu foi fica ha isso ja lhe mais mas me meu minha muito na nao nas nem no nos nossa nosso
- num numa o os ou para pela pelo por porque quando que quem sao se sem ser seu so sua tambem tem
- tenho um uma vai voce vou
+pt a ainda ao aos as ate com como da das de dela dele depois do dos e ela ele em entao era essa
+ esse esta este eu foi fica ha isso ja lhe mais mas me meu minha muito na nao nas nem no nos nossa
+ nosso num numa o os ou para pela pelo por porque quando que quem sao se sem ser seu so sua tambem
+ tem tenho um uma vai voce vou
 
-pl ale albo bardzo bez bedzie bo byc byl byla bylo ci co czy dla gdzie go ich ja jak jednak jego jej
- jest jestem juz kiedy ktora ktore ktory ma mam mi mnie moj moja na nad nam nas nie niz o od on
- ona oni po pod przed przez przy sa sie swoj ta tak tam te tego tej ten tez to tu tylko
- tym w we wiec z za
- ze i
+pl ale albo bardzo bez bedzie bo byc byl byla bylo ci co czy dla gdzie go ich ja jak jednak jego
+ jej jest jestem juz kiedy ktora ktore ktory ma mam mi mnie moj moja na nad nam nas nie niz o od on
+ ona oni po pod przed przez przy sa sie swoj ta tak tam te tego tej ten tez to tu tylko tym w we
+ wiec z za ze i
 
-nl aan al alle als bij dan dat de deze die dit doen door dus een en er geen had hebben heeft het hij
- hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te toch
- toen
- tot uit van veel voor want waren was wat we wel werd wij worden wordt zal ze zij zijn zo
+nl aan al alle als bij dan dat de deze die dit doen door dus een en er geen had hebben heeft het
+ hij hoe ik in is je kan maar me meer met mijn moet na naar niet nog nu of om ons ook op over te
+ toch toen tot uit van veel voor want waren was wat we wel werd wij worden wordt zal ze zij zijn zo
 """)
 """They tell languages apart, and carry no content."""
 
@@ -246,7 +242,9 @@ def alike(one: str, other: str) -> bool:
         return True
     short, long = (one, other) if len(one) <= len(other) else (other, one)
     if short[:4] != long[:4]:
-        return len(short) >= 5 and short in long
+        # A German participle: "arbeiten" and "gearbeitet".
+        is_participle = long[:2] == "ge" and long[2:6] == short[:4] and len(short) >= 6
+        return (len(short) >= 5 and short in long) or is_participle
     if len(short) < 4:
         return False
     same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(short))
@@ -262,8 +260,8 @@ _MONTHS = """
 january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
 september|sept|sep october|oct november|nov december|dec
 
-januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug
-september|sept oktober|okt november|nov dezember|dez
+januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug september|sept
+oktober|okt november|nov dezember|dez
 
 enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
 noviembre diciembre|dic
@@ -278,9 +276,9 @@ gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre nove
 janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
 
 styczen|stycznia|styczniu luty|lutego|lutym marzec|marca|marcu kwiecien|kwietnia|kwietniu
-maj|maja|maju
-czerwiec|czerwca|czerwcu lipiec|lipca|lipcu sierpien|sierpnia|sierpniu wrzesien|wrzesnia|wrzesniu
-pazdziernik|pazdziernika|pazdzierniku listopad|listopada|listopadzie grudzien|grudnia|grudniu
+maj|maja|maju czerwiec|czerwca|czerwcu lipiec|lipca|lipcu sierpien|sierpnia|sierpniu
+wrzesien|wrzesnia|wrzesniu pazdziernik|pazdziernika|pazdzierniku listopad|listopada|listopadzie
+grudzien|grudnia|grudniu
 
 januari februari maart april mei juni juli augustus september oktober november december
 """
@@ -339,25 +337,20 @@ def is_feast(digits: str) -> bool:
 
 
 MORE = re.compile(
-    r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller"
-    r"|bigger|larger|taller|heavier"
-    r"|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter|alter|junger|fewer|another"
-    r"|further|extra|increase\w*|decrease\w*|gain\w*|lost|won|difference"
-    r"|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*|additional\w*"
-    r"|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together|making|both"
-    r"|apart|between|missing|beyond|exceed\w*|cut|still"
-    r"|shorten\w*|raise\w*"
-    r"|um|mehr|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
-    r"|gesunken|rest\w*"
-    r"|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer|billiger|gunstiger"
-    r"|noch|bleib\w*"
-    r"|gan[ao]\w*|perd\w*|gagn\w*|guadagn\w*|piu|meno|in tutto|totale|differenza|manca\w*"
-    r"|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*|queda\w*|rest\w*|falt\w*"
-    r"|juntos|sobra\w*"
-    r"|plus|moins|ecart|hausse|baisse|augment\w*|diminu\w*|manqu\w*|ensemble|somme|depass\w*"
-    r"|retard|reste\w*|revien\w*|coute\w*"
-    r"|fazla|az|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)"
-    r"|多|少|高|低|涨|降|共|差|剩|余|合计|增|减|还|缺|超|贵|便宜|[更太]晚|[更太]早|推迟|提前|总"
+    r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller|higher|lower"
+    r"|bigger|larger|taller|heavier|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter"
+    r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
+    r"|difference|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*"
+    r"|additional\w*|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together"
+    r"|making|both|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*|um|mehr"
+    r"|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
+    r"|gesunken|rest\w*|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer"
+    r"|billiger|gunstiger|noch|bleib\w*|gan[ao]\w*|perd\w*|gagn\w*|guadagn\w*|piu|meno|in tutto"
+    r"|totale|differenza|manca\w*|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*"
+    r"|queda\w*|rest\w*|falt\w*|juntos|sobra\w*|plus|moins|ecart|hausse|baisse|augment\w*"
+    r"|diminu\w*|manqu\w*|ensemble|somme|depass\w*|retard|reste\w*|revien\w*|coute\w*|fazla|az"
+    r"|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)|多|少|高|低|涨|降|共|差|剩"
+    r"|余|合计|增|减|还|缺|超|贵|便宜|[更太]晚|[更太]早|推迟|提前|总"
 )
 """A fact with one of these may state a sum or a difference."""
 

@@ -77,27 +77,23 @@ def _by_language(table: str) -> dict[str, re.Pattern[str]]:
 
 _ASKS = _by_language(r"""
 en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* to know|unsure
- |unclear|uncertain|inquir\w*|enquir\w*
- |whether|should|need\w*|curious|not know|doesn't know|don't know|look(?:s|ing) (?:for|to)
- |request\w*|seek\w*
+ |unclear|uncertain|inquir\w*|enquir\w*|whether|curious|not know|doesn't know|don't know|look(?:s
+ |ing) (?:for|to)|request\w*|seek\w*
 de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen
- |mochte wissen|ob|unklar|unsicher
- |erkundigt\w*|soll\w*|brauch\w*|bittet|bat|gebeten
+ |mochte wissen|ob|unklar|unsicher|erkundigt\w*|bittet|bat|gebeten
 es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*
- |pide|pidio|deb\w*|necesit\w*
-fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande
- |doi\w*|besoin|si|s'il|s'interroge|doute\w*
-tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil|gerek\w*
-zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问|应该|需要
+ |pide|pidio
+fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande|si
+ |s'il|s'interroge|doute\w*
+tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
+zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 """)
 _CONDITIONS = _by_language(r"""
-en (?<!even )(?<!as )if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know
- |want to know)\w*)|unless|suppose
- |supposing|provided|assuming|^in case|in case of
- |otherwise(?= (?:i|we|he|she|it|they|you|the)(?!\w))|as long as|depending|depends
+en (?<!even )(?<!as )if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)
+ |unless|suppose|supposing|provided|assuming|^in case|in case of|otherwise(?= (?:i|we|he|she|it
+ |they|you|the)(?!\w))|as long as|depending|depends
 de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern
- |angenommen
- |es sei denn|vorausgesetzt
+ |angenommen|es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
@@ -108,12 +104,11 @@ zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 """What is said under one of these, or depends on it, is no statement."""
 
 _POSSIBILITIES = _by_language(r"""
-en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))
- |(?:i|we|he|she|they|you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer
- |like|love|better|\w+ed|been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found
- |bought|come
- |become|written|eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we
- |thinking (?:of|about)|considering
+en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))|(?:i|we|he|she|they
+ |you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer|like|love|better|\w+ed
+ |been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found|bought|come|become|written
+ |eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we|thinking (?:of|about)
+ |considering
 de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|möglicherweise|womöglich
 es quiz[aá]s?|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que|\w+(?:ar|er|ir|dr)[ií]a(?:n|mos|s)?
 fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+erions
@@ -122,31 +117,27 @@ tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 """)
 _HEDGES = _by_language(r"""
-en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|given
- |subject to|suppos\w*|consider\w*
- |plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w* of|thinking|suggest\w*
- |propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
- |only (?:if|when|once|after)|before|hop\w*
- |whether|as long as|when
- |whoever|anyone|anybody|in return|provide\w*|want\w*|wish\w*|failing
- |alternativ\w*|threat\w*|ready to|willing|assum\w*|likely|expect\w*
- |will not
+en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|given|subject to
+ |suppos\w*|consider\w*|plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w*|believ\w*
+ |reckon\w*|suggest\w*|propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
+ |only (?:if|when|once|after)|before|hop\w*|whether|as long as|when|whoever|anyone|anybody
+ |in return|provide\w*|want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*
+ |likely|expect\w*|will not
 de wenn|falls|sofern|wer|vielleicht|eventuell|ware|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*
- |erwag\w*|plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*|bietet
- |erst|nur|ob|bevor|bis|solange|vor|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls
+ |erwag\w*|plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*
+ |bietet|erst|nur|ob|bevor|bis|solange|vor|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls
  |bereit|voraussichtlich
 es si|quien|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo
  |siempre que|antes de|hasta|mientras|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo
  |condicion\w*|a menos
-fr si|s'ils?|quiconque|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition
- |propos\w*|envisag\w*|eventuel\w*|possib\w*|prev\w*|avant|tant qu\w*|jusqu\w*|sauf
- |compte\w*|veut|depend\w*
+fr si|s'ils?|quiconque|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|propos\w*
+ |envisag\w*|eventuel\w*|possib\w*|prev\w*|avant|tant qu\w*|jusqu\w*|sauf|compte\w*|veut|depend\w*
  |n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins (?:que|d'\w+)
 tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
  |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
  |ihtimal\w*|sart\w*
-zh 如果|要是|假如|谁|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|之前|直到|想
- |希望|若|一旦|只有|否则|条件
+zh 如果|要是|假如|谁|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|之前|直到|想|希望|若
+ |一旦|只有|否则|条件
 """)
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
@@ -160,8 +151,8 @@ zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 """)
 _WISHED = _by_language(r"""
 en hop\w*|wish\w*|want\w*|would|like\w*|love|dream\w*|keen|prefer\w*|look\w* forward|desir\w*
- |long\w*|recommend\w*|advi[sc]e\w*|ask\w*|request\w*|suggest\w*|supposed|should|eager\w*
- |aim\w*|intend\w*|expect\w*|plan\w*|ideally|fond|rather|aspir\w*
+ |long\w*|recommend\w*|advi[sc]e\w*|ask\w*|request\w*|suggest\w*|supposed|should|eager\w*|aim\w*
+ |intend\w*|expect\w*|plan\w*|ideally|fond|rather|aspir\w*
 de hoff\w*|wunsch\w*|mocht\w*|will|wollen|wurde|hatte|gern\w*|traum\w*|am liebsten|lieber|sehn\w*
  |vor
 es quier\w*|esper\w*|gustaria|desea\w*|quisiera|ojala|encantaria|suena|ilusion|prefer\w*
@@ -171,18 +162,17 @@ zh 想|希望|盼|愿|梦想|期待
 """)
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
- |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))
- |people say|everyone says|gossip\w*|swears?|insists?|according to|is said to
- |allegedly|accus\w*|pretend\w*|reckons?|keeps? (?:saying|telling)
+ |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says
+ |gossip\w*|swears?|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons?
+ |keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort
- |(?<!nichts )(?<!nicht )(?<!nie )gehort
- |gerucht\w*|laut|anscheinend|man sagt|es heist|heist es|munkelt|schwort
+ |(?<!nichts )(?<!nicht )(?<!nie )gehort|gerucht\w*|laut|anscheinend|man sagt|es heist|heist es
+ |munkelt|schwort
 es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*|jura\w*
  |cuenta[n]? que|oi que|he oido|parece ser|supuestamente|dizque|sostiene|dicen
 fr pretend\w*|parait|il parait|selon|d'apres|soi-disant|affirm\w*|rumeur\w*|on dit|raconte\w*
  |jure\w*|aurai(?:t|ent)|assure que|a ce qu'il parait|entendu dire|soutient
-tr \w*gore|iddia\w*|guya|soylenti\w*|sozde|rivayet|duydum
- |duyduguma|diyorlar
+tr \w*gore|iddia\w*|guya|soylenti\w*|sozde|rivayet|duydum|duyduguma|diyorlar
 zh 据说|听说|据|声称|传言|传闻|好像|说是|谣|自称|硬说|非说
 """)
 _SAYS = _by_language(r"""
@@ -194,34 +184,32 @@ tr soyl\w*|dedi|diyor\w*|anlat\w*|yazmis|yazdi
 zh 说|讲|告诉|认为|觉得
 """)
 _REPORTED = _by_language(r"""
-en say\w*|said|sai[dh]|spoke\w*|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*|hears?
- |heard|apparent\w*|suppos\w*|accus\w*|believ\w*|think\w*|thought|assert\w*|maintain\w*|insist\w*
- |suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*|writ\w*|wrote
- |criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed|sceptical
- |skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion|view
- |account
- |contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*|feel\w*
- |warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)
+en say\w*|said|sai[dh]|spoke\w*|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*
+ |hears?|heard|apparent\w*|suppos\w*|accus\w*|believ\w*|think\w*|thought|assert\w*|maintain\w*
+ |insist\w*|suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*
+ |writ\w*|wrote|criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed
+ |sceptical|skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion
+ |view|account|contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*
+ |feel\w*|warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)
  |recommend\w*|advis\w*|told|assur\w*|concern\w*|gave|cit\w*|quot\w*|pass\w* on|relay\w*
- |second-hand|hearsay|indicat\w*|show(?:s|ed)?|found|deems?|see[ns]?|saw
- |predict\w*|forecast\w*|diagnos\w*|guess\w*|estimat\w*|puts? .{3,40} down to
+ |second-hand|hearsay|indicat\w*|show(?:s|ed)?|found|deems?|see[ns]?|saw|predict\w*|forecast\w*
+ |diagnos\w*|guess\w*|estimat\w*|puts? .{3,40} down to
 de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*
  |bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)|angab\w*
- |aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten
- |meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*
- |zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet
+ |aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten|meinung
+ |ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*|zeigt\w*
+ |bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet
 es dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
  |sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*
  |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*
- |habla\w*
- |dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
+ |habla\w*|dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
 fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*
- |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*
- |entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*|declar\w*|suppos\w*|jur\w*|indiqu\w*|montr\w*|ni(?:e|ent)|dement
-tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*
- |bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*
- |kuskul\w*
-zh 说|称|据|讲|传|认为|觉得|听|告诉|表示|指|显示|否认|怀疑|所言|转述
+ |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*|entendu
+ |soupcon\w*|dires|dout\w*|estim\w*|annonc\w*|declar\w*|suppos\w*|jur\w*|indiqu\w*|montr\w*|ni(?:e
+ |ent)|dement
+tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*|bakilirsa
+ |soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*|kuskul\w*
+zh 说|称|据|讲|传|认为|觉得|听|告诉|表示|指|显示|否认|怀疑|所言|转述|建议|要求|提醒
 """)
 _QUOTING = {
     code: re.compile(pattern)
@@ -229,9 +217,8 @@ _QUOTING = {
         "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted)"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
-        r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when"
-        r"|where|what|how"
-        r"|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]"
+        r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where"
+        r"|what|how|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]"
         r"|(?<!they )(?<!\w)say (?:that )?(?:he|she)(?!\w)",
         "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
         "|glaubt)"
@@ -252,33 +239,33 @@ _QUOTING = {
     }.items()
 }
 _NEGATIONS = _by_language(r"""
-en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w+n't|cant|dont
- |wont|didnt|doesnt|isnt|w/o|no longer
+en no|not|never|none|nobody|nothing|neither|nor|no-one|nowhere|without|cannot|\w+n't|cant|dont|wont
+ |didnt|doesnt|isnt|w/o|no longer
 de nicht|kein\w*|nie|niemals|niemand\w*|nichts|ohne|nirgends|weder|nein|nimmer|nix
 es no|nunca|nadie|nada|ningun\w*|sin|tampoco|jamas|ni
 fr ne|n'\w+|pas|jamais|aucun\w*|rien|personne|sans|ni|non
 it non|mai|niente|nulla|nessun\w*|senza|ne
 pl nie|nigdy|bez|ani|zad(?:en|n\w+)|nikt|nic
-tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w+s[iu]z
- |\w{2,}m[ae](?:d[iu]\w{0,5}|yacak\w{0,4}|yecek\w{0,4}|m|z\w{0,4}|mis\w{0,4}|yiz|yiniz|sin)
+tr degil\w*|yok\w*|hic\w*|asla|hayir|\w{2,}(?:mi|mu)yor\w*|\w+s[iu]z|\w{2,}m[ae](?:d[iu]\w{0,5}
+ |yacak\w{0,4}|yecek\w{0,4}|m|z\w{0,4}|mis\w{0,4}|yiz|yiniz|sin)
 zh 不|没|未|无|别|非|勿|莫|否
 """)
 _DENIALS = _by_language(r"""
 en un\w{4,}|in(?:valid|correct|complete|sufficient|active|accessible|ability|capable)\w*|\w+less
  |refus\w*|declin\w*|reject\w*|lack\w*|miss\w*|fail\w*|den(?:y|ies|ied)|against|avoid\w*|stop\w*
- |wait\w*|drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|bann?(?:s|ed)?|exclud\w*|except|instead
- |rather|leav\w*|left|skip\w*|out|free of|absent|absence|only|yet to|still|remain\w*|oppos\w*
- |object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible|hardly
- |scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false|wrong
- |differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|keep\w*|kept|too|refrain\w*
- |pending|awaits?|await\w*|delay\w*|postpon\w*|void|waiv\w*|rule\w* out|spare\w*|decid\w* against
- |zero|nil|apart from|besides|but|far from|vegetarian|vegan|allerg\w*|intoleran\w*|until|before
- |unless
-de un\w{4,}|verweiger\w*|ablehn\w*|lehnt\w*|abgelehnt|fehl\w*|verzicht\w*|gegen|vermeid\w*
- |abgesagt|absag\w*|verbot\w*|verbiet\w*|untersag\w*|statt\w*|auser\w*|nur|noch|erst
- |\w+los(?:e[rsnm]?)?|\w+frei|kaum|wenig\w*|ausgeschloss\w*|entfall\w*|entfallt|aus|allerg\w*
- |unvertrag\w*|zu|sondern|weg\w*|bleibt|bleiben|ausfall\w*|fallt|scheiter\w*|vorerst|offen
- |ausstehend|aussteht|wart\w*|bis|lieber|weiger\w*|verhinder\w*|mangel\w*|vergess\w*|vergisst
+ |wait\w*|drop\w*|cancel\w*|withdr\w*|prevent\w*|forb\w*|prohibit\w*|bann?(?:s|ed)?|exclud\w*
+ |except|instead|rather|leav\w*|left|skip\w*|out|free of|absent|absence|only|yet to|still|remain\w*
+ |oppos\w*|object\w*|dislik\w*|hat\w*|disagree\w*|dissent\w*|doubt\w*|sceptic\w*|unable|impossible
+ |hardly|scarcely|barely|few|little|abandon\w*|given up|gave up|quit\w*|ceas\w*|clos\w*|off|false
+ |wrong|differ\w*|stays? (?:at|away|behind|home)|keep\w* away|other than|keep\w*|kept|too
+ |refrain\w*|pending|awaits?|await\w*|delay\w*|postpon\w*|void|waiv\w*|rule\w* out|spare\w*
+ |decid\w* against|zero|nil|apart from|besides|but|far from|vegetarian|vegan|allerg\w*|intoleran\w*
+ |until|before|unless
+de un\w{4,}|verweiger\w*|ablehn\w*|lehnt\w*|abgelehnt|fehl\w*|verzicht\w*|gegen|vermeid\w*|abgesagt
+ |absag\w*|verbot\w*|verbiet\w*|untersag\w*|statt\w*|auser\w*|nur|noch|erst|\w+los(?:e[rsnm]?)?
+ |\w+frei|kaum|wenig\w*|ausgeschloss\w*|entfall\w*|entfallt|aus|allerg\w*|unvertrag\w*|zu|sondern
+ |weg\w*|bleibt|bleiben|ausfall\w*|fallt|scheiter\w*|vorerst|offen|ausstehend|aussteht|wart\w*|bis
+ |lieber|weiger\w*|verhinder\w*|mangel\w*|vergess\w*|vergisst
 es in\w{5,}|des\w{4,}|rechaz\w*|niega|neg\w*|falt\w*|evit\w*|contra|cancel\w*|prohib\w*|excepto
  |salvo|solo|todavia|aun|dej\w*|apenas|poco|alerg\w*|suspend\w*|pendiente\w*|carec\w*|imposib\w*
  |fuera|en vez|en lugar|demasiado|quit\w*|renunci\w*|descart\w*|perd\w*|retras\w*|hasta|esper\w*
@@ -286,10 +273,10 @@ fr in\w{5,}|im\w{5,}|refus\w*|manqu\w*|evit\w*|contre|annul\w*|interdi\w*|sauf|s
  |absent\w*|faute|peu|allerg\w*|arret\w*|renonc\w*|abandonn\w*|hors|exclu\w*|trop|defaut
  |depourvu\w*|rat\w*|au lieu|plutot|reste\w*|atten\w*|retard\w*|repouss\w*|jusqu\w*
 tr reddet\w*|eksik\w*|iptal\w*|yasak\w*|haric|sadece|henuz|hala|vazgec\w*|kacin\w*|birak\w*
- |imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+s[iu]z\w*|kapali|bitti
- |engel\w*|bekl\w*|ertele\w*|kadar
-zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃|推迟
- |之前|漏
+ |imkansiz\w*|alerji\w*|yerine|karsi|istem\w*|kal\w*|\w+s[iu]z\w*|kapali|bitti|engel\w*|bekl\w*
+ |ertele\w*|kadar
+zh 拒绝|取消|禁止|缺|少|除|只|仅|尚|还|反对|停|免|忌|戒|过敏|失败|难|避免|等|待|关|坏|剩|放弃
+ |推迟|之前|漏
 """)
 
 

@@ -7,7 +7,7 @@ language uses none for common nouns, so a German noun counts as a name in a few 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -30,13 +30,12 @@ class Name(NamedTuple):
 
 _TITLES = word_set(
     """
-    mr mrs ms miss dr dra drs cllr councillor capt sgt rev prof professor sir madam
-    aunt auntie uncle cousin coach father sister
-    brother herr frau dr tante onkel oma opa pfleger schwester herrn kollege kollegin familie
-    doktor senor senora sra sr don dona tia tio primo prima doctor doctora profesor profesora
-    monsieur madame mme m mlle tante oncle maitre docteur professeur cousin cousine bay bayan
-    sayin hoca abla abi teyze amca dayi doktor signor signora dottor zia zio senhor senhora
-    mevrouw meneer
+    mr mrs ms miss dr dra drs cllr councillor capt sgt rev prof professor sir madam aunt auntie
+    uncle cousin coach father sister brother herr frau dr tante onkel oma opa pfleger schwester
+    herrn kollege kollegin familie doktor senor senora sra sr don dona tia tio primo prima doctor
+    doctora profesor profesora monsieur madame mme m mlle tante oncle maitre docteur professeur
+    cousin cousine bay bayan sayin hoca abla abi teyze amca dayi doktor signor signora dottor zia
+    zio senhor senhora mevrouw meneer
     """
 )
 _BEHIND_TITLES = word_set(
@@ -46,23 +45,22 @@ _BEHIND_TITLES = word_set(
 )
 _COMMON = word_set(
     """
-    selon laut gemass zufolge segun gore according apparently instead besides
-    meanwhile statt anstatt
-    i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
+    selon laut gemass zufolge segun gore according apparently instead besides meanwhile statt
+    anstatt i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
     january february march april may june july august september october november december mon tue
     wed thu fri sat sun utc cet gmt am pm english german french spanish turkish chinese italian
     japanese portuguese dutch russian american british european swiss austrian polish greek arabic
     mandarin christmas easter carnival ramadan halloween new year's eve year spring summer autumn
-    winter fall festival lent advent pentecost whitsun eid lunar lantern epiphany mother's
-    father's day boxing room hall unit flat floor no class line route gate platform station lake
-    river mount mountain street road square avenue bridge church school university hospital hotel
-    museum library park north south east west old town city island sea ocean bay black forest
-    great saint st san santa prof euro euros eur usd gbp chf tl lira yuan pm id pdf app wifi wi-fi
-    iban vat north enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre
-    diciembre ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik pazartesi
-    sali carsamba persembe cuma cumartesi pazar turkce ingilizce almanca turk alman bey hanim
-    lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes
-    sabado domingo
+    winter fall festival lent advent pentecost whitsun eid lunar lantern epiphany mother's father's
+    day boxing room hall unit flat floor no class line route gate platform station lake river mount
+    mountain street road square avenue bridge church school university hospital hotel museum
+    library park north south east west old town city island sea ocean bay black forest great saint
+    st san santa prof euro euros eur usd gbp chf tl lira yuan pm id pdf app wifi wi-fi iban vat
+    north enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+    ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik pazartesi sali
+    carsamba persembe cuma cumartesi pazar turkce ingilizce almanca turk alman bey hanim lundi
+    mardi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes sabado
+    domingo
     """
 )
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W\d_]+)*")
@@ -150,6 +148,8 @@ def _chinese(text: str, known: Collection[str]) -> Iterator[Name]:
     for one in known:
         if HAN.match(one) and one in folded:
             yield Name(one, one, True)
+    for found in re.finditer("姓[\u4e00-\u9fff]", folded):
+        yield Name(found[0], found[0], True)
     for found in _HAN_NAME.finditer(folded):
         before = folded[found.start() - 1 : found.start()] if found.start() else ""
         if (
@@ -163,8 +163,11 @@ def _chinese(text: str, known: Collection[str]) -> Iterator[Name]:
 class HeardNames:
     """The words that a fact may take its names from."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.text = "\n".join(texts)
+    def __init__(self, texts: Iterable[str], speakers: Iterable[str] = ()) -> None:
+        told = "\n".join(texts)
+        self.said = fold(told)
+        """What was said, folded, without who said it."""
+        self.text = "\n".join([told, *speakers])
         self.folded = fold(self.text)
         self.words = {bare(one.group()) for one in _TOKEN.finditer(self.text)}
         self.words |= {part for word in self.words for part in re.split(r"[-.&]", word)}
@@ -173,7 +176,7 @@ class HeardNames:
     def has(self, name: Name) -> bool:
         """Whether a name stands in the texts, in any form."""
         if HAN.search(name.key):
-            return name.key in self.folded
+            return name.key in self.folded or f"姓{name.key[0]}" in self.folded
         return all(self._has(part) for part in re.split(r"[-.&]", name.key) if len(part) > 1)
 
     def _has(self, key: str) -> bool:
@@ -185,13 +188,8 @@ class HeardNames:
 def _inflects(form: str, name: str) -> bool:
     """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
     if len(name) >= 3 and form.startswith(name):
-        return len(form) - len(name) <= 4
-    return (
-        len(name) >= 5
-        and name[-1] in "aeo"
-        and form.startswith(name[:-1])
-        and (len(form) - len(name) <= 2)
-    )
+        return len(form) - len(name) <= (4 if form[len(name) :][:1] == "l" else 2)
+    return len(name) >= 5 and name[-1] == "a" and form[:-1] == name[:-1] and form[-1] in "yeiou"
 
 
 _RESEMBLING, _SLIP = 0.6, 0.8
@@ -214,28 +212,48 @@ def resembling(name: Name, heard: HeardNames, fact: str) -> str | None:
     return None
 
 
-def mistaken(name: Name, fact: str, heard: HeardNames) -> str | None:
+def mistaken(
+    name: Name, fact: str, heard: HeardNames, *, whole: bool = False, sure: bool = True
+) -> str | None:
     """The word that stands in the sources where the fact has `name`.
 
-    It stands behind the same preposition, or before the same word: "bei Nele", "Nele bringt".
+    It stands behind or before the same words, up to the first that tells something: "bei Nele",
+    "Thibault a une entorse". With `whole` all words of the fact are the same, but for the name. If
+    it is not `sure` that the fact's first word is a name, no first word of a sentence counts.
     """
-    folded = fold(fact)
-    for found in re.finditer(rf"(?<!\w){re.escape(name.key)}(?!\w)", folded):
-        lead = re.search(r"(\w+) $", folded[: found.start()])
-        follow = re.match(r"\W{1,3}([^\W\d_]{4,})", folded[found.end() :])
-        places: list[re.Match[str]] = []
-        if lead and (lead[1] in _SLOTS or len(lead[1]) > 4):
-            places += re.finditer(rf"(?<!\w){lead[1]} ([^\W\d_]+)", heard.folded)
-        if follow and follow[1] not in _ALL_FUNCTION_WORDS:
-            places += re.finditer(
-                rf"(?<!\w)([^\W\d_]+)\W{{1,3}}{re.escape(follow[1])}(?!\w)", heard.folded
-            )
-        for other in places:
-            word = heard.text[other.start(1) : other.end(1)]
-            strange = other[1] not in folded and not alike(other[1], name.key)
-            if word[:1].isupper() and strange and not _is_common(word, other[1]):
+    mine, found = _WORDS.findall(fact), [*_WORDS.finditer(heard.text)]
+    theirs = [str(one.group()) for one in found]
+    folded, said = [*map(bare, mine)], [*map(bare, theirs)]
+    for at in (n for n, one in enumerate(folded) if one == name.key):
+        sides = (folded[:at][::-1], folded[at + 1 :])
+        runs = sides if whole else (_run(sides[0], _SLOTS), _run(sides[1], frozenset()))
+        for place, other in enumerate(said):
+            word = theirs[place]
+            strange = other not in folded and not _inflects(name.key, other)
+            if not sure and at == 0 and _OPENS.search(heard.text, 0, found[place].start()):
+                continue
+            if not (word[:1].isupper() and strange) or _is_common(word, other):
+                continue
+            before = said[max(0, place - len(runs[0])) : place][::-1]
+            same = (before == runs[0], said[place + 1 :][: len(runs[1])] == runs[1])
+            if all(same) if whole else any(a and b for a, b in zip(same, runs, strict=True)):
                 return word
     return None
+
+
+_OPENS = re.compile(r"(?:^|[.!?\n:]\s*)[\u00a1\u00bf]?$")
+_WORDS = re.compile(r"[^\W_]+(?:['\u2019][^\W\d_]+)?")
+
+
+def _run(words: Sequence[str], slots: Collection[str]) -> list[str]:
+    """The first words up to one that tells something, or after which a name stands: three at most.
+
+    Empty if none of them does.
+    """
+    for count, one in enumerate(words[:3], 1):
+        if one in slots or (len(one) > 2 and one not in _ALL_FUNCTION_WORDS):
+            return [*words[:count]]
+    return []
 
 
 _ALL_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS.values())

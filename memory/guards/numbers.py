@@ -53,9 +53,8 @@ _NO_NUMBERS = re.compile(
 _TENTHS = re.compile("(?<!\\d)([1-9])成(?![为功员本立长绩年人果交熟分份])")
 _AND_CENTS = re.compile(
     r"(?<![\w.,])(\d+|one|a|ein|une?|un) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares"
-    r"|met(?:re|er)s?|metros?)(?:(?: and| und| et| y)? (\d\d)"
-    r" ?(?:cents?|centimes?|centimos?|pence|rappen|cm)(?!\w)"
-    r"| (\d\d)(?!\d|[.,:]\d)(?= ?(?:[a-z.,;!)]|$)))"
+    r"|met(?:re|er)s?|metros?)(?:(?: and| und| et| y| con)? (\d\d) ?(?:cents?|centimes?|centimos?"
+    r"|pence|rappen|cm)(?!\w)|(?: con)? (\d\d)(?!\d|[.,:]\d)(?= ?(?:[a-z.,;!)]|$)))"
 )
 """74 euros 50 cents is 74.50 euros, and one metre forty is 1.40 metres."""
 
@@ -127,7 +126,8 @@ def _read(text: str, language: str, *, strict: bool) -> str:
         behind_digits = one.start and words[one.start - 1].written.isdigit()
         is_scale = one.value in _SCALES.values() and behind_digits and words[one.start].gap == " "
         first = fold(words[one.start].written)
-        if first in _QUARTERS or first in WEEKDAY_OF:  # "Na sexta" is Friday, and no sixth.
+        # "Na sexta" is Friday, and no sixth; blood of type O has no zero.
+        if first in _QUARTERS or first in WEEKDAY_OF or first == "o":
             continue
         if one.value != 1 and not is_scale and not (one.is_ordinal and (strict or one.value < 3)):
             values[one.start] = (one.end, one.value)
@@ -312,7 +312,7 @@ def _number(found: re.Match[str], text: str) -> Number:
     word = after[1] if after else ""
     if word in _SCALES and after and (word != "k" or not text[end].isspace()):
         readings = frozenset(rounded(one * _SCALES[word]) for one in readings) | (
-            readings if word in ("mil", "mille", "bin") else frozenset()
+            readings if word in ("mil", "mille", "bin", "k") else frozenset()  # 35k is a distance.
         )
         end = after.end()
         after = _AFTER.match(text, end)
@@ -423,16 +423,14 @@ _HALVES = re.compile(
 _QUARTER = re.compile("quar|cuart")
 FRACTIONS = (
     (0.5, re.compile(
-        r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)"
-        r"|(?:die |zur )?halfte"
-        r"|halbe[rsnm]?(?= )"
-        r"|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi|yarim(?= [a-z])"
-        r"|(?:la )?meta(?!\w)|mezz[oa](?!\w))"
+        r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)|(?:die "
+        r"|zur )?halfte|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi"
+        r"|yarim(?= [a-z])|(?:la )?meta(?!\w)|mezz[oa](?!\w))"
         r"|半(?=个?小时)|一半")),
     (0.25, re.compile(
-        r"(?<!\w)(?:(?:a|one) quarter(?= of)|ein viertel(?= )|viertel(?=stunde)|un cuarto"
-        r"|(?:una|la) cuarta parte|(?:un|d'un) quart(?!\w)|ceyregi|ceyrek(?= saat))|一刻(?=钟)"
-        r"|4分之一|四分之一")),
+        r"(?<!\w)(?:(?:a|one) quarter(?= of| ?[.,;)]|$)|ein viertel(?= )|viertel(?=stunde)"
+        r"|un cuarto|(?:una|la) cuarta parte|(?:un|d'un) quart(?!\w)|ceyregi|ceyrek(?= saat))"
+        r"|一刻(?=钟)|4分之一|四分之一")),
     (0.75, re.compile(
         r"(?<!\w)(?:3[ -]quarters|dreiviertel|3 ?viertel|3 cuartos|3 cuartas partes|3 quarts"
         r"|(?:dortte|4) 3|tre quarti)|三刻(?=钟)|3刻(?=钟)|4分之3")),

@@ -43,6 +43,11 @@ _CLAUSES = re.compile(
     re.IGNORECASE,
 )
 
+AND = re.compile(
+    r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)",
+    re.IGNORECASE,
+)
+
 _POSSESSIVE = re.compile("['\u2019]s?$")
 
 
@@ -76,7 +81,7 @@ class Evidence:
     @cached_property
     def heard(self) -> names.HeardNames:
         """What names may come from."""
-        return names.HeardNames([*(one.text for one in self.sources), *self.speakers])
+        return names.HeardNames((one.text for one in self.sources), self.speakers)
 
     @cached_property
     def heard_before(self) -> names.HeardNames:
@@ -297,6 +302,7 @@ def _moods_of_clause(text: str, codes: tuple[str, ...], *, quoted: bool) -> froz
     return frozenset(found)
 
 
+_MAY = re.compile(r"(?<=[ \w] )may(?= )")
 _ECHO = 2
 """So many words of a fact in a source show that the two are in one language."""
 
@@ -388,8 +394,9 @@ class ProposedFact:
 
     @cached_property
     def digits(self) -> str:
-        """The text with digits for its number words."""
-        return numbers.in_digits(self.text, self.tongue, strict=True)
+        """The text with digits for its number words; in English "may" is no month."""
+        text = _MAY.sub("can", self.text) if self.tongue == "en" else self.text
+        return numbers.in_digits(text, self.tongue, strict=True)
 
     @cached_property
     def days(self) -> list[dates.Named]:
@@ -421,6 +428,15 @@ class ProposedFact:
             one for one in content(self.text, codes) if not any(alike(one, each) for each in told)
         ]
         return list(dict.fromkeys(kept))
+
+    @cached_property
+    def parts(self) -> list[tuple[str, int, Clause]]:
+        """The parts of the clauses of its sources, with the number of words that each shares."""
+        return [
+            (text, self.nearness(content(text, one.codes)), one)
+            for one in self.evidence.clauses
+            for text in AND.split(one.text)
+        ]
 
     def nearness(self, words: Iterable[str]) -> int:
         """How many of its content words are among `words`."""

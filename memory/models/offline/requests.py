@@ -375,15 +375,21 @@ _TELLS_ALL = frozenset({"update_goal", "update_project", "update_entity_observat
 def statement(text: str) -> str:
     """What a text tells, without small talk and requests; "" if it states nothing.
 
-    Questions beside a statement stay: they often say what the statement is about.
+    A question stays before a statement that leans on it: "Where is the saw? It is in the shed."
     """
-    told = [said for part in sentences(text) if (said := _told(part))]
-    return " ".join(told) if any(map(states_something, told)) else ""
+    parts = sentences(text)
+    leans = [_LEANS.match(following) is not None for following in (*parts[1:], "")]
+    told = [
+        (part if is_leant_on else "") if is_question(part) else _told(part)
+        for part, is_leant_on in zip(parts, leans, strict=True)
+    ]
+    return " ".join(filter(None, told)) if any(map(states_something, told)) else ""
+
+
+_LEANS = re.compile(r"(?:yes|no|it|its|that|this|he|she|they|those|these)\b", re.IGNORECASE)
 
 
 def _told(part: str) -> str:
-    if is_question(part):
-        return part
     if is_command(part) or is_chatter(part):
         return ""
     rule, given = next(iter(_rules_for(part)), (None, {}))

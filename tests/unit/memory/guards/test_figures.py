@@ -28,6 +28,15 @@ ARITHMETIC = [
     ("Mein Rating ging von 1510 auf 1534.", "Ana hat 24 Punkte Rating gewonnen."),
 ]
 WRITINGS = [
+    ("Kaution sind zwei Mieten, also 1.720 Euro.", "Als Kaution sind 1.720 € fällig."),
+    ("Malt: 12 sacks pale, 2 chocolate.", "Fourteen sacks of malt, 12 of pale and 2 of chocolate."),
+    ("Les pneus sont là, 40 au lieu de 48.", "Il manque huit pneus sur les 48."),
+    ("Diesel is down to a quarter.", "The diesel tank is at 25 %."),
+    ("O型的只有九袋。", "Only nine bags are of type O."),
+    ("Son 318 euros con 40.", "Son 318,40 euros."),
+    ("Finished in 3:12:40.", "Ana needed 3 hours, 12 minutes and 40 seconds."),
+    ("The calf cramped at 35k.", "Ana's calf cramped at kilometre 35."),
+    ("三号机又不转了，要换皮带，一百八。", "三号洗衣机换皮带要180元。"),
     ("Il faut trois quarts d'heure.", "Il faut 45 minutes."),
     ("Toplantı üç buçuk saat sürdü.", "Toplantı 210 dakika sürdü."),
     ("La sesión dura hora y media.", "La sesión dura 90 minutos."),
@@ -60,6 +69,11 @@ TIMES = [
     ("From six we open at half past five.", "They open half an hour earlier."),
 ]
 DAYS = [
+    ("No volunteers under 16 in the store.", "Volunteers under 16 may not work in the store."),
+    ("Le lien est mort.", "Le lien ne marche plus."),
+    ("Makine dünden beri çalışmıyor.", "Makine 21 Ekim 2026'dan beri çalışmıyor."),
+    ("The fair is on the second Saturday of November.", "The fair is on 14 November 2026."),
+    ("Die Sitzung ist am letzten Montag im November.", "Die Sitzung ist am 30. November 2026."),
     ("闭水试验四十八小时，今天上午十点开始。", "闭水试验到2026年10月24日上午10点结束。"),
     ("Run: 30 December to 1 January.", "The run is from 30 December 2026 to 1 January 2027."),
     ("La collecte de samedi passe au samedi suivant.", "Elle passe au 31 octobre 2026."),
@@ -78,6 +92,13 @@ DAYS = [
     ("Kira sözleşmesi 18 ay sürecek.", "Sözleşme bir buçuk yıl sürer."),
 ]
 SLIPS = [
+    ("The frames came, 14 of them, but two have scratches.", "12 frames came in."),
+    ("4 groups came, I moved two to the hall and sent the rest off.", "Ana moved three groups."),
+    ("Batch 63 is curing. Batch 62 went rancid, all of it.", "Batch 63 has gone rancid."),
+    ("Estudiantes 2.500, entrada 4.000.", "La entrada para estudiantes cuesta 2.000."),
+    ("Mitmachtag ist Samstag in zwei Wochen.", "Der Mitmachtag ist am 31. Oktober 2026."),
+    ("The meeting is next Tues at 7pm.", "The meeting is on 20 October 2026."),
+    ("The open day is on the 28th.", "The open day is on 28 December 2026."),
     ("The propane tank is a third full.", "The propane tank is two thirds full."),
     ("We shot six and a half pages.", "They shot six and a quarter pages."),
     ("The calf got 2 litres of milk.", "The calf got a litre and a half of milk."),

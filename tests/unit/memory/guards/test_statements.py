@@ -17,6 +17,8 @@ def judge(told: str, fact: str, *, by: str = "Ana") -> str | None:
 
 
 NAMES = [
+    ("有位姓庞的先生没献血。", "庞先生没献血。"),
+    ("Sobró tarta para dos días.", "Quedó tarta para dos días."),
     ("Jansen covers the desk. Janssen does the board.", "Janssen does the board."),
     ("Jansen covers the desk. Janssen does the board.", "Jansen is covering the desk."),
     ("Mae replaces Faye from Monday.", "Faye is replaced by Mae from Monday."),
@@ -31,6 +33,7 @@ NAMES = [
 ]
 
 MOODS = [
+    ("The wheels are off I'd say.", "Ana thinks that the wheels are off."),
     ("I can buy 60 tins tomorrow, who signs?", "Ana can buy 60 tins."),
     ("Ich hole die 60 Dosen ab, wer bezahlt?", "Ana holt die 60 Dosen ab."),
     ("La llave está en casa, ¿quién la recoge?", "La llave está en casa."),
@@ -50,6 +53,10 @@ MOODS = [
 ]
 
 OTHERS = [
+    ("Bluebell had her calf today.", "Buttercup had her calf today."),
+    ("Il manque un arbitre, Thibault a une entorse.", "Théodore a une entorse."),
+    ("Tarık başrolü istiyor ama o gün yok.", "Ana başrolü istiyor ama o gün yok."),
+    ("有位姓庞的先生没献血。", "姓彭的先生没献血。"),
     ("Il en reste 150 chez Tanguy.", "Il reste 150 bougies chez Ben."),
     (
         "I can buy 60 tins tomorrow, who signs the form for them?",

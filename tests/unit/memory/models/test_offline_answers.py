@@ -194,6 +194,8 @@ def test_what_only_sounds_like_an_order_is_kept(text: str) -> None:
         ("Add a goal: fix the roof. Then break that goal down into steps.", ""),
         ("Switch back to the shed project: the wood is dry.", "The wood is dry."),
         ("Of course. I will plant beans there instead.", "I will plant beans there instead."),
+        ("I sold the saw to Ana. Is that fine?", "I sold the saw to Ana."),
+        ("Where is the saw? It is in Ana's shed.", "Where is the saw? It is in Ana's shed."),
     ],
 )
 def test_a_fact_is_what_a_message_tells_beside_its_requests(text: str, told: str) -> None:
