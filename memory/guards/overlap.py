@@ -254,6 +254,8 @@ def _repeats(text: str, source: str, names: Collection[str]) -> bool:
         return False
     if is_conditional(source, languages(source)) and not is_conditional(text, languages(text)):
         return False
+    if not {*_short(text, languages(text))} <= {*words_of(fold(" ".join((source, *names))))}:
+        return False
     numbers = iter(_NUMBER.findall(source))
     if not all(one in numbers for one in _NUMBER.findall(text)):
         return False
