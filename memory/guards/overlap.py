@@ -359,9 +359,11 @@ def _claiming(text: str, codes: Codes) -> list[str]:
 
 
 def _short(text: str, codes: Codes) -> list[str]:
-    """Words too short to be content, which may be names: "Bo"."""
-    common = frozenset[str]().union(*(FUNCTION_WORDS.get(code, ()) for code in codes))
-    return [one for one in words_of(fold(text)) if len(one) <= 2 and one not in common]
+    """Words that are no content, and may be names: "Bo", or "Ben", which is Turkish for "I"."""
+    common, *others = (FUNCTION_WORDS.get(code, frozenset[str]()) for code in (*codes, ""))
+    other = frozenset[str]().union(*others)
+    found = (one.partition("'")[0] for one in words_of(fold(text)))
+    return [one for one in found if one not in common and (len(one) <= 2 or one in other)]
 
 
 def _names(names: Iterable[str]) -> set[str]:
