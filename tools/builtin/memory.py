@@ -256,6 +256,11 @@ SUGGESTION = (
     "the world, people or events in the third person; name the speaker of what one says of oneself."
 )
 
+UNSAID = (
+    "unsaid names, for an entry, the numbers in it that none of its facts says: "
+    "store a fact with them if they matter."
+)
+
 
 class FactGiven(BaseModel):
     """One fact as the model gives it."""
@@ -472,8 +477,8 @@ def _result(
         result["unsaid"] = unsaid
     if not operations:
         result["error"] = "No fact was stored; see rejected"
-    if rejected:
-        result["suggestion"] = SUGGESTION
+    if told := [SUGGESTION] * bool(rejected) + [UNSAID] * ("unsaid" in result):
+        result["suggestion"] = " ".join(told)
     return result
 
 
