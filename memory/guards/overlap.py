@@ -223,9 +223,8 @@ def stands_near(
 ) -> bool:
     """Whether `text` may be a fair rewording: enough of its words and numbers are its sources'.
 
-    What is said of a thing that was spoken of before leaves its name out. So a text stands near its
-    sources, too, if most of it is theirs or what their speakers said `earlier`, and of the rest no
-    text of `others` has more than they have. A number that is nowhere is not looked at here.
+    It is, too, if most are theirs or what their speakers said `earlier`, and of the rest no text of
+    `others` has more than they have. A number that is nowhere is not looked at here.
     """
     mine, numbers = _words(text, names), _numbers(text)
     whole = [*mine, *(numbers & _numbers(*sources, *earlier))]

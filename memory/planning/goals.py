@@ -166,8 +166,8 @@ def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
         rows.append((depth, goal))
         waiting += [(depth + 1, child) for child in reversed(_children(goals, goal["id"]))]
     if len(rows) < len(goals):
-        lost = sorted(goals.keys() - {goal["id"] for _, goal in rows})
-        raise StateError(f"goals: parent_id leads in a circle at {', '.join(lost)}")
+        lost = ", ".join(sorted(goals.keys() - {goal["id"] for _, goal in rows}))
+        raise StateError(f"goals: parent_id leads in a circle at {lost}")
     return rows
 
 

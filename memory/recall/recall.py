@@ -155,8 +155,7 @@ async def recall(
     vector = await memory.vector(read.text)
     found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
-    if visible:
-        shown = _unseen(shown, visible)
+    shown = _unseen(shown, visible)
     if max_tokens is not None:
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
     hits = await memory.hits(calibrated(shown[:limit], scale))

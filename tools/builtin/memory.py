@@ -152,8 +152,7 @@ async def review_journal(
         limit=limit,
         include_self=_reflecting(runtime),
     )
-    rows = [_shown(entry) for entry in entries]
-    return answer(runtime, {"entries": rows, "count": len(rows)})
+    return answer(runtime, {"entries": [*map(_shown, entries)], "count": len(entries)})
 
 
 def _shown(entry: JournalEntry) -> dict[str, Any]:

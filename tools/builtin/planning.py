@@ -214,8 +214,7 @@ async def create_project(
     """Create a project for work that spans sessions, and make it the active one."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
-    marks = marks_of(f"{summary}\n{initial_context}", runtime)
-    now = now_of(runtime)
+    marks, now = marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
     after = rules.create(before, project_key, summary, initial_context, now, marks=marks)
     result = {
         "project_key": after["active"],
