@@ -1,8 +1,8 @@
 """Origins: whose words a call was shown, and what of them its writes and messages rest on.
 
 The words of owners have no origin beside them. What a model writes may rest on anything that it was
-shown, so a write keeps the names of all others whose words stood in its prompt, unless it repeats
-the words that it cites. Nothing is looked for in the words themselves.
+shown, so a write keeps the names of all others whose words stood in its prompt, unless it says what
+it cites and nothing besides. Nothing is looked for in the words of others.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, Literal
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
+from memory import entities
 from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
-from memory.guards import repeats, rests_on, stands_near
+from memory.guards import repeats, rests_on, rewords, stands_near
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
 from memory.records import (
@@ -29,7 +30,7 @@ from memory.records import (
     Project,
     is_reflection,
 )
-from memory.runtime import resources_of, scope_of, settings_of
+from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from tools.answers import Runtime, event_of
@@ -38,7 +39,7 @@ LEAST_TRUST = 0.3
 """Most trust (0..1) of what may be the words of somebody other than it cites."""
 
 MOST_BEFORE = 20
-"""Facts among which a night looks for what speakers said before."""
+"""Facts among which is looked for what speakers said before."""
 
 OWN_TOOLS = frozenset(
     {
@@ -151,34 +152,63 @@ def of_entry(entry: JournalEntry, owners: Collection[str]) -> list[str]:
     return rests_on(entry["source_entity"], entry, owners)
 
 
-def may_be_of_others(
+async def may_be_of_others(
     text: str,
     cited: Sequence[JournalEntry],
     runtime: Runtime,
     collector: Collector,
-    earlier: Sequence[str] = (),
+    *,
+    checked: bool = False,
 ) -> list[str]:
     """Those whose words a text may hold instead of the ones that it cites; [] if it holds these.
 
-    Awake it has to repeat them. In a night, which shows the words of owners by themselves, others
-    are of one kind: there a fair rewording is enough, also of what the same people said `earlier`.
+    Awake it has to repeat them, or to say in other words what the event in hand says and no more.
+    In a night, which shows the words of owners by themselves, others are of one kind: there a fair
+    rewording is enough, and a fact may name what the same people spoke of before.
+
+    `checked`: It is a fact, whose dates and numbers were compared with what it cites.
     """
     others = others_beside(runtime, collector, cited)
     said = [one["content"] for one in cited]
     names = [one["source_entity"] or "" for one in cited]
-    if not others or collector.shown is None:
-        return [] if not others or repeats(text, said, names) else others
+    if not others:
+        return []
+    if collector.shown is None:
+        fair = repeats(text, said, names) or await _rewords(text, cited, runtime, checked)
+        return [] if fair else others
     beside = [one["content"] for one in collector.shown.values() if one not in cited]
-    return [] if stands_near(text, said, names, earlier, beside) else others
+    fair = stands_near(text, said, names, others=beside)
+    if not fair and checked and collector.shown:
+        fair = stands_near(text, said, names, await _known_of(names, text, runtime), beside)
+    return [] if fair else others
 
 
-async def said_before(text: str, cited: Iterable[JournalEntry], runtime: Runtime) -> list[str]:
-    """The facts nearest to a text by words that stand on these speakers' words alone."""
-    names, config = {one["source_entity"] for one in cited} - {None}, runtime.config
-    known = await resources_of(config).semantic.keywords(
-        scope_of(config), text, MOST_BEFORE, include_superseded=True
+async def _rewords(
+    text: str, cited: Sequence[JournalEntry], runtime: Runtime, checked: bool
+) -> bool:
+    """Whether a text says what the event in hand says, its only source."""
+    event = event_of(runtime)
+    if event is None or any(event["id"] not in one["sources"] for one in cited):
+        return False
+    store, scope = store_of(runtime), scope_of(runtime.config)
+    profile = (await entities.look_up(store, scope, senders=[event["sender"]]))[0][0].profile
+    names = [event["sender"], *((profile["name"], *profile["aliases"]) if profile else ())]
+    people = [event["sender"], *owners_in(runtime)]
+    heard = [
+        str(one.text)
+        for one in runtime.state["messages"]
+        if isinstance(one, HumanMessage) and one.name in people
+    ]
+    earlier = [*heard, *await _known_of(people, text, runtime)]
+    return rewords(text, event["text"], names, earlier, dated=checked)
+
+
+async def _known_of(people: Collection[str], text: str, runtime: Runtime) -> list[str]:
+    """The facts nearest to a text by words that stand on these people's words alone."""
+    known = await resources_of(runtime.config).semantic.keywords(
+        scope_of(runtime.config), text, MOST_BEFORE, include_superseded=True
     )
-    return [one["text"] for one, _ in known if one["speaker"] in names and "origins" not in one]
+    return [one["text"] for one, _ in known if one["speaker"] in people and "origins" not in one]
 
 
 def kept_origins(

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memory.guards import is_assistant, speaks_of_oneself
-from memory.records import Attribute, Fact
+from memory.guards import fold, is_assistant, speaks_of_oneself
+from memory.records import LOCAL_USER, Attribute, Fact
 from memory.text import (
     LONGEST,
     MONTHS,
@@ -53,23 +53,30 @@ _GIVEN = re.compile(
     r"o meu nome é|chamo-me|nazywam się|mam na imię|ik heet|jag heter|jeg heter)"
     rf" (?P<name>{_PROPER})"
 )
-_BEING = re.compile(rf"\b(?i:i am|i['\u2019]m|ich bin|je suis|sono|soy) (?P<name>{_PROPER})")
+_BEING = re.compile(
+    r"\b(?i:i am|i['\u2019]m|this is|ich bin|hier (?:ist|spricht)|je suis|sono|soy) "
+    rf"(?P<name>{_PROPER})"
+)
 
 
 def names_given(text: str, sender: str) -> dict[str, bool]:
     """The names that a sender gives for themselves, each with whether it adds to the sender's own.
 
-    "I am Nadja Berisha" counts only from Nadja, because "I am Austrian" names nobody.
+    "I am Nadja Berisha" counts only from Nadja, and from the local user, who has no name yet,
+    because "I am Austrian" names nobody.
     """
     own = name_key(sender)
     named = [match["name"] for match in _GIVEN.finditer(text)]
-    named += [name for match in _BEING.finditer(text) if _adds(name := match["name"], own)]
+    for match in _BEING.finditer(text):
+        name = match["name"]
+        if _adds(name, own) or (sender == LOCAL_USER and " " in name):
+            named.append(name)
     return {name: _adds(name, own) for name in named if name_key(name) != own}
 
 
 def _adds(name: str, own: str) -> bool:
-    """Whether a name begins with another one, which is a person's first name."""
-    return name_key(name).startswith(f"{own} ")
+    """Whether a name begins with another one, which is a person's first name, accents aside."""
+    return fold(name_key(name)).startswith(f"{fold(own)} ")
 
 
 def names_about(fact: Fact, assistant: Sequence[str]) -> list[str]:

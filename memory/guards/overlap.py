@@ -10,14 +10,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
-from memory.guards.lexicon import alike, content, languages
-from memory.guards.mood import denies, is_quote, sentences
+from memory.guards.lexicon import (
+    FUNCTION_WORDS,
+    alike,
+    content,
+    fold,
+    languages,
+    word_set,
+    words_of,
+)
+from memory.guards.mood import (
+    denies,
+    is_claim,
+    is_conditional,
+    is_possibility,
+    is_quote,
+    is_wish,
+    negates,
+    sentences,
+)
 from memory.guards.persona import speaks_of_oneself
 from memory.records import Fact, JournalEntry
-from memory.text import asks, cached_by_text, content_stems, name_key, says, terms
+from memory.text import (
+    MONTHS,
+    WEEKDAYS,
+    asks,
+    cached_by_text,
+    content_stems,
+    name_key,
+    says,
+    stem,
+    terms,
+)
 
 LEAST_TERMS = 3
 """Fewest distinct terms for a judgement; the words of a shorter text prove nothing."""
@@ -190,7 +217,8 @@ _NUMBER = re.compile(r"\d+")
 def repeats(text: str, sources: Sequence[str], names: Collection[str] = ()) -> bool:
     """Whether each sentence of `text` is one of the sources', perhaps shortened.
 
-    Its content words and numbers stand in one sentence of a source, in the same order, and neither
+    Its content words, and its numbers, stand in one sentence of a source in the same order, and
+    neither
     denies what the other says. `names` may stand in it besides, as those of the speakers.
     """
     told = [part for one in sources for _, part in sentences(one)]
@@ -207,9 +235,8 @@ def stands_near(
 ) -> bool:
     """Whether `text` may be a fair rewording: enough of its words and numbers are its sources'.
 
-    What is said of a thing that was spoken of before leaves its name out. So a text stands near its
-    sources, too, if most of it is theirs or what their speakers said `earlier`, and of the rest no
-    text of `others` has more than they have. A number that is nowhere is not looked at here.
+    It is, too, if most are theirs or what their speakers said `earlier`, and of the rest no text of
+    `others` has more than they have. A number that is nowhere is not looked at here.
     """
     mine, numbers = _words(text, names), _numbers(text)
     whole = [*mine, *(numbers & _numbers(*sources, *earlier))]
@@ -234,9 +261,14 @@ def _numbers(*texts: str) -> frozenset[str]:
 
 def _repeats(text: str, source: str, names: Collection[str]) -> bool:
     mine, theirs = _words(text, names), iter(_words(source, ()))
-    if not mine or _denies(text) != _denies(source):
+    if not mine or _denies(text) != _denies(source) or (asks(source) and not asks(text)):
         return False
-    if not {*_NUMBER.findall(text)} <= {*_NUMBER.findall(source)}:
+    if is_conditional(source, languages(source)) and not is_conditional(text, languages(text)):
+        return False
+    if not {*_short(text, languages(text))} <= {*words_of(fold(" ".join((source, *names))))}:
+        return False
+    numbers = iter(_NUMBER.findall(source))
+    if not all(one in numbers for one in _NUMBER.findall(text)):
         return False
     return all(any(alike(word, other) for other in theirs) for word in mine)
 
@@ -249,6 +281,140 @@ def _words(text: str, names: Collection[str]) -> list[str]:
     """The content words of a text, in order, without those of `names`."""
     left = {part for one in names for part in content(one, ())}
     return [one for one in content(text) if one not in left]
+
+
+# Rewording. Awake anybody's words stand in one prompt, and a model that obeys them may put them in
+# a text that cites somebody else. So every word of a rewording has to come from somewhere: from its
+# source, from what the same people said before, or from a table of words that claim nothing.
+
+
+MOST_FROM_BEFORE = 0.4
+"""Most of a rewording (share of its words and numbers, 0..1) that stands in earlier words alone."""
+
+_PLAIN = word_set("""
+accord according ago also around as ask asked asks back be because been before bring brings
+brought call called calls came clock come comes confidential confidentially cost costs currently
+date day days does doing done euro euros evening from gave get gets give given gives go goes gone
+got had happen has have her him his hour hours instead intend intends its just keep keeps kept
+later made make makes mean means month months morning must name named need needs night noon now
+number one other others own place plan planned planning plans private privately put puts report
+reports said same say says set since stand stands start starts state states stay stays still take
+taken takes talk tell tells that their then they thing this time to together told too took turn
+turns us use used uses want wanted wants week weeks went will work works would year years
+""")
+"""Words that claim nothing by themselves."""
+_PLAIN_STEMS = _PLAIN | {stem(one) for one in _PLAIN}
+
+_TIMES = frozenset(fold(one) for one in (*MONTHS, *WEEKDAYS))
+_TIME_STEMS = _TIMES | {stem(one) for one in _TIMES}
+
+Codes: TypeAlias = tuple[str, ...]
+
+_OPPOSITES = frozenset(("un", "non", "dis", "in", "im"))
+
+_CLAUSE = re.compile(r"[;:,]\s+| (?:and|but|und|aber|y|pero|et|mais) ")
+_PART = re.compile(r"[;:]\s+")
+
+
+def rewords(
+    text: str, source: str, names: Collection[str], earlier: Sequence[str], *, dated: bool
+) -> bool:
+    """Whether `text` says what `source` says, in other words.
+
+    Each of its words and numbers is the source's, or (a small part) was said `earlier` by the same
+    people, or claims nothing. It denies what the source denies, and nothing else. Numbers keep
+    their order. A question bears nothing out, and a condition or a claim nothing but itself.
+
+    Args:
+        names: Of the source's speaker; they may stand in the text.
+        dated: The dates and numbers of the text were compared with the source already.
+    """
+    codes = languages(text)
+    told = [part for _, part in sentences(source) if _is_said_as(part, text, codes)]
+    clauses = [one for part in told for one in _CLAUSE.split(part) if one.strip()]
+    parts = [one for _, part in sentences(text) for one in _PART.split(part) if one.strip()]
+    own = left = 0
+    for part in parts:
+        if not _denies_alike(part, clauses, codes):
+            return False
+        words = [one for one in _claiming(part, codes) if not (dated and one in _TIME_STEMS)]
+        mine = _forms_in(words, told, codes)
+        other = [one for one in words if one not in mine and one not in _names(names)]
+        known = _forms_in(other, earlier, codes)
+        if len(known) < len(other):
+            return False
+        own, left = own + len(mine), left + len(known)
+    numbers, theirs = _NUMBER.findall(text), _NUMBER.findall(source)
+    same = [one for one in numbers if one in theirs]
+    if not (dated or len(same) == len(numbers)) or not _in_order(same, theirs):
+        return False
+    own += len({*same})
+    return own > 0 and left <= MOST_FROM_BEFORE * (own + left)
+
+
+def _is_said_as(source: str, text: str, codes: Codes) -> bool:
+    """Whether a sentence is no question, and a condition or a claim only if the text is one."""
+    if asks(source):
+        return False
+    theirs = {*codes, *languages(source)}
+    return all(
+        is_so(text, codes) or not is_so(source, tuple(theirs))
+        for is_so in (is_conditional, is_possibility, is_wish, is_claim)
+    )
+
+
+def _claiming(text: str, codes: Codes) -> list[str]:
+    """The different words of a text that claim something."""
+    found = dict.fromkeys([*content(text, codes), *_short(text, codes)])
+    return [one for one in found if one not in _PLAIN_STEMS]
+
+
+def _short(text: str, codes: Codes) -> list[str]:
+    """Words that are no content, and may be names: "Bo", or "Ben", which is Turkish for "I"."""
+    common, *others = (FUNCTION_WORDS.get(code, frozenset[str]()) for code in (*codes, ""))
+    other = frozenset[str]().union(*others)
+    found = (one.partition("'")[0] for one in words_of(fold(text)))
+    return [one for one in found if one not in common and (len(one) <= 2 or one in other)]
+
+
+def _names(names: Iterable[str]) -> set[str]:
+    parts = {part for one in names for part in (*content(one, ()), *_short(one, ()))}
+    return parts | {stem(one) for one in parts}
+
+
+def _forms_in(words: Sequence[str], texts: Sequence[str], codes: Codes) -> list[str]:
+    """Those of these words that the texts have; `codes`: the languages of the words."""
+    theirs = [word for one in texts for word in (*content(one, codes), *_short(one, codes))]
+    return [one for one in words if any(_is_form(one, each) for each in theirs)]
+
+
+def _is_form(one: str, other: str) -> bool:
+    """Whether two words are alike, and neither is the other's opposite."""
+    short, long = sorted((one, other), key=len)
+    return alike(one, other) and not (long.endswith(short) and long[: -len(short)] in _OPPOSITES)
+
+
+def _denies_alike(part: str, clauses: Sequence[str], codes: Codes) -> bool:
+    """Whether a part of a text denies something exactly if the clauses that it is made of do."""
+    words, numbers = list(dict.fromkeys(content(part, codes))), {*_NUMBER.findall(part)}
+    shares = {
+        one: len(_forms_in(words, [one], codes)) + len(numbers & {*_NUMBER.findall(one)})
+        for one in clauses
+    }
+    most = max(shares.values(), default=0)
+    denying = [one for one in clauses if negates(one, (*codes, *languages(one)))]
+    if negates(part, codes):
+        return any(shares[one] for one in denying) or bool(denying and not most)
+    return not most or any(shares[one] == most for one in clauses if one not in denying)
+
+
+def _in_order(numbers: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether numbers stand in the order in which they were said; repeated ones may stand again."""
+    once = [one for one in numbers if numbers.count(one) == 1]
+    return all(
+        any(other in said[place + 1 :] for place, each in enumerate(said) if each == one)
+        for one, other in pairwise(once)
+    )
 
 
 def rests_on(speaker: str | None, record: Mapping[str, Any], owners: Collection[str]) -> list[str]:

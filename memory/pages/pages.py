@@ -9,13 +9,14 @@ is not shown, also by day, and a forget that erases a fact erases its line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, PutOp
 
 from memory.facts import SemanticMemory
+from memory.guards import rests_on
 from memory.messages import one_line, prompt_lines
 from memory.records import (
     Attribute,
@@ -25,6 +26,7 @@ from memory.records import (
     Page,
     PageLine,
     Scope,
+    speaks_as,
     told,
 )
 from memory.storage import list_items, read_values
@@ -321,6 +323,38 @@ def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str,
     for one in (*holding, *([attribute] if attribute else [])):
         named += one.get("origins", ())
     return tuple(dict.fromkeys(named))
+
+
+def borne_out(
+    facts: Iterable[Fact],
+    profile: EntityProfile,
+    senders: Mapping[str, EntityProfile],
+    owners: Collection[str],
+) -> list[Fact]:
+    """The facts that may stand on the page of an entity. Pure.
+
+    Of somebody who speaks for themselves, others than owners say nothing there that is disputed,
+    that may be anybody's words, or that only strangers say.
+
+    Args:
+        facts: About the entity.
+        profile: Of the entity.
+        senders: The profiles of all who speak, by sender id.
+        owners: Their ids.
+    """
+
+    def counts(fact: Fact, who: str) -> bool:
+        if who in owners or speaks_as(profile, who):
+            return True
+        known = who in senders and senders[who]["relationship"]["state"] != "stranger"
+        return known and not fact.get("disputed")
+
+    def is_borne_out(fact: Fact) -> bool:
+        people = rests_on(fact["speaker"], fact, ())
+        nobodys = fact["speaker"] is None and "origins" in fact
+        return not nobodys and any(counts(fact, who) for who in people)
+
+    return [one for one in facts if not profile["senders"] or is_borne_out(one)]
 
 
 def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -> Page | None:

@@ -61,6 +61,17 @@ def add(
     return _rolled_up(after, goal_id), goal_id
 
 
+def reword(
+    goals: Mapping[str, Goal], goal_id: str, description: str, origins: Sequence[str] = ()
+) -> Goals:
+    """Give a goal another text, as where its day moved; `origins`: on whose words it rests now."""
+    goal = known(goals, goal_id)
+    if not description.strip():
+        raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
+    after: Goal = {**goal, "description": description.strip()}
+    return {**goals, goal_id: {**after, "origins": list(origins)} if origins else after}
+
+
 def update(
     goals: Mapping[str, Goal], goal_id: str, status: GoalStatus | None, progress: int | None
 ) -> Goals:
@@ -155,8 +166,8 @@ def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
         rows.append((depth, goal))
         waiting += [(depth + 1, child) for child in reversed(_children(goals, goal["id"]))]
     if len(rows) < len(goals):
-        lost = sorted(goals.keys() - {goal["id"] for _, goal in rows})
-        raise StateError(f"goals: parent_id leads in a circle at {', '.join(lost)}")
+        lost = ", ".join(sorted(goals.keys() - {goal["id"] for _, goal in rows}))
+        raise StateError(f"goals: parent_id leads in a circle at {lost}")
     return rows
 
 
@@ -201,7 +212,7 @@ def _check_change(
     goals: Mapping[str, Goal], goal: Goal, status: GoalStatus | None, progress: int | None
 ) -> None:
     if status is None and progress is None:
-        raise Refusal("Nothing to change", "Give status, progress, or both.")
+        raise Refusal("Nothing to change", "Give a description, status or progress.")
     if progress is not None and not _percentage(progress):
         raise Refusal(f"Progress {progress} is out of range", "Give a percentage from 0 to 100.")
     if progress is not None and _counted(goals, goal):

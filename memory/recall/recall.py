@@ -40,7 +40,14 @@ from memory.recall.ranking import (
 )
 from memory.records import INSIGHT, Earlier, RecallHit, Scope
 from memory.settings import Settings
-from memory.text import Query, approximate_tokens, best_sentences, cut_to, read_query
+from memory.text import (
+    Query,
+    approximate_tokens,
+    best_sentences,
+    content_stems,
+    cut_to,
+    read_query,
+)
 
 CANDIDATES = 100
 """Memories taken of each kind, from each of the two searches, beyond the number wanted."""
@@ -50,6 +57,9 @@ WORDS_OF_NAMES = 60
 
 LEADING, ASIDE = 50, 2
 """The top N entries bring so many neighbours on each side in their sessions."""
+
+TELLING = 2
+"""Words that a fact shares with the older one of its speaker that it may replace."""
 
 LINKED = 10
 """Follow links from the top N; add at most N."""
@@ -145,7 +155,7 @@ async def recall(
     vector = await memory.vector(read.text)
     found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
-    shown = [one for one in shown if not (visible and _stands_in(one, visible))]
+    shown = _unseen(shown, visible)
     if max_tokens is not None:
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
     hits = await memory.hits(calibrated(shown[:limit], scale))
@@ -494,6 +504,25 @@ class _Memory:
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))
+
+
+def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candidate]:
+    """What does not stand in the conversation, and the facts that do and replace some of it.
+
+    Until a night has compared them, an older fact alone would pass for what holds.
+    """
+    left = [one for one in found if not _stands_in(one, visible)]
+    facts = [one for one in left if one.row.payload["kind"] == "fact"]
+    return [one for one in found if one in left or any(_replaces(one, each) for each in facts)]
+
+
+def _replaces(one: Candidate, other: Candidate) -> bool:
+    """Whether a speaker says anew in one fact what another one says, as far as words tell."""
+    mine, theirs = one.row.payload, other.row.payload
+    if mine["kind"] != "fact" or mine["speaker"] is None or mine["speaker"] != theirs["speaker"]:
+        return False
+    shared = {*content_stems(mine["data"])} & {*content_stems(theirs["data"])}
+    return mine["valid_from"] > theirs["valid_from"] and len(shared) >= TELLING
 
 
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:

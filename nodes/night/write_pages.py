@@ -57,11 +57,12 @@ async def _think(context: NightContext) -> Thought:
     tended = [one for profile in profiles.values() if (one := tended_to(profile, facts))]
     profiles = entities.after(profiles, {}, tended)[0]
     subjects = await view.subjects(assistant_names(context.settings))
-    wanted: dict[str, Page | None] = {
-        id_: pages.made(id_, profile["attributes"], subjects[id_].facts)
-        for id_, profile in profiles.items()
-        if id_ in subjects
-    }
+    senders = {who: profile for profile in profiles.values() for who in profile["senders"]}
+    wanted = dict[str, Page | None]()
+    for id_, profile in profiles.items():
+        if id_ in subjects:
+            mine = pages.borne_out(subjects[id_].facts, profile, senders, context.owners)
+            wanted[id_] = pages.made(id_, profile["attributes"], mine)
     wanted |= await _of_projects(context, facts)
     wanted[pages.DISPUTES] = pages.disputes_made(facts.values())
     wanted[pages.DOUBTS] = pages.doubts_made(facts.values())

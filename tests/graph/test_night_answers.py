@@ -227,6 +227,7 @@ async def test_what_no_fact_says_is_named_so_that_the_next_answer_can_say_it(
     _, _, facts, asked = await night(tmp_path, clock, model(consolidate=answers), said)
     told = result_of(of(asked, "store_memory")[1][3])
     assert (told["not_cited"], told["unsaid"]) == (["2"], {"3": ["1,200"]})
+    assert "unsaid names, for an entry, the numbers" in told["suggestion"]
     assert len(facts) == 4
 
 

@@ -24,6 +24,11 @@ OWNED = Settings(owners=["Hanna"])
         ("I am Austrian, and I'm Catholic.", "Hanna", {}),
         ("I am Hanna.", "Hanna", {}),
         ("I am Goran Ilic.", "Hanna", {}),
+        ("Good morning! I'm Nora Feld, I chair the club.", "local", {"Nora Feld": False}),
+        ("I am Austrian.", "local", {}),
+        ("Hola, soy Lucía Vega.", "Lucia", {"Lucía Vega": True}),
+        ("Guten Tag, hier ist Dieter Brandt.", "Dieter", {"Dieter Brandt": True}),
+        ("This is Goran Ilic.", "Dieter", {}),
         ("my name is not important", "Hanna", {}),
         ("Her name is Petra Kern.", "Hanna", {}),
     ],
@@ -72,3 +77,27 @@ async def test_a_person_who_speaks_keeps_the_name(opening: Opening) -> None:
         await agent.ainvoke(said("Good morning!", "Hanna Berg"))
         await agent.ainvoke(said("I am Hanna Berg.", "Hanna"))
         assert await profiles(agent) == {"Hanna Berg": [], "Hanna": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "sender", "name", "alias", "known"),
+    [
+        ("I am Nora Feld, I chair it.", "local", "Nora Feld", "local", {"local": ["Nora Feld"]}),
+        ("Soy Lucía Vega, la nueva.", "Lucia", "Lucía Vega", "Lucia", {"Lucia": ["Lucía Vega"]}),
+        ("I am Nora Feld.", "Mallory", "Nora Feld", None, {"Nora Feld": [], "Mallory": []}),
+        ("Nora Feld chairs it.", "local", "Nora Feld", "local", {"local": []}),
+    ],
+)
+async def test_who_gives_a_name_is_noted_under_it(
+    text: str,
+    sender: str,
+    name: str,
+    alias: str | None,
+    known: dict[str, list[str]],
+    opening: Opening,
+) -> None:
+    given = {"entity": name, "observation": f"{name} is here.", "aliases": [alias] if alias else []}
+    model = scripted(call("update_entity_observation", **given), "Noted.")
+    async with opening(model, settings=Settings(owners=["local"])) as agent:
+        await agent.ainvoke(said(text, sender))
+        assert await profiles(agent) == known

@@ -17,6 +17,7 @@ from memory import pages
 from memory.entities import entities
 from memory.night import lines_of
 from memory.records.profiles import EntityProfile
+from memory.records.records import Fact
 from memory.settings import Settings
 from tests.support.agents import Opening, opened, result_of, said
 from tests.support.clock import Clock
@@ -192,10 +193,37 @@ async def test_only_an_owner_settles_a_contradiction(
         assert allergic["invalid_at"] is None
         return
     assert allergic["superseded_by"] == not_allergic["id"]
+    assert await _former(agent, not_allergic) == []
     assert not not_allergic.get("disputed")
     found = await briefing(agent.context)
     assert found is not None
     assert found["questions"] == []
+
+
+async def _former(agent: AsyncAgent, fact: Fact) -> list[str]:
+    """What recall shows as earlier values of a fact."""
+    found = await agent.recall("Is Lila allergic to strawberries?")
+    return [
+        one["text"] for hit in found if hit["id"] == fact["id"] for one in hit.get("earlier", ())
+    ]
+
+
+async def test_a_contradiction_on_no_page_is_settled_by_its_texts(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    await agent.sleep()
+    await agent.store.adelete(agent.scope.namespace(pages.PAGES), pages.DISPUTES)
+    clock.advance(hours=8)
+    holds, falls = "My sister Lila is allergic to strawberries", CLAIM[1]
+    model_of(agent).otherwise = lambda messages, tools: (
+        "Settled."
+        if isinstance(messages[-1], ToolMessage)
+        else call("settle_dispute", holds=holds, falls=falls)
+    )
+    await agent.ainvoke(said("She is allergic.", "local"))
+    facts = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
+    assert facts[CLAIM[1]]["superseded_by"] == facts[f"{holds}."]["id"]
+    assert not facts[f"{holds}."].get("disputed")
 
 
 async def test_someone_else_cannot_call_the_tool(opening: Opening) -> None:

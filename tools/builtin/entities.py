@@ -12,7 +12,7 @@ from memory import entities, journal
 from memory.entities import NamedEntity, after
 from memory.errors import Refusal
 from memory.events import owners_of
-from memory.guards import from_elsewhere, is_assistant, violation
+from memory.guards import fold, from_elsewhere, is_assistant, violation
 from memory.messages import one_line
 from memory.operations import Collector, PlanCollector, collector_of
 from memory.records import (
@@ -76,12 +76,16 @@ async def update_entity_observation(
     _check_source(text, source, runtime, collector)
     name = speaker if speaker and name_key(name) in SPEAKER else name
     planned = _planned(collector)
-    known = await _meant(name, speaker, planned, runtime)
+    known, own = await _meant(name, source, speaker, planned, runtime)
     others = [_text(one, "alias", LONGEST) for one in aliases or []]
+    if own:
+        others = [one for one in others if fold(name_key(one)) != fold(name_key(own))]
     await _check_aliases(others, known, source, planned, runtime, settings)
+    if own and name_key(name) != name_key(own):
+        name, others = own, [*others, name]
     before = _profile_after(known, planned)
     noticed = _observation(known.id, text, speaker, source, before)
-    noticed = _with_origins(noticed, source, runtime, collector)
+    noticed = await _with_origins(noticed, source, runtime, collector)
     operation = observe_entity(
         known.id,
         before["name"] if before else name,
@@ -177,17 +181,36 @@ def _names(settings: Settings) -> list[str]:
 
 
 async def _meant(
-    name: str, speaker: str | None, planned: Sequence[Operation], runtime: Runtime
-) -> NamedEntity:
-    """The entity that `name` means: the speaker, else one of the plan, else one of the store."""
+    name: str,
+    source: JournalEntry,
+    speaker: str | None,
+    planned: Sequence[Operation],
+    runtime: Runtime,
+) -> tuple[NamedEntity, str | None]:
+    """The entity that `name` means, and the speaker if it is theirs.
+
+    It is the speaker, who may be giving this name, else one of the plan, else one of the store.
+    """
     store, scope = store_of(runtime), scope_of(runtime.config)
-    if speaker and name_key(speaker) in spellings(name):
-        return (await entities.look_up(store, scope, senders=[speaker]))[0][0]
+    known = (await entities.named(store, scope, [name]))[0]
+    if speaker:
+        ((own,), _) = await entities.look_up(store, scope, senders=[speaker])
+        called = name_key(speaker) in spellings(name) or own.id == known.id
+        new = known.profile is None and _is_given(name, speaker, source["content"], runtime)
+        if called or new:
+            return own, speaker
     claimed = _claimed(planned)
     id_ = next((claimed[key] for key in spellings(name) if key in claimed), None)
     if id_ is not None:
-        return NamedEntity(id_, (await entities.read(store, scope, [id_])).get(id_))
-    return (await entities.named(store, scope, [name]))[0]
+        known = NamedEntity(id_, (await entities.read(store, scope, [id_])).get(id_))
+    return known, None
+
+
+def _is_given(name: str, speaker: str, text: str, runtime: Runtime) -> bool:
+    """Whether a speaker gives the name for themselves; of others than owners it adds to theirs."""
+    given = entities.names_given(text, speaker)
+    adds = next((one for each, one in given.items() if name_key(each) == name_key(name)), None)
+    return adds is not None and (adds or speaker in owners_in(runtime))
 
 
 async def _check_aliases(
@@ -272,11 +295,11 @@ def _observation(
     }
 
 
-def _with_origins(
+async def _with_origins(
     noticed: Observation, source: JournalEntry, runtime: Runtime, collector: Collector
 ) -> Observation:
     """The observation; nobody's word, and trusted little, where it may be others'."""
-    others = may_be_of_others(noticed["text"], [source], runtime, collector)
+    others = await may_be_of_others(noticed["text"], [source], runtime, collector)
     if not others:
         return noticed
     origins = [*of_entry(source, owners_in(runtime)), *others]

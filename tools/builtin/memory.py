@@ -73,7 +73,6 @@ from tools.origins import (
     of_entry,
     others_beside,
     owners_in,
-    said_before,
 )
 from tools.policy import listeners_of
 
@@ -102,7 +101,7 @@ async def add_journal_entry(
     if importance is not None and not 1 <= importance <= 10:
         raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
     collector = collector_of(runtime.config, runtime.store)
-    basis = _basis(content, source_entity, runtime, collector)
+    basis = await _basis(content, source_entity, runtime, collector)
     known = await entities.names_in(store_of(runtime), scope_of(runtime.config), content)
     write = partial(
         journal.entry_by_tool,
@@ -153,8 +152,7 @@ async def review_journal(
         limit=limit,
         include_self=_reflecting(runtime),
     )
-    rows = [_shown(entry) for entry in entries]
-    return answer(runtime, {"entries": rows, "count": len(rows)})
+    return answer(runtime, {"entries": [*map(_shown, entries)], "count": len(entries)})
 
 
 def _shown(entry: JournalEntry) -> dict[str, Any]:
@@ -177,7 +175,7 @@ class _Basis(NamedTuple):
     origins: list[str] | None = None
 
 
-def _basis(content: str, given: str | None, runtime: Runtime, collector: Collector) -> _Basis:
+async def _basis(content: str, given: str | None, runtime: Runtime, collector: Collector) -> _Basis:
     """What the note rests on: the nearest entry in words, or else the answer of a tool.
 
     Raises:
@@ -197,7 +195,7 @@ def _basis(content: str, given: str | None, runtime: Runtime, collector: Collect
         least = min((e["source_trust"] for e in entries), default=TRUST["inference"])
         return _Basis(None, min(least, LEAST_TRUST) if others else least, others)
     nearest = [e for e, words in zip(entries, near, strict=True) if words == max(near)]
-    if others := may_be_of_others(content, nearest, runtime, collector):
+    if others := await may_be_of_others(content, nearest, runtime, collector):
         owners = owners_in(runtime)
         named = [name for one in nearest for name in of_entry(one, owners)]
         return _Basis(None, LEAST_TRUST, [*dict.fromkeys([*named, *others])])
@@ -257,6 +255,11 @@ SUGGESTION = (
     "the world, people or events in the third person; name the speaker of what one says of oneself."
 )
 
+UNSAID = (
+    "unsaid names, for an entry, the numbers in it that none of its facts says: "
+    "store a fact with them if they matter."
+)
+
 
 class FactGiven(BaseModel):
     """One fact as the model gives it."""
@@ -298,10 +301,7 @@ async def store_memory(
             continue
         cited = _entries(ids, sources)
         draft = _draft(fact, cited, now_of(runtime).isoformat())
-        others = may_be_of_others(draft["text"], cited, runtime, collector)
-        if others and collector.shown:
-            earlier = await said_before(draft["text"], cited, runtime)
-            others = may_be_of_others(draft["text"], cited, runtime, collector, earlier)
+        others = await may_be_of_others(draft["text"], cited, runtime, collector, checked=True)
         draft = kept_origins(draft, cited, others, owners)
         operation = await places.operation(draft)
         operations[operation["id"]] = operation
@@ -476,8 +476,8 @@ def _result(
         result["unsaid"] = unsaid
     if not operations:
         result["error"] = "No fact was stored; see rejected"
-    if rejected:
-        result["suggestion"] = SUGGESTION
+    if told := [SUGGESTION] * bool(rejected) + [UNSAID] * ("unsaid" in result):
+        result["suggestion"] = " ".join(told)
     return result
 
 

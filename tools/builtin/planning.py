@@ -97,12 +97,20 @@ async def update_goal(
         Annotated[int, Field(strict=True)] | Absent,
         Field(description="Percent; not for a goal with subtasks."),
     ] = None,
+    description: Annotated[
+        str | Absent, Field(description="Its new text, such as a new day.")
+    ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Change a goal's status or progress; its parents follow."""
-    before = runtime.state["goals"]
-    check_change(runtime, "goal", goals.known(before, goal_id))
-    after = goals.update(before, goal_id, status, progress)
+    """Change a goal's text, status or progress; its parents follow."""
+    before = after = runtime.state["goals"]
+    goal = goals.known(before, goal_id)
+    check_change(runtime, "goal", goal)
+    if description is not None:
+        marks = marks_of(description, runtime, goal.get("origins", ()))
+        after = goals.reword(after, goal_id, description, marks.get("origins", ()))
+    if status is not None or progress is not None or description is None:
+        after = goals.update(after, goal_id, status, progress)
     changed = goals.changed(before, after)
     result = {
         "goal_id": goal_id,
@@ -206,8 +214,7 @@ async def create_project(
     """Create a project for work that spans sessions, and make it the active one."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
-    marks = marks_of(f"{summary}\n{initial_context}", runtime)
-    now = now_of(runtime)
+    marks, now = marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
     after = rules.create(before, project_key, summary, initial_context, now, marks=marks)
     result = {
         "project_key": after["active"],

@@ -146,6 +146,18 @@ async def test_the_goal_flow_of_the_page() -> None:
     ]
 
 
+async def test_a_goal_gets_another_text_and_keeps_the_rest() -> None:
+    bench = Bench()
+    await bench.call("add_goal", description="Open day on 9 May", priority="high")
+    before = bench.state["goals"]["goal_42_0"]
+    moved = await bench.call("update_goal", goal_id="goal_42_0", description="Open day on 16 May ")
+    assert (moved.result["success"], moved.result["status"]) == (True, "active")
+    assert bench.state["goals"] == {"goal_42_0": {**before, "description": "Open day on 16 May"}}
+    for given in ({}, {"description": " "}):
+        refused = await bench.call("update_goal", goal_id="goal_42_0", **given)
+        assert refused.message.status == "error"
+
+
 async def test_a_goal_is_decomposed_in_its_own_context() -> None:
     bench = Bench(model=scripted(subtasks(*FIVE)))
     await bench.call("add_goal", description="Build a complete tavern")

@@ -31,7 +31,7 @@ ARGUMENTS = {
     "swap_project": ({"project_key"}, {"current_project_update", "replace"}),
     "update_project": (set(), {"context_update", "status", "replace"}),
     "add_goal": ({"description"}, {"priority", "parent_id"}),
-    "update_goal": ({"goal_id"}, {"status", "progress"}),
+    "update_goal": ({"goal_id"}, {"description", "status", "progress"}),
     "decompose_goal": ({"goal_id"}, set()),
     "add_session_memory": ({"memory_type", "content"}, set()),
     "compact_session_memory": ({"new_facts", "new_patterns", "summary"}, set()),

@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from memory.messages import as_data, prompt_lines
 from memory.models.offline.model import OfflineAnswer, decide
 from memory.pages import pages
-from memory.records import Attribute, Page
+from memory.records import Attribute, EntityProfile, Page, met, new_profile
 from memory.records.records import Fact
 from memory.text import approximate_tokens
 from tests.support.night_memories import fact
@@ -67,6 +67,38 @@ def test_a_full_page_keeps_what_is_important_and_then_what_is_new() -> None:
 def lines_of(lines: list[tuple[str | None, list[str]]], *facts: Fact) -> list[pages.ShownLine]:
     page: Page = {"id": "ada", "lines": [{"attribute": a, "facts": f} for a, f in lines]}
     return pages.lines_of(page, {}, {one["op"]: one for one in facts})
+
+
+CLAIM: Any = {"text": "Nora has resigned as chair, according to Guru.", "speaker": "Guru"}
+
+
+@pytest.mark.parametrize(
+    ("more", "speaks", "stands"),
+    [
+        (CLAIM, True, False),
+        (CLAIM, False, True),
+        ({**CLAIM, "speaker": "Mira"}, True, True),
+        ({**CLAIM, "speaker": "Mira", "disputed": ["a"]}, True, False),
+        ({**CLAIM, "speaker": None, "origins": ["Guru"], "trust": 0.3}, True, False),
+        ({"speaker": "local"}, True, True),
+        ({"speaker": "Nora", "disputed": ["a"]}, True, True),
+        ({"speaker": "Guru and Nora"}, True, True),
+    ],
+)
+def test_what_strangers_say_of_somebody_who_speaks_does_not_stand_on_the_page(
+    more: dict[str, Any], speaks: bool, stands: bool
+) -> None:
+    def known(name: str, days: int) -> EntityProfile:
+        profile: EntityProfile = {**new_profile(name, name, DAY.format(1)), "senders": [name]}
+        for day in range(1, 1 + days):
+            at = DAY.format(day)
+            profile = met(profile, sender=name, event_id=f"m{day}", at=at, now=at)
+        return profile
+
+    senders = {name: known(name, days) for name, days in (("Mira", 9), ("Guru", 1), ("Nora", 1))}
+    nora = senders["Nora"] if speaks else new_profile("Nora", "Nora", DAY.format(1))
+    said = dated("c", 9, **more)
+    assert pages.borne_out([said], nora, senders, ["local"]) == ([said] if stands else [])
 
 
 @pytest.mark.parametrize("fallen", ["a", "b"])

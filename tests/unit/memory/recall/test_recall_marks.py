@@ -185,6 +185,19 @@ async def test_what_is_visible_is_not_repeated(asking: Asking) -> None:
     assert {hit["id"] for hit in hits} == {both["id"], other["id"]}
 
 
+async def test_a_visible_fact_is_shown_beside_the_older_one_that_it_replaces(
+    asking: Asking,
+) -> None:
+    old, new = "2026-05-01T09:00:00+00:00", "2026-05-02T09:00:00+00:00"
+    older = await asking.learn("The open day is on 9 May", speaker="Nora", valid_from=old)
+    given = {"valid_from": new, "source_events": ["seen"]}
+    newer = await asking.learn("The open day moves to 16 May", speaker="Nora", **given)
+    await asking.learn("The open day bores him on 16 May", speaker="Tom", **given)
+    await asking.learn("A walk in May", speaker="Nora", **given)
+    hits = await asking.ask("When is the open day in May?", visible=["seen"])
+    assert {hit["id"] for hit in hits} == {older["id"], newer["id"]}
+
+
 async def test_a_fact_is_found_by_its_other_words_and_shown_without_them(asking: Asking) -> None:
     entry = await asking.hear("The welder locks up on Saturdays")
     await made(asking, "The welder locks up on Saturdays", entry, other_words=["caretaker, Bo"])
