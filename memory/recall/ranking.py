@@ -533,7 +533,8 @@ def scale_of(
     if not best:
         return 0.0
     sure = max(certainty(one, query.terms, known, cosines) for one in best)
-    weights, has_words = weights_of(query, known), set[str]().union(*map(_terms_told, best))
+    has_words = set[str]().union(*(own_terms(one.row, one.earlier) for one in best))
+    weights = weights_of(query, known)
     has = sum(weights[term] for term in weights.keys() & has_words) / (sum(weights.values()) or 1)
     at = [one.at.astimezone(UTC) for one in best]
     on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
@@ -559,10 +560,11 @@ def _support(query: Query, asked: Collection[str], best: Sequence[Candidate]) ->
     """
     if not (asks(query.text) or ASKED_FOR.match(query.text)):
         return 1.0
-    found = len({*asked} & set[str]().union(*map(_terms_told, best[:LEADERS])))
+    said = [own_terms(one.row, one.earlier) for one in best]
+    found = len({*asked} & set[str]().union(*said[:LEADERS]))
     wanted = {term for what in ASKED_FOR.findall(query.text) for term in terms(what)}
-    told = not wanted or any(wanted & _terms_told(one) for one in best)
-    return min(1.0, found / PROVING) * (1.0 if told else UNTOLD)
+    untold = wanted and not any(wanted & each for each in said)
+    return min(1.0, found / PROVING) * (UNTOLD if untold else 1.0)
 
 
 def _named(query: Query) -> set[str]:
@@ -580,16 +582,10 @@ def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
     ]
 
 
-def _terms_told(candidate: Candidate) -> set[str]:
-    """The terms of a memory, and of what it superseded and is told with it."""
-    return own_terms(candidate.row).union(
-        *(terms(one.payload["data"]) for one in candidate.earlier)
-    )
-
-
-def own_terms(row: Row) -> set[str]:
-    """The terms of a memory, of who said it, and of what a night wrote beside it."""
+def own_terms(row: Row, earlier: Sequence[Row] = ()) -> set[str]:
+    """The terms of a memory, of who said it, of what a night wrote beside it, and of `earlier`."""
     payload = row.payload
     beside = [payload["speaker"], payload.get("context"), *(payload.get("tags") or ())]
+    beside += [one.payload["data"] for one in earlier]
     beside += payload.get("other_words") or ()
     return {*terms(payload["data"]), *(term for text in beside if text for term in terms(text))}

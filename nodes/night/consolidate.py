@@ -51,6 +51,7 @@ from memory.records import (
     Operation,
     PlanRecord,
     RecallHit,
+    Usage,
     link,
     mark_entry,
 )
@@ -140,17 +141,9 @@ async def _turn(
     exchange = [*exchange, message, *answers]
     stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
     usage = total(total(answer.usage, done.usage), judging)
-    again = len(turns) + 1 < pattern["max_iterations"] and may_ask_again(
-        context.plans,
-        context.record,
-        context.settings,
-        batch,
-        calls=usage["llm_calls"],
-        facts=len(context.added_facts()) + len(_facts(new)),
-    )
+    again = len(turns) + 1 < pattern["max_iterations"] and _may_go_on(context, batch, usage, new)
     standing = standing_of(exchange, stored, batch, last=not again)
-    if standing.goes_on == "after a nudge":
-        exchange.append(HumanMessage(NUDGE))
+    exchange += [HumanMessage(NUDGE)] if standing.goes_on == "after a nudge" else []
     thought = Thought(
         operations=new,
         usage=usage,
@@ -164,6 +157,14 @@ async def _turn(
         thought.left = [entry["id"] for entry in batch if entry not in keep]
         thought.refused = standing.refused
     return thought
+
+
+def _may_go_on(
+    context: NightContext, batch: list[JournalEntry], usage: Usage, new: Sequence[Operation]
+) -> bool:
+    facts = len(context.added_facts()) + len(_facts(new))
+    record, settings, calls = context.record, context.settings, usage["llm_calls"]
+    return may_ask_again(context.plans, record, settings, batch, calls=calls, facts=facts)
 
 
 def _collector(
