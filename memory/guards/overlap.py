@@ -288,6 +288,9 @@ def _words(text: str, names: Collection[str]) -> list[str]:
 # source, from what the same people said before, or from a table of words that claim nothing.
 
 
+IN_ORDER = 0.8
+"""Least share (0..1) of a rewording's words of its source that stand in the same order."""
+
 MOST_FROM_BEFORE = 0.4
 """Most of a rewording (share of its words and numbers, 0..1) that stands in earlier words alone."""
 
@@ -343,6 +346,9 @@ def rewords(
         known = _forms_in(other, earlier, codes)
         if len(known) < len(other):
             return False
+        taken = [one for one in mine if len(one) > 2 and one not in _names(names)]
+        if _longest_run(taken, told, codes) < IN_ORDER * len(taken):
+            return False
         own, left = own + len(mine), left + len(known)
     numbers, theirs = _NUMBER.findall(text), _NUMBER.findall(source)
     same = [one for one in numbers if one in theirs]
@@ -388,6 +394,18 @@ def _forms_in(words: Sequence[str], texts: Sequence[str], codes: Codes) -> list[
     return [one for one in words if any(_is_form(one, each) for each in theirs)]
 
 
+def _longest_run(words: Sequence[str], texts: Sequence[str], codes: Codes) -> int:
+    """How many of these words, in their order, the texts have in the same order."""
+    lengths = [0] * (len(words) + 1)
+    for word in (word for text in texts for word in content(text, codes)):
+        before = 0
+        for place, one in enumerate(words, 1):
+            reached = before + 1 if _is_form(one, word) else 0
+            before = max(before, lengths[place])
+            lengths[place] = max(lengths[place], reached)
+    return max(lengths)
+
+
 def _is_form(one: str, other: str) -> bool:
     """Whether two words are alike, and neither is the other's opposite."""
     short, long = sorted((one, other), key=len)
@@ -405,6 +423,8 @@ def _denies_alike(part: str, clauses: Sequence[str], codes: Codes) -> bool:
     denying = [one for one in clauses if negates(one, (*codes, *languages(one)))]
     if negates(part, codes):
         return any(shares[one] for one in denying) or bool(denying and not most)
+    if not denies(part, codes):
+        denying = [one for one in clauses if denies(one, (*codes, *languages(one)))]
     return not most or any(shares[one] == most for one in clauses if one not in denying)
 
 

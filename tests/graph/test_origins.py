@@ -185,6 +185,9 @@ LAUNDERED = (
     (FORMS["hex"]("unpaid"), "The employed gardener is paid.", "The gardener is unemployed."),
     ("My share of it is 60.", "Olaf's share is 40, mine is 60.", "Olaf's share is 60, mine is 40."),
     ("Twelve, not nine.", "No beans: 9 bags of peas came.", "12 bags of peas came, no 9 of beans."),
+    (FORMS["hex"]("swap"), "The treasurer is Mira, not Tom.", "The treasurer is Tom, not Mira."),
+    (FORMS["rot13"]("swap"), "We sold the car, not the boat.", "We sold the boat, not the car."),
+    (FORMS["hex"]("sure"), "I doubt that the dam holds.", "The dam holds."),
     (FORMS["hex"]("Bo"), GREETING, "Bo waters the beans on Friday."),
     (FORMS["base64"]("grandly"), "I met Ben at the gate.", "Ben's grand house is at the gate."),
 )
@@ -220,7 +223,7 @@ async def test_nothing_is_laundered_through_what_an_owner_says_next(
         ("My knee operation is on 3 May.", "Nora", "Nora's knee operation is on 3 May 2026."),
         ("The glass got dearer.", "Mira", "Since 2 March 2026 the glass has got dearer."),
         ("It costs 8.20 now, not 7.50.", "Mira", "Since 2 March 2026 it costs 8.20, not 7.50."),
-        ("I have paid the permit.", "local", "The permit for the mill has been paid."),
+        ("I have paid the permit.", "Nora", "Nora has paid the permit for the mill."),
         ("Ben must never be given penicillin.", "Ada", "Ben is never to be given penicillin."),
     ],
 )
