@@ -577,9 +577,7 @@ def _named(query: Query) -> set[str]:
 def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:
     """`found` with scores against chance, at most 1."""
     shares = ((one, min(scale, 1 / one.score)) for one in found)
-    return [
-        replace(one, parts={key: by * one.parts[key] for key in one.parts}) for one, by in shares
-    ]
+    return [replace(one, parts={k: by * v for k, v in one.parts.items()}) for one, by in shares]
 
 
 def own_terms(row: Row, earlier: Sequence[Row] = ()) -> set[str]:
