@@ -92,6 +92,9 @@ BESIDE = 14
 LEAST = 20
 """Tokens to which a memory that does not fit may be shortened."""
 
+TELL_NOTHING = {"communication", "query"}
+"""Classes of messages that only keep a talk going, or only ask."""
+
 log = logging.getLogger(__name__)
 
 
@@ -155,11 +158,25 @@ async def recall(
     vector = await memory.vector(read.text)
     found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
-    shown = _unseen(shown, visible)
+    shown = [one for one in _unseen(shown, visible) if says_something(one, found, settings)]
     if max_tokens is not None:
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
+
+
+def says_something(candidate: Candidate, found: SearchResult, settings: Settings) -> bool:
+    """Whether a memory is more than small talk, or a question, about something else.
+
+    The words around an entry can find it. Of entries that tell nothing, only those are shown that
+    match the query themselves.
+    """
+    payload = candidate.row.payload
+    if payload["kind"] == "fact" or certainty(
+        candidate, found.query.terms, found.known, found.cosines
+    ):
+        return True
+    return event_class_of(payload["data"], settings.names)[0] not in TELL_NOTHING
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:

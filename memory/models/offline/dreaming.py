@@ -167,6 +167,11 @@ _CHANGED = re.compile(
     rf"{_OVER.pattern}|\b(?:now|moved|changed|instead|postponed|rescheduled|switched)\b",
     re.IGNORECASE,
 )
+_CORRECTS = re.compile(
+    r"(?:(?:oh|ah|sorry|no|nope|wait)\b[,.:! ]+)*(?:no|nope|sorry|correction)\b[,.:!]",
+    re.IGNORECASE,
+)
+"""How a correction begins."""
 _RESET = re.compile(
     rf"{_CHANGED.pattern}|\b(?:new(?= (?:\w+ ){{0,2}}\d)|after all|changes?|correction|replaced"
     r"|re-?(?:booked|arranged)|(?:from|as of|starting) (?:today|tonight|tomorrow|now|this \w+)"
@@ -403,8 +408,8 @@ def _denied(text: str) -> list[str]:
 
 
 def _sign(fact: DatedLine) -> str:
-    match = _CHANGED.search(fact.text)
-    return match.group().lower() if match else ""
+    match = _CHANGED.search(fact.text) or _CORRECTS.match(fact.text)
+    return match.group().lower().rstrip(",.:!") if match else ""
 
 
 def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool:
@@ -421,7 +426,11 @@ def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool
         return True
     if 2 * len(shared) < max(len(mine), len(its)) or not (mine - its and its - mine):
         return False
-    return len(shared) > 1 or all(rest & shown.names for rest in (mine - its, its - mine))
+    corrected = bool(_CORRECTS.match(later.text))
+    return len(shared) > 1 or all(
+        rest & shown.names or (corrected and any(map(str.isdecimal, rest)))
+        for rest in (mine - its, its - mine)
+    )
 
 
 def _pair(fact: DatedLine, other: DatedLine, relation: str, reason: str) -> dict[str, str]:

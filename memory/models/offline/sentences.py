@@ -34,10 +34,10 @@ _STATED = r"(?:\W+\w+){0,2} (?:is|are|was|were|has|had|will|starts?|opens?|close
 _COMMAND = re.compile(
     r"(?:circadian[ ,:]+|and )*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
     r"|(?:can|could|would|will) you\b|i (?:want|need) you to (?!know|remember|note|keep in mind)"
-    r"|remove .*\b(?:goal|project|memory|note|fact)"
+    r"|remove .*\b(?:goal|project|memory|note|fact)|(?:forget|delete|erase|remind)\b"
     r"|(?:send|e-?mail|phone|text|message|book|order|buy|pay|write|draft|compose|translate"
     r"|summari[sz]e|calculate|compute|search|google|find out|find me|explain|describe|play|open"
-    rf"|close|schedule|delete|erase|forget|remind|list|show|tell)\b(?! from\b| of\b|{_STATED}))",
+    rf"|close|schedule|list|show|tell)\b(?! from\b| of\b|{_STATED}))",
     re.IGNORECASE,
 )
 _SMALL_TALK = """

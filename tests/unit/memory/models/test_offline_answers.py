@@ -158,6 +158,9 @@ def test_without_a_clock_the_date_is_not_known() -> None:
     "text",
     [
         "Forget that Maria likes tulips.",
+        "Forget that Maria moved to Graz.",
+        "Remind me that Ana is in Porto.",
+        "Please forget what I said.",
         "Please delete the sourdough goal.",
         "Remind me to call Ana on Friday.",
         "List my goals.",

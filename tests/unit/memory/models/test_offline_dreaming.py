@@ -82,6 +82,9 @@ async def test_the_same_words_of_the_same_speaker_are_duplicates() -> None:
         ("The trip to Turin is in June.", "The trip to Turin is postponed to July.", "postponed"),
         ("My shift begins at 9.", "My shift begins at 7 now.", "now"),
         ("The gate opens at six.", "The opening of the gate changed to seven.", "changed"),
+        # A correction.
+        ("We open at 7.", "No, we open at 8.", "no"),
+        ("The bus leaves at 9.", "Sorry, no, the bus leaves at 10.", "sorry, no"),
         # Another value of the same kind.
         ("The kiln is booked for Friday, Lea pays.", "Kiln: not Friday but Sunday.", "not Friday"),
         ("The stall is open on the 21st.", "So the 21st is off. Our stall: the 28th.", "not 21"),
@@ -115,6 +118,8 @@ async def test_a_later_fact_that_says_what_changed_supersedes(
         ("I bought two barrels.", "The shed is now painted green."),
         ("My sister lives in Bergen.", "The boat is now in Bergen."),
         ("Note about Ben: Ben lives in Oslo.", "I moved to Oslo with my cats."),
+        ("We open at 7.", "No, we like tea."),
+        ("We open at 7.", "We close at 8."),
         # A change of something else.
         ("The kiln is booked for Friday.", "Lunch is not on Friday but on Sunday."),
         ("The kiln is booked for Friday.", "The kiln is hot, not on Friday but always."),

@@ -119,6 +119,14 @@ async def test_what_stands_beside_a_find_comes_behind_it(
     memory.close()
 
 
+async def test_small_talk_and_questions_about_something_else_are_no_hits(asking: Asking) -> None:
+    await asking.hear("We open at 8")
+    await asking.hear("When do we open?")
+    await asking.hear("Thanks a lot!")
+    await asking.hear("What is the date today?")
+    assert set(await asking.texts("open")) == {"We open at 8", "When do we open?"}
+
+
 async def test_what_matches_nothing_is_no_hit(asking: Asking) -> None:
     assert await asking.ask("bees") == []
     await asking.learn("Ana keeps bees")
