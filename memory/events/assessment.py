@@ -35,7 +35,9 @@ _SMALL_TALK = r"""
 """
 
 _PHRASE = f"(?:{'|'.join(line.strip() for line in _SMALL_TALK.strip().splitlines())})"
-_ONLY_SMALL_TALK = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
+# Alone, a word of praise may answer a question.
+_PRAISE = "(?:(?:oh|ah|lovely|wonderful|great|nice|cool|super|perfect|ok|okay|alright|well) )*"
+_ONLY_SMALL_TALK = re.compile(f"(?:{_PRAISE}{_PHRASE} ?)+(?<! )")
 _A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
 
 _PLACES = """
@@ -108,12 +110,12 @@ def words(text: str) -> Sequence[str]:
 
 def _communication(text: str, names: Collection[str]) -> str | None:
     """Chit-chat that asks nothing: no question, and no mere yes, which may answer one."""
-    return "greeting, thanks or small talk only" if _is_small_talk(text, names) else None
+    return "greeting, thanks or small talk only" if is_small_talk(text, names) else None
 
 
 def _query(text: str, names: Collection[str]) -> str | None:
     """Only questions, with or without small talk; no statement, proposal or request."""
-    parts = [part for part in sentences(text) if not _is_small_talk(part, names)]
+    parts = [part for part in sentences(text) if not is_small_talk(part, names)]
     said = words(text)
     if not parts or len(said) > _LONGEST_QUESTION or _REQUEST_WORDS.intersection(said):
         return None
@@ -135,7 +137,8 @@ def _says(text: str, keywords: Collection[str]) -> str | None:
     return f"it says '{found}'" if found else None
 
 
-def _is_small_talk(text: str, names: Collection[str]) -> bool:
+def is_small_talk(text: str, names: Collection[str]) -> bool:
+    """Whether a text has greetings, thanks and the like, and nothing else."""
     said = [word for word in words(text) if word not in names]
     spoken = _SPEECH.sub("", " ".join(said), count=1)
     return _ONLY_SMALL_TALK.fullmatch(spoken) is not None

@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 
 from memory import entities, journal, telemetry
 from memory.errors import InputError, ModelError
-from memory.events import event_class_of
+from memory.events import event_class_of, is_small_talk
 from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
@@ -92,8 +92,8 @@ BESIDE = 14
 LEAST = 20
 """Tokens to which a memory that does not fit may be shortened."""
 
-TELL_NOTHING = {"communication", "query"}
-"""Classes of messages that only keep a talk going, or only ask."""
+LONGEST_SMALL_TALK = 60
+"""Characters of an entry that may be mere small talk."""
 
 log = logging.getLogger(__name__)
 
@@ -152,31 +152,17 @@ async def recall(
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
     read = read_query(query, await named_speakers(store, scope, query))
-    if event_class_of(query, settings.names)[0] == "communication" or is_about_nothing(read):
+    if is_small_talk(query, settings.names) or is_about_nothing(read):
         return []
     memory = _Memory(scope, semantic, store, settings, changes)
     vector = await memory.vector(read.text)
     found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
-    shown = [one for one in _unseen(shown, visible) if says_something(one, found, settings)]
+    shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
         shown = told_once([one for one in shown if _is_for_prompts(one, found)])
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
-
-
-def says_something(candidate: Candidate, found: SearchResult, settings: Settings) -> bool:
-    """Whether a memory is more than small talk, or a question, about something else.
-
-    The words around an entry can find it. Of entries that tell nothing, only those are shown that
-    match the query themselves.
-    """
-    payload = candidate.row.payload
-    if payload["kind"] == "fact" or certainty(
-        candidate, found.query.terms, found.known, found.cosines
-    ):
-        return True
-    return event_class_of(payload["data"], settings.names)[0] not in TELL_NOTHING
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
@@ -367,7 +353,10 @@ class _Memory:
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
-        near, worded = self._seen(found.near), self._seen(found.worded)
+        near, worded = (
+            [pair for pair in self._seen(some) if not self._is_small_talk(pair[0])]
+            for some in (found.near, found.worded)
+        )
         if not facts_only:
             again = self._again([row for row, _ in (*near, *worded)], query.terms)
             near, worded = (
@@ -378,7 +367,7 @@ class _Memory:
             query,
             near,
             worded,
-            beside=filter(self._trusted, self._beside(leading(near, worded, LEADING))),
+            beside=filter(self._may_stand, self._beside(leading(near, worded, LEADING))),
             now=now,
             settings=self.settings,
             by_words=by_words,
@@ -510,6 +499,25 @@ class _Memory:
     def _seen(self, rows: Scored) -> Scored:
         """Rows as a pending night would leave them."""
         return rows if self.changes is None else self.changes.seen(rows)
+
+    def _may_stand(self, row: Row) -> bool:
+        return self._trusted(row) and not self._is_small_talk(row)
+
+    def _is_small_talk(self, row: Row) -> bool:
+        text = row.payload["data"]
+        return len(text) <= LONGEST_SMALL_TALK and is_small_talk(text, self.settings.names)
+
+    def asks_another(self, candidate: Candidate, found: SearchResult) -> bool:
+        """Whether an entry is a question without a word of the query.
+
+        The words around such an entry found it, and it tells nothing by itself.
+        """
+        payload = candidate.row.payload
+        return (
+            payload["kind"] != "fact"
+            and event_class_of(payload["data"], self.settings.names)[0] == "query"
+            and not certainty(candidate, found.query.terms, found.known, found.cosines)
+        )
 
     async def vector(self, text: str) -> Vector | None:
         """None where the embedder fails, or gives a zero vector."""

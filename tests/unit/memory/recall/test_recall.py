@@ -127,6 +127,14 @@ async def test_small_talk_and_questions_about_something_else_are_no_hits(asking:
     assert set(await asking.texts("open")) == {"We open at 8", "When do we open?"}
 
 
+async def test_small_talk_neither_finds_nor_lends_anything(asking: Asking) -> None:
+    await asking.hear("Lovely, thanks, good night!")
+    await asking.hear("The harp stands in Porto")
+    assert await asking.texts("Lovely, good night!") == []
+    assert await asking.texts("A good night for harps") == ["The harp stands in Porto"]
+    assert await asking.texts("night") == []
+
+
 async def test_what_matches_nothing_is_no_hit(asking: Asking) -> None:
     assert await asking.ask("bees") == []
     await asking.learn("Ana keeps bees")
