@@ -186,7 +186,11 @@ class _Memory:
         private = await self._private([Told(one["speaker"], one["sources"]) for one in noticed])
         hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
         return [
-            {**one, "observations": [o for o in one["observations"] if o["id"] not in hidden]}
+            {
+                **one,
+                "attributes": {},
+                "observations": [o for o in one["observations"] if o["id"] not in hidden],
+            }
             for one in found
         ]
 

@@ -97,6 +97,16 @@ async def test_the_prompt_shows_the_page_and_not_the_same_memory_again(
     assert "I live in Bergen" not in memories
 
 
+async def test_a_stranger_is_told_no_attribute_of_an_owner(tmp_path: Path, clock: Clock) -> None:
+    owned = SETTINGS.model_copy(update={"owners": ["Ada"]})
+    async with opened(tmp_path, lively(), clock, settings=owned) as agent:
+        await day(agent, clock, SATURDAY)
+        await agent.sleep()
+        for sender, shown in (("Ada", True), ("Mallory", False)):
+            await agent.ainvoke(said("Tell me about Ada.", sender))
+            assert ("Bergen" in model_of(agent).calls[-1].text) is shown
+
+
 async def test_a_fact_that_fell_is_shown_on_no_page_and_makes_no_attribute(
     agent: AsyncAgent, clock: Clock
 ) -> None:
