@@ -28,7 +28,16 @@ from memory.planning import (
 )
 from memory.planning import projects as rules
 from memory.prompt import assembly, rendering
-from memory.records import Goal, GoalStatus, Priority, Project, Projects, ProjectStatus, Usage
+from memory.records import (
+    Goal,
+    GoalStatus,
+    JournalEntry,
+    Priority,
+    Project,
+    Projects,
+    ProjectStatus,
+    Usage,
+)
 from memory.runtime import resources_of, settings_of
 from tools.answers import (
     Absent,
@@ -40,8 +49,16 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
-from tools.origins import check_change, given_by, marks_of, stranger_in
+from tools.evidence import (
+    RECALLED,
+    WHERE_FROM,
+    grounds,
+    heard_from_others,
+    in_sight,
+    is_extracting,
+    shown,
+)
+from tools.origins import check_change, given_by, marks_of, may_be_of_others, stranger_in
 from tools.policy import material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
@@ -321,8 +338,13 @@ async def add_session_memory(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
-    _check([content], runtime)
-    by = stranger_in(runtime) or " and ".join(given_by(content, runtime)) or None
+    entries = _check([content], runtime)
+    by = stranger_in(runtime)
+    if by is None and (others := given_by(content, runtime)):
+        if not is_extracting(runtime):
+            collector = collector_of(runtime.config, runtime.store)
+            others = await may_be_of_others(content, entries, runtime, collector)
+        by = " and ".join(others) or None
     after, result = session_memory.add(runtime.state["session_memory"], memory_type, content, by=by)
     return answer(runtime, result, session_memory=after)
 
@@ -354,8 +376,8 @@ async def compact_session_memory(
     return answer(runtime, result, session_memory=after)
 
 
-def _check(texts: Sequence[str], runtime: Runtime) -> None:
-    """Raise a Refusal for text that repeats a memory, a rule or a tool's answer."""
+def _check(texts: Sequence[str], runtime: Runtime) -> list[JournalEntry]:
+    """What people said; raises a Refusal for text that repeats a memory, a rule or an answer."""
     memory, event = runtime.state["session_memory"], event_of(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     entries = in_sight(
@@ -367,3 +389,4 @@ def _check(texts: Sequence[str], runtime: Runtime) -> None:
     for text in texts:
         if beside.recalls(text, said) or beside.returns(text, said):
             raise Refusal(RECALLED, WHERE_FROM, rejected_content=text)
+    return entries
