@@ -315,15 +315,20 @@ def beside(
 
 
 def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityProfile:
-    """The profile without what its page shows: attributes, and what facts were made from."""
+    """The profile without what pages show: attributes, and on its own what facts were made from."""
     lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
     told, sources = (
         {line.attribute for line in lines},
         {id_ for one in lines for id_ in one.sources},
     )
+    texts = {_bare(line.text) for page in shown for line in page.lines}
     return {
         **profile,
-        "attributes": {k: one for k, one in profile["attributes"].items() if k not in told},
+        "attributes": {
+            name: one
+            for name, one in profile["attributes"].items()
+            if name not in told and _bare(one["value"]) not in texts
+        },
         "observations": [
             one
             for one in profile["observations"]

@@ -97,14 +97,18 @@ async def test_the_prompt_shows_the_page_and_not_the_same_memory_again(
     assert "I live in Bergen" not in memories
 
 
-async def test_a_stranger_is_told_no_attribute_of_an_owner(tmp_path: Path, clock: Clock) -> None:
+async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
+    tmp_path: Path, clock: Clock
+) -> None:
     owned = SETTINGS.model_copy(update={"owners": ["Ada"]})
     async with opened(tmp_path, lively(), clock, settings=owned) as agent:
         await day(agent, clock, SATURDAY)
         await agent.sleep()
         for sender, shown in (("Ada", True), ("Mallory", False)):
             await agent.ainvoke(said("Tell me about Ada.", sender))
-            assert ("Bergen" in model_of(agent).calls[-1].text) is shown
+            told = model_of(agent).calls[-1].text
+            assert told.partition("<pages>")[2].count("I live in Bergen") == shown
+            assert "home: I live in Bergen" not in told
 
 
 async def test_a_fact_that_fell_is_shown_on_no_page_and_makes_no_attribute(
