@@ -64,6 +64,12 @@ from tools.policy import material
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
 
 
+MORE_TO_DO = (
+    "Its parent is completed with it. If the parent says more than its subtasks, add what is left "
+    "with add_goal and parent_id: it is open again then."
+)
+
+
 class Subtasks(BaseModel):
     """The subtasks that together reach the goal."""
 
@@ -136,6 +142,9 @@ async def update_goal(
         "progress": after[goal_id]["progress"],
         "also_changed": [_line(goal) for one, goal in changed.items() if one != goal_id],
     }
+    above = (goal for one, goal in changed.items() if one != goal_id)
+    if status == "completed" and any(goal["status"] == "completed" for goal in above):
+        result["suggestion"] = MORE_TO_DO
     update: dict[str, Any] = {"goals": changed}
     if done := goals.completions(before, after, now_of(runtime)):
         update["session_memory"] = complete(runtime.state["session_memory"], done)
