@@ -236,20 +236,21 @@ def stranger_in(runtime: Runtime) -> str | None:
     return None if by_owner else event["sender"]
 
 
-def given_by(text: str, runtime: Runtime) -> list[str]:
+async def given_by(text: str, runtime: Runtime) -> list[str]:
     """Those besides owners on whose words a text rests that the tick writes into its state.
 
-    It is an owner's own if it repeats what an owner said in the tick.
+    It is an owner's own if it says, in these or other words, what an owner said in the tick.
     """
-    event, who = event_of(runtime), stranger_in(runtime)
-    others = others_shown(runtime.state, owners_in(runtime))
-    own = event is not None and who is None and not is_reflection(event)
-    return [] if own and event is not None and repeats(text, [event["text"]]) else others
+    event, others = event_of(runtime), others_shown(runtime.state, owners_in(runtime))
+    if not others or event is None or is_reflection(event) or stranger_in(runtime) is not None:
+        return others
+    own = repeats(text, [event["text"]]) or await _rewords(text, (), runtime, checked=False)
+    return [] if own else others
 
 
-def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -> Marks:
+async def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -> Marks:
     """Whose a new goal or project is, and on whose words it rests."""
-    who, others = stranger_in(runtime), given_by(text, runtime)
+    who, others = stranger_in(runtime), await given_by(text, runtime)
     marks: Marks = {}
     if who is not None:
         marks["by"] = who

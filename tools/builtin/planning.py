@@ -28,16 +28,7 @@ from memory.planning import (
 )
 from memory.planning import projects as rules
 from memory.prompt import assembly, rendering
-from memory.records import (
-    Goal,
-    GoalStatus,
-    JournalEntry,
-    Priority,
-    Project,
-    Projects,
-    ProjectStatus,
-    Usage,
-)
+from memory.records import Goal, GoalStatus, Priority, Project, Projects, ProjectStatus, Usage
 from memory.runtime import resources_of, settings_of
 from tools.answers import (
     Absent,
@@ -49,20 +40,11 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.evidence import (
-    RECALLED,
-    WHERE_FROM,
-    grounds,
-    heard_from_others,
-    in_sight,
-    is_extracting,
-    shown,
-)
-from tools.origins import check_change, given_by, marks_of, may_be_of_others, stranger_in
+from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
+from tools.origins import check_change, given_by, marks_of, stranger_in
 from tools.policy import material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
-
 
 MORE_TO_DO = (
     "Its parent is completed with it. If the parent says more than its subtasks, add what is left "
@@ -98,7 +80,7 @@ async def add_goal(
         tick=runtime.state["tick"],
         index=index,
         now=now_of(runtime),
-        marks=marks_of(description, runtime),
+        marks=await marks_of(description, runtime),
     )
     goal = after[goal_id]
     result = {
@@ -130,7 +112,7 @@ async def update_goal(
     goal = goals.known(before, goal_id)
     check_change(runtime, "goal", goal)
     if description is not None:
-        marks = marks_of(description, runtime, goal.get("origins", ()))
+        marks = await marks_of(description, runtime, goal.get("origins", ()))
         after = goals.reword(after, goal_id, description, marks.get("origins", ()))
     if status is not None or progress is not None or description is None:
         after = goals.update(after, goal_id, status, progress)
@@ -159,7 +141,7 @@ async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning
     goal = check_decomposable(before, goal_id)
     check_change(runtime, "goal", goal)
     texts, usage = await _asked(runtime, goal)
-    marks = marks_of("", runtime, goal.get("origins", ()))
+    marks = await marks_of("", runtime, goal.get("origins", ()))
     paid = {"usage": usage}
     tick, now = runtime.state["tick"], now_of(runtime)
     index = goals.next_index(before, runtime.state["goal_index"])
@@ -240,7 +222,7 @@ async def create_project(
     """Create a project for work that spans sessions, and make it the active one."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
-    marks, now = marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
+    marks, now = await marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
     after = rules.create(before, project_key, summary, initial_context, now, marks=marks)
     result = {
         "project_key": after["active"],
@@ -292,7 +274,7 @@ async def swap_project(
         replace=replace,
     )
     if current_project_update:
-        others = given_by(current_project_update, runtime)
+        others = await given_by(current_project_update, runtime)
         after = rules.resting_on(after, before["active"], others)
     return answer(runtime, result, projects=after)
 
@@ -314,7 +296,7 @@ async def update_project(
     after, done = rules.update(before, context_update, status, now_of(runtime), replace=replace)
     key = str(before["active"])
     if context_update:
-        after = rules.resting_on(after, key, given_by(context_update, runtime))
+        after = rules.resting_on(after, key, await given_by(context_update, runtime))
     replaced = rules.replaced(before, after, key)
     result = {
         "project_key": key,
@@ -347,13 +329,8 @@ async def add_session_memory(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
-    entries = _check([content], runtime)
-    by = stranger_in(runtime)
-    if by is None and (others := given_by(content, runtime)):
-        if not is_extracting(runtime):
-            collector = collector_of(runtime.config, runtime.store)
-            others = await may_be_of_others(content, entries, runtime, collector)
-        by = " and ".join(others) or None
+    _check([content], runtime)
+    by = stranger_in(runtime) or " and ".join(await given_by(content, runtime)) or None
     after, result = session_memory.add(runtime.state["session_memory"], memory_type, content, by=by)
     return answer(runtime, result, session_memory=after)
 
@@ -372,7 +349,7 @@ async def compact_session_memory(
     memory, by = runtime.state["session_memory"], stranger_in(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     reworded = [one for one in (*new_facts, *new_patterns) if not repeats(one, standing)]
-    others = given_by("\n".join(reworded), runtime) if reworded else []
+    others = await given_by("\n".join(reworded), runtime) if reworded else []
     after, result = session_memory.compact(
         memory,
         new_facts,
@@ -385,8 +362,8 @@ async def compact_session_memory(
     return answer(runtime, result, session_memory=after)
 
 
-def _check(texts: Sequence[str], runtime: Runtime) -> list[JournalEntry]:
-    """What people said; raises a Refusal for text that repeats a memory, a rule or an answer."""
+def _check(texts: Sequence[str], runtime: Runtime) -> None:
+    """Raise a Refusal for text that repeats a memory, a rule or a tool's answer."""
     memory, event = runtime.state["session_memory"], event_of(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     entries = in_sight(
@@ -398,4 +375,3 @@ def _check(texts: Sequence[str], runtime: Runtime) -> list[JournalEntry]:
     for text in texts:
         if beside.recalls(text, said) or beside.returns(text, said):
             raise Refusal(RECALLED, WHERE_FROM, rejected_content=text)
-    return entries
