@@ -82,16 +82,11 @@ def _owners(settings: Settings, config: RunnableConfig) -> tuple[str, ...]:
     return owners_of(settings, user=resources.user, served=resources.served)
 
 
-def others_shown(
-    state: Mapping[str, Any], owners: Collection[str], messages: Sequence[AnyMessage] | None = None
-) -> list[str]:
+def others_shown(state: Mapping[str, Any], owners: Collection[str]) -> list[str]:
     """Everybody but the owners whose words a tick's prompt holds, in order.
 
     Tools that look at the world are named, too: nobody answers for what they return.
-    `messages`: those to look at; default the whole history, and what was recalled beside it.
     """
-    if messages is not None:
-        return origins_of(messages, owners)
     context = state.get("context") or {}
     shown = [*state["messages"], *(state.get("exchange") or [])]
     return list(dict.fromkeys([*context.get("origins", ()), *origins_of(shown, owners)]))
@@ -314,7 +309,7 @@ def foreign_words(
     if event is not None and not is_reflection(event):
         # The tool itself refuses others; an owner's tick may have read a page since.
         mine = of_tick(state["messages"], state["tick"])
-        return others_shown(state, owners, mine) if own else []
+        return origins_of(mine, owners) if own else []
     others = others_shown(state, owners)
     return [one for one in others if one not in _changed_by(name, args, state)]
 

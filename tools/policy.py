@@ -278,13 +278,10 @@ def _without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
     private = {
         mark.get("tick")
         for mark in begun
-        if mark.get(OWNER) and mark.get(AUDIENCE) == "private" and not _same_place(mark, here)
+        if mark.get(OWNER) and mark.get(AUDIENCE) == "private"
+        if mark.get("channel") is None or mark.get("channel") != here.get("channel")
     }
     return [one for one in messages if mark_of(one).get("tick") not in private]
-
-
-def _same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return one.get("channel") is not None and one.get("channel") == other.get("channel")
 
 
 def _session_begins(state: State) -> int:
