@@ -82,16 +82,11 @@ def _owners(settings: Settings, config: RunnableConfig) -> tuple[str, ...]:
     return owners_of(settings, user=resources.user, served=resources.served)
 
 
-def others_shown(
-    state: Mapping[str, Any], owners: Collection[str], messages: Sequence[AnyMessage] | None = None
-) -> list[str]:
+def others_shown(state: Mapping[str, Any], owners: Collection[str]) -> list[str]:
     """Everybody but the owners whose words a tick's prompt holds, in order.
 
     Tools that look at the world are named, too: nobody answers for what they return.
-    `messages`: those to look at; default the whole history, and what was recalled beside it.
     """
-    if messages is not None:
-        return origins_of(messages, owners)
     context = state.get("context") or {}
     shown = [*state["messages"], *(state.get("exchange") or [])]
     return list(dict.fromkeys([*context.get("origins", ()), *origins_of(shown, owners)]))
@@ -236,20 +231,21 @@ def stranger_in(runtime: Runtime) -> str | None:
     return None if by_owner else event["sender"]
 
 
-def given_by(text: str, runtime: Runtime) -> list[str]:
+async def given_by(text: str, runtime: Runtime) -> list[str]:
     """Those besides owners on whose words a text rests that the tick writes into its state.
 
-    It is an owner's own if it repeats what an owner said in the tick.
+    It is an owner's own if it says, in these or other words, what an owner said in the tick.
     """
-    event, who = event_of(runtime), stranger_in(runtime)
-    others = others_shown(runtime.state, owners_in(runtime))
-    own = event is not None and who is None and not is_reflection(event)
-    return [] if own and event is not None and repeats(text, [event["text"]]) else others
+    event, others = event_of(runtime), others_shown(runtime.state, owners_in(runtime))
+    if not others or event is None or is_reflection(event) or stranger_in(runtime) is not None:
+        return others
+    own = repeats(text, [event["text"]]) or await _rewords(text, (), runtime, checked=False)
+    return [] if own else others
 
 
-def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -> Marks:
+async def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -> Marks:
     """Whose a new goal or project is, and on whose words it rests."""
-    who, others = stranger_in(runtime), given_by(text, runtime)
+    who, others = stranger_in(runtime), await given_by(text, runtime)
     marks: Marks = {}
     if who is not None:
         marks["by"] = who
@@ -313,7 +309,7 @@ def foreign_words(
     if event is not None and not is_reflection(event):
         # The tool itself refuses others; an owner's tick may have read a page since.
         mine = of_tick(state["messages"], state["tick"])
-        return others_shown(state, owners, mine) if own else []
+        return origins_of(mine, owners) if own else []
     others = others_shown(state, owners)
     return [one for one in others if one not in _changed_by(name, args, state)]
 

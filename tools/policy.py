@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from memory.events import owners_of, set_off_by_owner
 from memory.journal import Listeners, audience_of
-from memory.messages import TRUST_NOTE, mark_of, of_tick
+from memory.messages import AUDIENCE, OWNER, TRUST_NOTE, mark_of, of_tick
 from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
 from memory.records import (
     Assessment,
@@ -250,7 +250,8 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
 
     A context without the history shows the messages of the current tick only. Of the sessions
     before this one the end is shown: nights have made the rest into memory. What earlier ticks
-    looked up in memory is left out, because it can be looked up again and may have changed.
+    looked up in memory is left out, because it can be looked up again and may have changed. So is
+    what an owner told in private, where others read the answer.
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
@@ -261,8 +262,26 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
     ]
     begins, factor = _session_begins(state), state["calibration"]
     earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
-    shown = [*earlier, *messages[begins:]]
+    shown = _without_private([*earlier, *messages[begins:]], state["tick"])
     return recent(shown, settings.conversation_history_tokens, factor)
+
+
+def _without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
+    """The messages without the ticks of an owner's private talks, if the answer is public.
+
+    A talk on the channel of the answer is known there.
+    """
+    begun = [mark_of(one) for one in messages if isinstance(one, HumanMessage)]
+    here = next((mark for mark in begun if mark.get("tick") == tick), {})
+    if here.get(AUDIENCE) != "public":
+        return messages
+    private = {
+        mark.get("tick")
+        for mark in begun
+        if mark.get(OWNER) and mark.get(AUDIENCE) == "private"
+        if mark.get("channel") is None or mark.get("channel") != here.get("channel")
+    }
+    return [one for one in messages if mark_of(one).get("tick") not in private]
 
 
 def _session_begins(state: State) -> int:

@@ -104,9 +104,10 @@ Session memory, goals and projects are always shown; recall_memories finds every
 Write into memory about the world and its people, never about yourself; dates in full.
 
 Project or goal:
-- work over several sessions whose context must not be lost -> project; swap when the work changes
+- work over several sessions -> project: it keeps the context; swap when the work changes
 - an outcome with progress or steps -> goal; decompose it when it is large, update it as it moves
-- long work with steps -> both: the project keeps the context, the goal the progress
+- long work with steps -> both
+- a reminder -> goal with its day; say that you keep no set hour
 - a simple one-off request -> neither: do it"""
 """The instructions of every tick, with the decision tables; always the same, so that a provider's
 cache holds."""

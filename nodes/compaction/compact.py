@@ -92,7 +92,8 @@ async def compact(
         return _ended(state, settings, {**loop, "compaction": "done"}, parts)
     origin = state["event"]["id"] if state["event"] else f"tick {state['tick']}"
     made = await _replacement(parts, state, settings, config, store, resources.clock(), origin)
-    archive = await _archive(made, parts.old, store, scope, _owners(settings, resources))
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    archive = await _archive(made, parts.old, store, scope, owners)
     await apply.apply_operations(archive, store=store, semantic=resources.semantic, scope=scope)
     line = audit.of_compaction(
         archive[0]["target"],
@@ -136,8 +137,8 @@ async def _in_night(
     async def think() -> Thought:
         now, origin = datetime.fromisoformat(context.now), context.record["id"]
         made = await _replacement(parts, state, settings, config, context.store, now, origin)
-        owners = _owners(settings, context.resources)
-        operations = await _archive(made, parts.old, context.store, context.scope, owners)
+        store, owners = context.store, context.owners
+        operations = await _archive(made, parts.old, store, context.scope, owners)
         after = _after(parts, made, state, settings)
         result = _result(state, parts, made, after, operations[0]["target"])
         return Thought(
@@ -305,10 +306,6 @@ def _model(settings: Settings, resources: Resources) -> BaseChatModel:
     """The model for summaries."""
     named = settings.compact_model
     return resources.load_model(named) if named else resources.chat_model
-
-
-def _owners(settings: Settings, resources: Resources) -> tuple[str, ...]:
-    return owners_of(settings, user=resources.user, served=resources.served)
 
 
 async def _archive(

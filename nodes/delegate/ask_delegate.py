@@ -40,8 +40,7 @@ async def ask_delegate(
     messages, pattern = state["messages"], state["pattern"]
     most = 1 if one_call_only(pattern) else settings.sub_agent_iterations
     capped = iterations(messages) >= most
-    tools = delegate_tools(state, resources, settings.personality_insulation)
-    tools = [] if capped else tools
+    tools = [] if capped else delegate_tools(state, resources, settings.personality_insulation)
     try:
         answer = await ask(
             resources.chat_model,

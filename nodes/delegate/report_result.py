@@ -23,7 +23,6 @@ async def report_result(
     long = len(text) > LONGEST_RESULT
     if not long or not settings.result_summarization:
         return succeeded(state, text, summarised=False, usage=usage, now=resources.clock())
-    summary: str | None = None
     try:
         answer = await ask(
             resources.chat_model,
@@ -33,7 +32,7 @@ async def report_result(
             breaker=resources.breakers.model,
         )
     except ModelError:
-        pass
+        summary = None
     else:
         usage, summary = total(usage, answer.usage), str(answer.message.text).strip()
     text, summarised = shortened(text, summary)

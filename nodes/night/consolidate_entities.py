@@ -53,7 +53,7 @@ MOST_REPLACED = 10
 MOST_FACTS = 30
 """New facts that are shown of one entity, the most important."""
 
-ENTITIES_A_CALL = 8
+ENTITIES_A_CALL = 16
 
 UNKNOWN = "unknown id: "
 

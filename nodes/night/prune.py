@@ -49,14 +49,7 @@ async def _think(context: NightContext) -> Thought:
     now, operations = datetime.fromisoformat(context.now), context.plans.operations()
     entries = context.entries_after(await journal.until(context.store, context.scope, now))
     going = await _going(
-        entries,
-        operations,
-        context.state,
-        context.settings,
-        context.config,
-        context.store,
-        now,
-        also=_cited_by(operations),
+        entries, operations, context.state, context.settings, context.config, context.store, now
     )
     return Thought(operations=going)
 
@@ -76,13 +69,8 @@ async def _going(
     config: RunnableConfig,
     store: BaseStore,
     now: datetime,
-    *,
-    also: Collection[str] = (),
 ) -> list[Operation]:
-    """The entries that fade or go.
-
-    `entries`: the journal after `operations`; `also`: ids that are cited outside of memory.
-    """
+    """The entries that fade or go. `entries`: the journal after `operations`."""
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
@@ -93,7 +81,7 @@ async def _going(
         semantic=resources_of(config).semantic,
         scope=scope_of(config),
     )
-    cited |= set(also)
+    cited |= _cited_by(operations)
     cited |= {one for entry in entries for one in entry.get("evidence", ())}
     # Events of the current conversation may still be summarised, and then be cited.
     cited |= set(covered_events(state["messages"]))
@@ -146,9 +134,8 @@ def _needed(
 ) -> bool:
     if entry["id"] in cited or any(source in cited for source in entry["sources"]):
         return True
-    if any(key in entry["related_projects"] for key in open_projects):
-        return True
-    if any(names_project(entry["content"], key) for key in open_projects):
+    text, known = entry["content"], entry["related_projects"]
+    if any(key in known or names_project(text, key) for key in open_projects):
         return True
     return entry["id"].casefold() in goals or any(
         source.casefold() in goals for source in entry["sources"] if len(source) > 3
@@ -159,9 +146,8 @@ def open_words(goals: Mapping[str, Goal], projects: Projects) -> str:
     """The texts of all active goals and of the projects that are not completed."""
     words = [one["description"] for one in goals.values() if one["status"] == "active"]
     slots = (projects["slots"][key] for key in open_keys(projects))
-    return "\n".join(
-        [*words, *(text for one in slots for text in (one["summary"], one["context"]))]
-    )
+    words += [text for one in slots for text in (one["summary"], one["context"])]
+    return "\n".join(words)
 
 
 def open_keys(projects: Projects) -> list[str]:

@@ -32,13 +32,15 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import content_stems, says
+from memory.text import MONTHS, WEEKDAYS, content_stems, says, stem
 
 NEWEST = 500
 """Newest facts that may belong to a project."""
 
 SHARED_WORDS = 2
 """Words that a fact of a project shares with the project's key and summary, at least."""
+
+_OF_DATES = frozenset(stem(name.lower()) for name in (*MONTHS, *WEEKDAYS))
 
 
 @checked
@@ -114,7 +116,8 @@ def belongs(fact: Fact, key: str, project: Project, entries: Mapping[str, Journa
     """Whether a fact is about a project.
 
     It is if it or an entry that it was made from names the project, if the project's summary names
-    one of its entities, or if it shares two words with the project's key and summary.
+    one of its entities, or if it shares two words with the project's key and summary, numbers and
+    dates aside.
     """
     about = f"{key.replace('_', ' ').replace('-', ' ')} {project['summary']}"
     sources = [entries[id_] for id_ in fact["source_entries"] if id_ in entries]
@@ -124,4 +127,4 @@ def belongs(fact: Fact, key: str, project: Project, entries: Mapping[str, Journa
     if any(says(about, name) for name in fact["entities"] if name not in people):
         return True
     shared = set(content_stems(about)) & set(content_stems(fact["text"]))
-    return len(shared) >= SHARED_WORDS
+    return len([one for one in shared - _OF_DATES if not one.isdigit()]) >= SHARED_WORDS

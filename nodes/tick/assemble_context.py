@@ -14,10 +14,10 @@ from langgraph.store.base import BaseStore
 
 from memory import entities, journal
 from memory.compaction import visible_events
-from memory.events import owners_of, set_off_by_owner
+from memory.events import set_off_by_owner
 from memory.facts import SemanticMemory
 from memory.guards import rests_on
-from memory.journal import Listeners, Told, audience_of
+from memory.journal import Listeners, Told
 from memory.messages import (
     AUDIENCE,
     EVENT_KEY,
@@ -80,7 +80,8 @@ async def assemble_context(
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type = context_type_for(state["event"])
     now = resources.clock()
-    owners = owners_of(settings, user=resources.user, served=resources.served)
+    listeners = listeners_of(state["event"], settings, resources)
+    owners = listeners.owners
     by_owner = set_off_by_owner(state["event"], owners=owners, served=resources.served)
     scope = scope_of(config)
     # Who is named is looked up for people and for recall.
@@ -91,7 +92,7 @@ async def assemble_context(
         scope,
         await read_ahead(store_of(runtime), names),
         resources.semantic,
-        listeners_of(state["event"], settings, resources),
+        listeners,
     )
     remembered, held = await memory.shown(context_type, by_owner=by_owner, now=now)
     at = now.isoformat()
@@ -110,7 +111,7 @@ async def assemble_context(
         "recalled": {hit["id"]: hit["text"] for hit in made.memories if hit["kind"] == "fact"},
         "shown": _shown_ids(made.memories, held),
     }
-    message = _message(state, settings, at, by_owner=by_owner)
+    message = _message(state, settings, at, {OWNER: by_owner, AUDIENCE: listeners.audience})
     update = {"context": assembled, "messages": [message], **({"owned": True} if by_owner else {})}
     messages = merge_messages(state["messages"], [message])
     told = cast(State, {**state, "context": assembled, "messages": messages})
@@ -185,9 +186,10 @@ class _Memory:
         noticed = [one for profile in found for one in profile["observations"]]
         private = await self._private([Told(one["speaker"], one["sources"]) for one in noticed])
         hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
+        known = [[one for one in who["observations"] if one["id"] not in hidden] for who in found]
         return [
-            {**one, "observations": [o for o in one["observations"] if o["id"] not in hidden]}
-            for one in found
+            {**who, "attributes": {}, "observations": kept}
+            for who, kept in zip(found, known, strict=True)
         ]
 
     async def pages(self, people: Sequence[EntityProfile]) -> list[ShownPage]:
@@ -311,15 +313,18 @@ def beside(
 
 
 def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityProfile:
-    """The profile without what its page shows: attributes, and what facts were made from."""
+    """The profile without what pages show: attributes, and on its own what facts were made from."""
     lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
-    told, sources = (
-        {line.attribute for line in lines},
-        {id_ for one in lines for id_ in one.sources},
-    )
+    told = {line.attribute for line in lines}
+    sources = {id_ for one in lines for id_ in one.sources}
+    texts = {_bare(line.text) for page in shown for line in page.lines}
     return {
         **profile,
-        "attributes": {k: one for k, one in profile["attributes"].items() if k not in told},
+        "attributes": {
+            name: one
+            for name, one in profile["attributes"].items()
+            if name not in told and _bare(one["value"]) not in texts
+        },
         "observations": [
             one
             for one in profile["observations"]
@@ -348,13 +353,11 @@ def _recent_work(state: State) -> dict[str, str]:
     return {"recent_work": as_data("recent_work", told)} if lines else {}
 
 
-def _message(state: State, settings: Settings, now: str, *, by_owner: bool) -> HumanMessage:
-    """The human message of the tick; its mark says whether an owner speaks, and who reads."""
+def _message(state: State, settings: Settings, now: str, mark: Mapping[str, Any]) -> HumanMessage:
+    """The human message of the tick; `mark` says whether an owner speaks, and who reads."""
     event, tick = state["event"], state["tick"]
     if event is None:
         own = {EVENT_KEY: {"event": None, "tick": tick}}
         text = f"{prompt_lines.TICK} {shown_time(now, settings.zone)}"
         return HumanMessage(text, id=f"{OWN}autonomous_{tick}", additional_kwargs=own)
-    message = message_of(event, tick=tick)
-    audience = audience_of(event["channel"], by_owner=by_owner, settings=settings)
-    return marked(message, **{OWNER: by_owner, AUDIENCE: audience})
+    return marked(message_of(event, tick=tick), **mark)

@@ -245,7 +245,8 @@ def test_strangers_are_shown_nothing_that_an_owner_told_in_private(lived: Lived)
     private = [text for one in SAID if one.sender == OWNER for text in (one.text, *one.facts)]
     asked = [tick for tick in lived.ticks if _said(tick.event).channel == "website"]
     shown = [[text for _, text in texts_shown(tick)] for tick in asked]
-    assert [set(private) & set(texts) for texts in shown] == [set(), set()]
+    prompts = ["\n".join(str(one.text) for one in tick.sent.messages) for tick in asked]
+    assert [text for told in prompts for text in private if text in told] == []
     assert "The organ in St. Jakob is being repaired until 20 October 2026." in shown[1]
     known = [text for _, text in texts_shown(on_day(lived, "c")[-1])]
     assert "The budget for the concert is 2,400 euros." in known

@@ -231,13 +231,20 @@ async def test_a_fair_rewording_of_the_event_in_hand_is_its_speakers(
     text: str, who: str, fact: str, tmp_path: Path
 ) -> None:
     model, clock = scripted(), Clock()
-    async with opened(tmp_path / "data", model, clock, settings=SETTINGS) as agent:
-        model.steps += ["Hello.", "Hello.", call("store_memory", facts=[{"text": fact}]), "Noted."]
+    owned = SETTINGS.model_copy(update={"owners": ["local", "Nora"]})
+    async with opened(tmp_path / "data", model, clock, settings=owned) as agent:
+        noted = fact.replace(" 2026", "")
+        note = ("add_session_memory", {"memory_type": "fact", "content": noted})
+        keep = calls(("store_memory", {"facts": [{"text": fact}]}), note)
+        model.steps += ["Hello.", "Hello.", keep, "Noted."]
         await agent.ainvoke(said("Hello from me, Olaf.", "Olaf"))
         await agent.ainvoke({"messages": "The mill needs a permit."})
         await agent.ainvoke(said(text, who))
         (kept,) = await agent.resources.semantic.all(agent.scope)
+        memory = (await agent.aget_state()).values["session_memory"]
     assert (kept["speaker"], kept["trust"], kept.get("origins")) == (who, 0.9, None)
+    assert memory["key_facts"] == [noted]
+    assert memory.get("said_by", {}) == ({} if who in owned.owners else {noted: who})
 
 
 SECRET = "The key lies under the blue pot."

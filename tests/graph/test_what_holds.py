@@ -84,17 +84,19 @@ async def test_people_have_attributes_and_a_page_after_their_first_night(
     ]
 
 
-async def test_the_prompt_shows_the_page_and_not_the_same_memory_again(
-    agent: AsyncAgent, clock: Clock
+async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
+    tmp_path: Path, clock: Clock
 ) -> None:
-    await agent.sleep()
-    await agent.ainvoke(said("Where do I live, in Bergen with my two cats?", "Ada"))
-    told = model_of(agent).calls[-1].text
-    front = told[told.index("<pages>") :]
-    assert "I live in Bergen with my two cats." in front
-    assert "What holds now:\nAda\n- [" in front
-    memories = front.partition("<semantic_memories>")[2].partition("</semantic_memories>")[0]
-    assert "I live in Bergen" not in memories
+    owned = SETTINGS.model_copy(update={"owners": ["Ada"]})
+    async with opened(tmp_path, lively(), clock, settings=owned) as agent:
+        await day(agent, clock, SATURDAY)
+        await agent.sleep()
+        for sender, shown in (("Ada", True), ("Mallory", False)):
+            await agent.ainvoke(said("Does Ada live in Bergen with two cats?", sender))
+            told = model_of(agent).calls[-1].text
+            assert ("What holds now:\nAda\n- [" in told) is shown
+            assert told.partition("<pages>")[2].count("I live in Bergen") == shown
+            assert "home: I live in Bergen" not in told
 
 
 async def test_a_fact_that_fell_is_shown_on_no_page_and_makes_no_attribute(

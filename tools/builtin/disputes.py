@@ -10,7 +10,6 @@ from pydantic import Field
 
 from memory import pages
 from memory.errors import Refusal
-from memory.events import owners_of, set_off_by_owner
 from memory.operations import collector_of, dependents_of
 from memory.records import (
     Event,
@@ -18,10 +17,12 @@ from memory.records import (
     Operation,
     change_fact,
     doubt_fact,
+    is_reflection,
     supersede_fact,
 )
-from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.runtime import resources_of, scope_of, store_of
 from tools.answers import Answer, Reasoning, Runtime, answer, event_of, refusals_answered
+from tools.origins import stranger_in
 
 MOST_ALIKE = 20
 """Facts looked through for one with a text that is given."""
@@ -87,12 +88,11 @@ def confirmed(fact: Fact, event: Event) -> Operation:
 
 def _of_owner(runtime: Runtime) -> Event:
     """The event in hand. Raises a Refusal unless an owner sent it."""
-    event, resources = event_of(runtime), resources_of(runtime.config)
-    owners = owners_of(settings_of(runtime.context), user=resources.user, served=resources.served)
-    if event is None:
+    event = event_of(runtime)
+    if event is None or is_reflection(event):
         raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
-    if not set_off_by_owner(event, owners=owners, served=resources.served):
-        raise Refusal(f"{event['sender']} is no owner of this assistant", OWNERS_ONLY)
+    if who := stranger_in(runtime):
+        raise Refusal(f"{who} is no owner of this assistant", OWNERS_ONLY)
     return event
 
 

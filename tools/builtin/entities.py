@@ -11,9 +11,9 @@ from pydantic import Field
 from memory import entities, journal
 from memory.entities import NamedEntity, after
 from memory.errors import Refusal
-from memory.events import owners_of
 from memory.guards import fold, from_elsewhere, is_assistant, violation
 from memory.messages import one_line
+from memory.night import assistant_names
 from memory.operations import Collector, PlanCollector, collector_of
 from memory.records import (
     MOST_ALIASES,
@@ -26,7 +26,7 @@ from memory.records import (
     observe_entity,
     speaks_as,
 )
-from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.runtime import scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.text import (
     LONGEST,
@@ -151,7 +151,7 @@ def _check(
         raise Refusal(f"It is not known whom {name!r} means", "Name the person, place or thing.")
     # A quoted sentence may be in the first person; a model that writes "I" means itself.
     quoted = text.casefold() in one_line(source["content"]).casefold()
-    wrong = violation(text, speaker if quoted else None, _names(settings))
+    wrong = violation(text, speaker if quoted else None, assistant_names(settings))
     if wrong:
         raise Refusal(f"The observation is refused: {wrong}", THE_WORLD)
 
@@ -172,12 +172,8 @@ def _check_name(name: str, settings: Settings) -> None:
     if depends_on_speaker(name):
         told = f"{name!r} means somebody else to everyone who says it"
         raise Refusal(told, 'Give the name, or say whose: "Ada\'s sister".')
-    if is_assistant(name, _names(settings)):
+    if is_assistant(name, assistant_names(settings)):
         raise Refusal(f"{name!r} means the assistant", THE_WORLD)
-
-
-def _names(settings: Settings) -> list[str]:
-    return ["assistant", "circadian", *(one.casefold() for one in settings.names if one.strip())]
 
 
 async def _meant(
@@ -245,10 +241,8 @@ async def _check_aliases(
 
 def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> None:
     """Raise a Refusal for a person's alias that only others use: prompts show aliases as true."""
-    profile, resources = known.profile, resources_of(runtime.config)
-    settings = settings_of(runtime.context)
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    if profile is None or not profile["senders"] or speaker in owners:
+    profile = known.profile
+    if profile is None or not profile["senders"] or speaker in owners_in(runtime):
         return
     if speaker is None or not speaks_as(profile, speaker):
         told = f"What {profile['name']} is called is for {profile['name']} to say"

@@ -46,6 +46,11 @@ from tools.policy import material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
 
+MORE_TO_DO = (
+    "Its parent is completed with it. If the parent says more than its subtasks, add what is left "
+    "with add_goal and parent_id: it is open again then."
+)
+
 
 class Subtasks(BaseModel):
     """The subtasks that together reach the goal."""
@@ -75,7 +80,7 @@ async def add_goal(
         tick=runtime.state["tick"],
         index=index,
         now=now_of(runtime),
-        marks=marks_of(description, runtime),
+        marks=await marks_of(description, runtime),
     )
     goal = after[goal_id]
     result = {
@@ -107,7 +112,7 @@ async def update_goal(
     goal = goals.known(before, goal_id)
     check_change(runtime, "goal", goal)
     if description is not None:
-        marks = marks_of(description, runtime, goal.get("origins", ()))
+        marks = await marks_of(description, runtime, goal.get("origins", ()))
         after = goals.reword(after, goal_id, description, marks.get("origins", ()))
     if status is not None or progress is not None or description is None:
         after = goals.update(after, goal_id, status, progress)
@@ -119,6 +124,9 @@ async def update_goal(
         "progress": after[goal_id]["progress"],
         "also_changed": [_line(goal) for one, goal in changed.items() if one != goal_id],
     }
+    above = (goal for one, goal in changed.items() if one != goal_id)
+    if status == "completed" and any(goal["status"] == "completed" for goal in above):
+        result["suggestion"] = MORE_TO_DO
     update: dict[str, Any] = {"goals": changed}
     if done := goals.completions(before, after, now_of(runtime)):
         update["session_memory"] = complete(runtime.state["session_memory"], done)
@@ -133,7 +141,7 @@ async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning
     goal = check_decomposable(before, goal_id)
     check_change(runtime, "goal", goal)
     texts, usage = await _asked(runtime, goal)
-    marks = marks_of("", runtime, goal.get("origins", ()))
+    marks = await marks_of("", runtime, goal.get("origins", ()))
     paid = {"usage": usage}
     tick, now = runtime.state["tick"], now_of(runtime)
     index = goals.next_index(before, runtime.state["goal_index"])
@@ -214,7 +222,7 @@ async def create_project(
     """Create a project for work that spans sessions, and make it the active one."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
-    marks, now = marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
+    marks, now = await marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
     after = rules.create(before, project_key, summary, initial_context, now, marks=marks)
     result = {
         "project_key": after["active"],
@@ -266,7 +274,7 @@ async def swap_project(
         replace=replace,
     )
     if current_project_update:
-        others = given_by(current_project_update, runtime)
+        others = await given_by(current_project_update, runtime)
         after = rules.resting_on(after, before["active"], others)
     return answer(runtime, result, projects=after)
 
@@ -288,7 +296,7 @@ async def update_project(
     after, done = rules.update(before, context_update, status, now_of(runtime), replace=replace)
     key = str(before["active"])
     if context_update:
-        after = rules.resting_on(after, key, given_by(context_update, runtime))
+        after = rules.resting_on(after, key, await given_by(context_update, runtime))
     replaced = rules.replaced(before, after, key)
     result = {
         "project_key": key,
@@ -322,7 +330,7 @@ async def add_session_memory(
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
-    by = stranger_in(runtime) or " and ".join(given_by(content, runtime)) or None
+    by = stranger_in(runtime) or " and ".join(await given_by(content, runtime)) or None
     after, result = session_memory.add(runtime.state["session_memory"], memory_type, content, by=by)
     return answer(runtime, result, session_memory=after)
 
@@ -341,7 +349,7 @@ async def compact_session_memory(
     memory, by = runtime.state["session_memory"], stranger_in(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     reworded = [one for one in (*new_facts, *new_patterns) if not repeats(one, standing)]
-    others = given_by("\n".join(reworded), runtime) if reworded else []
+    others = await given_by("\n".join(reworded), runtime) if reworded else []
     after, result = session_memory.compact(
         memory,
         new_facts,

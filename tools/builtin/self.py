@@ -36,7 +36,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.origins import check_owner
+from tools.origins import check_owner, owners_in
 
 
 @tool
@@ -96,18 +96,12 @@ async def go_to_sleep(
 
 async def _direct(runtime: Runtime) -> int:
     """Number of waiting events that people want acted on, without the event in hand."""
-    state, settings, resources = (
-        runtime.state,
-        settings_of(runtime.context),
-        resources_of(runtime.config),
-    )
-    items = await inbox.waiting(
-        store_of(runtime), scope_of(runtime.config), state.get("handled", [])
-    )
+    state, scope = runtime.state, scope_of(runtime.config)
+    items = await inbox.waiting(store_of(runtime), scope, state.get("handled", []))
     in_hand = event_of(runtime)
     past = parked_events(state) | ({in_hand["id"]} if in_hand else set())
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    return len(sorted_out(items, settings, owners, past=past).people)
+    settings = settings_of(runtime.context)
+    return len(sorted_out(items, settings, owners_in(runtime), past=past).people)
 
 
 @tool

@@ -140,7 +140,10 @@ async def test_the_goal_flow_of_the_page() -> None:
     assert bench.state["goals"]["goal_42_0"]["progress"] == 40
     for index in (3, 4, 5):
         last = await bench.call("update_goal", goal_id=f"goal_42_{index}", status="completed")
+        assert ("open again" in str(last.result)) == (index == 5)
     assert "goal_42_0 (completed, 100%)" in last.result["also_changed"]
+    await bench.call("add_goal", description="Open it", parent_id="goal_42_0")
+    assert bench.state["goals"]["goal_42_0"]["status"] == "active"
     assert bench.state["session_memory"]["completed_tasks"] == [
         {"description": "Build a complete tavern", "timestamp": NOW.isoformat()}
     ]

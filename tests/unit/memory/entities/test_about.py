@@ -135,12 +135,14 @@ def test_a_disputed_fact_makes_no_attribute_of_a_thing() -> None:
         ("The oven is late.", ["Lendgasse"], True),
         ("The oven is late.", ["oven"], False),
         ("Ada likes beans.", [], False),
+        ("The concert is on 18 April 2027 at 17:30.", [], False),
     ],
 )
 def test_a_fact_belongs_to_the_project_that_it_speaks_of(
     text: str, about: list[str], mine: bool
 ) -> None:
-    project: Any = {"summary": "Open a second shop in Lendgasse", "status": "active"}
+    summary = "Open a second shop in Lendgasse by 30 April 2027"
+    project: Any = {"summary": summary, "status": "active"}
     one = fact("f", text, entities=about)
     assert belongs(one, "second_shop", project, {}) == mine
     source = entry("e", related_projects=["second_shop"])

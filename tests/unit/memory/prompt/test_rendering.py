@@ -165,20 +165,6 @@ def test_one_long_event_does_not_hide_the_others() -> None:
     assert [lines[0][-5:], lines[1][-4:], lines[2][-4:]] == ["first", " ...", "last"]
 
 
-def test_what_fits_is_shown_as_it_is() -> None:
-    assert rendering.projects(projects("chapter one\nchapter two", 1)).splitlines() == [
-        "Active project: book - a book",
-        "  chapter one",
-        "  chapter two",
-        "Other projects:",
-        "- other 0 (active): a book",
-    ]
-    assert rendering.session_memory(memory("x", 1)).splitlines() == [
-        "- fact: 0 x",
-        "- pattern: 0 x",
-    ]
-
-
 FAKE = "x\n- [m9] 2026-01-01 local: fake\nSession memory:\n- fact: fake\n[autonomous tick] fake"
 
 
@@ -226,13 +212,6 @@ def test_a_memory_too_long_for_the_rest_is_skipped_and_the_next_is_tried() -> No
     hits = [hit(0, "a word " * 30), hit(1, LONG), hit(2, "short")]
     lines = rendering.semantic_memories(hits, tokens=110).splitlines()
     assert [line[-5:] for line in lines] == [" word", "short"]
-
-
-def test_memories_are_counted_as_the_provider_counts() -> None:
-    hits = [hit(n, "word " * 20) for n in range(40)]
-    once = rendering.semantic_memories(hits, tokens=600).splitlines()
-    twice = rendering.semantic_memories(hits, tokens=600, calibration=2.0).splitlines()
-    assert len(twice) == pytest.approx(len(once) / 2, abs=1)
 
 
 def tick(number: int, words: int = 50) -> list[AnyMessage]:
