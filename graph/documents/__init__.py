@@ -15,6 +15,14 @@ from graph.documents.activity import (
     tick_detail,
     tick_page,
 )
+from graph.documents.differences import (
+    Change,
+    ChangeGroup,
+    NightChanges,
+    Side,
+    differences,
+    taken_back,
+)
 from graph.documents.profiles import (
     EntityType,
     PersonDetail,
@@ -45,6 +53,8 @@ from graph.documents.provenance import (
 
 __all__ = [
     "FLAGS",
+    "Change",
+    "ChangeGroup",
     "Correction",
     "EntityType",
     "EventLine",
@@ -55,12 +65,15 @@ __all__ = [
     "MemoryKind",
     "MemoryLine",
     "MemorySort",
+    "NightChanges",
     "Paging",
     "PersonDetail",
     "PersonLine",
     "RecalledMemory",
     "Relation",
+    "Side",
     "TickDetail",
+    "differences",
     "entry_detail",
     "event_page",
     "fact_detail",
@@ -78,6 +91,7 @@ __all__ = [
     "questions",
     "recalled",
     "recalled_memory",
+    "taken_back",
     "tick_detail",
     "tick_page",
 ]
