@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -321,9 +320,6 @@ def _lines(done: Reindexing) -> list[str]:
 # Memories for people: recalled, listed, corrected
 
 
-SHORT = 8
-"""Characters of an id that are shown where they tell it from the others."""
-
 NAME = 20
 """Columns of a speaker's name."""
 
@@ -333,16 +329,12 @@ def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> Renderab
     hits = [hit for hit in hits if round(hit["score"], 2) > 0]
     if not hits:
         return Text("Nothing fits: nothing is remembered about that.")
-    table = ruled_table(right=("score",))
-    _about_columns(table)
-    table.add_column("what (sources)")
-    shortened = _short_ids_of(hits)
+    table = _table("score")
     for hit in hits:
-        flags = [flag for flag in FLAGS if hit.get(flag)]
-        what = _what(hit, flags, hit.get("earlier", ()))
+        what = _what(hit, [flag for flag in FLAGS if hit.get(flag)], hit.get("earlier", ()))
         if explain and (parts := _parts(hit.get("parts", {}))):
             what.append(f"\n{parts}", "not strike cyan")
-        table.add_row(f"{hit['score']:.2f}", *_about(hit, shortened), what)
+        table.add_row(f"{hit['score']:.2f}", *_about(hit), what)
     return table
 
 
@@ -350,15 +342,18 @@ def memory_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Everything in memory, newest first, as `AsyncAgent.everything` gives it."""
     if not rows:
         return Text("Nothing is remembered yet.")
-    table = ruled_table()
-    _about_columns(table)
-    table.add_column("used", justify="right")
-    table.add_column("what (sources)")
-    shortened = _short_ids_of(rows)
+    table = _table("used")
     for row in rows:
         used = f"{row['access_count']:,}" if row["kind"] == "fact" else ""
-        what = _what(row, [] if _holds(row) else [_gone(row, shortened)])
-        table.add_row(*_about(row, shortened), used, what)
+        table.add_row(used, *_about(row), _what(row, [] if _holds(row) else [_gone(row)]))
+    return table
+
+
+def _table(figure: str) -> Table:
+    table = ruled_table(right=(figure,))
+    for name, most in (("id", None), ("when", None), ("who", NAME)):
+        table.add_column(name, no_wrap=True, max_width=most)
+    table.add_column("what (sources)")
     return table
 
 
@@ -377,46 +372,22 @@ def correction_view(new: Fact, old: Fact | None) -> RenderableType:
     """The superseded fact crossed out, and the new one below it."""
     if old is None:
         return Text("The fact says so already: nothing was changed.")
-    shortened = short_ids([old["id"], new["id"]])
     rows = Table.grid(padding=(0, 2))
     told = f" superseded, {date(new['valid_from'])}"
     gone = Text.assemble((one_line(old["text"]), "strike"), (told, "yellow"))
     holds = Text.assemble(one_line(new["text"]), (f" ({one_line(new['speaker'] or '-')})", "dim"))
-    rows.add_row(Text("-", "red"), Text(shortened[old["id"]], "dim"), gone)
-    rows.add_row(Text("+", "green"), Text(shortened[new["id"]], "cyan"), holds)
+    rows.add_row(Text("-", "red"), Text(_typed(old["id"]), "dim"), gone)
+    rows.add_row(Text("+", "green"), Text(_typed(new["id"]), "cyan"), holds)
     return rows
 
 
-def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """The beginning of each id, long enough to tell all of them apart."""
-    distinct = set(ids)
-    length = SHORT
-    while len({id_[:length] for id_ in distinct}) < len(distinct):
-        length += 1
-    return {id_: one_line(id_[:length]) for id_ in distinct}
+def _typed(memory_id: str) -> str:
+    """An id as a person types it: a uuid by its beginning, an entry without its kind and day."""
+    return short_id(memory_id.split("_", 2)[-1]).rstrip("…")
 
 
-def _short_ids_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The short ids of facts, of what superseded them, and of journal entries."""
-    facts = [row for row in rows if row["kind"] == "fact"]
-    known = [id_ for row in facts for id_ in (row["id"], row.get("superseded_by")) if id_]
-    # The id of an entry begins with its kind and its day.
-    rests = {row["id"]: row["id"].split("_", 2)[-1] for row in rows if row["kind"] != "fact"}
-    shortened, many = short_ids(rests.values()), Counter(rests.values())
-    return short_ids(known) | {
-        id_: shortened[rest] if many[rest] == 1 else id_ for id_, rest in rests.items()
-    }
-
-
-def _about_columns(table: Table) -> None:
-    table.add_column("id", no_wrap=True)
-    table.add_column("when", no_wrap=True)
-    table.add_column("who", no_wrap=True, max_width=NAME)
-
-
-def _about(row: Mapping[str, Any], shortened: Mapping[str, str]) -> tuple[Text, Text, Text]:
-    style = "cyan" if row["kind"] == "fact" else "dim"
-    id_ = Text(shortened[row["id"]], style)
+def _about(row: Mapping[str, Any]) -> tuple[Text, Text, Text]:
+    id_ = Text(_typed(row["id"]), "cyan" if row["kind"] == "fact" else "dim")
     return id_, Text(date(row["at"])), Text(one_line(row["speaker"] or "-"))
 
 
@@ -439,9 +410,9 @@ def _holds(row: Mapping[str, Any]) -> bool:
     return not row.get("superseded") and row.get("invalid_at") is None
 
 
-def _gone(row: Mapping[str, Any], shortened: Mapping[str, str]) -> str:
+def _gone(row: Mapping[str, Any]) -> str:
     by = row["superseded_by"]
-    instead = f"superseded by {shortened[by]}" if by else "does not hold"
+    instead = f"superseded by {_typed(by)}" if by else "does not hold"
     return f"{instead} since {date(row['invalid_at'])}"
 
 
