@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from graph.inspector import memories, nights, people, ticks, today
+from graph.inspector import memories, nights, one_memory, people, ticks, today
 from graph.inspector.rendering import STATIC, link, render
 from graph.inspector.security import Shield
 from graph.inspector.visits import Handler, Host, Visit, root_of
@@ -24,11 +24,11 @@ PAGES: Sequence[tuple[str, str, Handler]] = (
     ("GET", "/today", today.today),
     ("POST", "/questions/{id}/{answer}", today.answer),
     ("GET", "/memory", memories.memory_list),
-    ("GET", "/memory/{id:path}", memories.one_memory),
-    ("GET", "/correct/{id:path}", memories.correct_form),
-    ("POST", "/correct/{id:path}", memories.do_correct),
-    ("GET", "/forget/{id:path}", memories.forget_form),
-    ("POST", "/forget/{id:path}", memories.do_forget),
+    ("GET", "/memory/{id:path}", one_memory.one_memory),
+    ("GET", "/correct/{id:path}", one_memory.correct_form),
+    ("POST", "/correct/{id:path}", one_memory.do_correct),
+    ("GET", "/forget/{id:path}", one_memory.forget_form),
+    ("POST", "/forget/{id:path}", one_memory.do_forget),
     ("GET", "/people", people.people_list),
     ("GET", "/people/{id}", people.one_person),
     ("GET", "/people/{id}/forget", people.forget_person_form),

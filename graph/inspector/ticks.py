@@ -36,7 +36,7 @@ async def one_tick(visit: Visit) -> Response:
         raise NotFoundError(f"a tick has a number, not {given!r:.40}")
     found = await tick_detail(visit.context, int(given))
     report = found.report
-    shown = await find_lines(visit, report.get("shown", []))
+    shown = await find_lines(visit.context, report.get("shown", []))
     answer = {*terms(report["reply"] or "")}
     return visit.show(
         "tick.html",
@@ -45,7 +45,7 @@ async def one_tick(visit: Visit) -> Response:
         words=await _words(visit, found.log),
         prompt=found.prompt,
         heard=(await heard_by(visit, [report])).get(report["tick"]),
-        written=await folded(visit, await find_lines(visit, report["written"])),
+        written=await folded(visit, await find_lines(visit.context, report["written"])),
         shown=await folded(
             visit, (one._replace(in_answer=_is_in(answer, one.text)) for one in shown)
         ),

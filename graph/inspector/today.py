@@ -19,8 +19,8 @@ from memory.events import inbox
 from memory.night import records, status_of
 from memory.planning import tree
 
-PULSE = 15.0
-"""Seconds after which an open stream says that it lives."""
+PULSE = 0.25
+"""Seconds between two looks at the work while its page is open."""
 
 ANSWERS = {"approve": "Approved", "refuse": "Refused"}
 
@@ -90,19 +90,14 @@ async def work_events(visit: Visit) -> Response:
     job = visit.host.jobs.current(visit.owner)
 
     async def events() -> AsyncIterator[str]:
-        if job is not None:
-            news = job.news()
-            following = asyncio.ensure_future(anext(news, None))
-            while True:
-                done, _ = await asyncio.wait([following], timeout=PULSE)
-                if not done:
-                    yield ": alive\n\n"
-                    continue
-                lines = following.result()
-                if lines is None:
-                    break
-                yield f"event: lines\ndata: {json.dumps(lines)}\n\n"
-                following = asyncio.ensure_future(anext(news, None))
+        shown: list[str] | None = None
+        while job is not None and (job.lines != shown or not job.ended):
+            if job.lines != shown:
+                shown = job.lines
+                yield f"event: lines\ndata: {json.dumps(shown)}\n\n"
+            else:
+                yield ": alive\n\n"
+            await asyncio.sleep(PULSE)
         yield f"event: end\ndata: {json.dumps(visit.url('progress'))}\n\n"
 
     return StreamingResponse(events(), media_type="text/event-stream")

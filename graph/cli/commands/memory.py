@@ -24,7 +24,7 @@ from graph.cli.access import (
     standard_input,
 )
 from graph.cli.exits import INTERRUPTED
-from graph.cli.program import Options, command
+from graph.cli.program import Options, Yes, command
 from graph.console import Screen, counted, date, one_line, ruled_table, short_id
 from graph.documents import FLAGS, Correction, recalled_memory
 from graph.use_cases import (
@@ -69,7 +69,8 @@ async def recall(
         ),
     ] = None,
     everything: Annotated[
-        bool, Option("--all", help="All there is, newest first; with QUERY, what has its words.")
+        bool,
+        Option("--all", help="Every memory, newest first; with QUERY, those with its words."),
     ] = False,
     explain: Annotated[
         bool, Option("--explain", help="Also show what each score is made of.")
@@ -134,9 +135,9 @@ async def forget(
     ] = None,
     fact: Annotated[str | None, Option("--fact", metavar="ID", help=FACT_ID)] = None,
     entry: Annotated[str | None, Option("--entry", metavar="ID", help=ENTRY_ID)] = None,
-    yes: Annotated[bool, Option("--yes", help="Do it without asking.")] = False,
+    yes: Yes = False,
 ) -> int:
-    """Erase a person, a thing, or what a fact or an entry says."""
+    """Erase a person, a thing, a fact or a journal entry."""
     given = {None: entity, "--fact": fact, "--entry": entry}
     named = [(flag, value) for flag, value in given.items() if value is not None]
     if len(named) != 1:
@@ -271,7 +272,7 @@ async def _write_file(session: Session, file: Path) -> int:
 
 @command()
 async def reindex(options: Options) -> int:
-    """Embed what has no vector; with another --embedder, all anew."""
+    """Embed memories that have no vector; with another --embedder, all."""
     await must_be_made(options)
     screen, far = Screen(json=options.json), (0, 0)
     try:

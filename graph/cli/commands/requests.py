@@ -167,7 +167,7 @@ async def sleep(
     ] = None,
     everything: Everything = False,
 ) -> int:
-    """Go through a night and print its report."""
+    """Sleep for a night and print its report."""
     if dry_run and apply is not None:
         raise InputError("--dry-run applies nothing, and --apply does: leave one out")
     if apply is not None:

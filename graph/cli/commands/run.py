@@ -72,9 +72,7 @@ async def run(
     sleep_at: Annotated[
         int | None, Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
     ] = None,
-    sleep_hours: Annotated[
-        float | None, Option(metavar="N", help="Wake after so many hours [4].")
-    ] = None,
+    sleep_hours: Annotated[float | None, Option(metavar="N", help="Hours of sleep [4].")] = None,
     time_zone: Annotated[
         str | None, Option(metavar="ZONE", help="Such as Europe/Vienna [the machine's].")
     ] = None,
