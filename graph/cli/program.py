@@ -216,9 +216,7 @@ COMMANDS = {
     "forget": CommandEntry("memory", "Erase a person, a thing, a fact or a journal entry."),
     "export": CommandEntry("memory", "Write the agent's whole memory as JSON Lines."),
     "import": CommandEntry("memory", "Take in an exported memory."),
-    "reindex": CommandEntry(
-        "memory", "Embed memories that have no vector; with another --embedder, all."
-    ),
+    "reindex": CommandEntry("memory", "Embed what has no vector, or all with another --embedder."),
     "nights": CommandEntry("requests", "List the nights, oldest first."),
     "night": CommandEntry("requests", "Show what a night did, step by step."),
     "undo": CommandEntry("requests", "Restore memory as it was before a night."),

@@ -272,7 +272,7 @@ async def _write_file(session: Session, file: Path) -> int:
 
 @command()
 async def reindex(options: Options) -> int:
-    """Embed memories that have no vector; with another --embedder, all."""
+    """Embed what has no vector, or all with another --embedder."""
     await must_be_made(options)
     screen, far = Screen(json=options.json), (0, 0)
     try:
