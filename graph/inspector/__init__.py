@@ -3,8 +3,8 @@
 from graph.inspector.app import inspector
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import STATIC, render
-from graph.inspector.security import OneTimeToken, cookie_of, foreign, shielded
-from graph.inspector.visits import Host, Visit
+from graph.inspector.security import OneTimeToken, foreign, shielded
+from graph.inspector.visits import Host, Visit, read_form
 
 __all__ = [
     "STATIC",
@@ -14,9 +14,9 @@ __all__ = [
     "OneTimeToken",
     "Tell",
     "Visit",
-    "cookie_of",
     "foreign",
     "inspector",
+    "read_form",
     "render",
     "shielded",
 ]

@@ -14,15 +14,15 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from graph.inspector import memories, nights, one_memory, people, ticks, today
+from graph.inspector import activity, memories, nights, one_memory, people
 from graph.inspector.rendering import STATIC, link, render
 from graph.inspector.security import Shield
 from graph.inspector.visits import Handler, Host, Visit, root_of
 from memory.errors import BusyError, CircadianError, ConflictError, InputError, NotFoundError
 
 PAGES: Sequence[tuple[str, str, Handler]] = (
-    ("GET", "/today", today.today),
-    ("POST", "/questions/{id}/{answer}", today.answer),
+    ("GET", "/today", activity.today),
+    ("POST", "/questions/{id}/{answer}", activity.answer),
     ("GET", "/memory", memories.memory_list),
     ("GET", "/memory/{id:path}", one_memory.one_memory),
     ("GET", "/correct/{id:path}", one_memory.correct_form),
@@ -39,11 +39,11 @@ PAGES: Sequence[tuple[str, str, Handler]] = (
     ("POST", "/nights/{id}/{action}", nights.night_action),
     ("GET", "/preview", nights.preview_form),
     ("POST", "/preview", nights.start_preview),
-    ("GET", "/ticks", ticks.tick_list),
-    ("GET", "/ticks/{number}", ticks.one_tick),
-    ("GET", "/log", ticks.show_log),
-    ("GET", "/progress", today.show_work),
-    ("GET", "/progress/events", today.work_events),
+    ("GET", "/ticks", activity.tick_list),
+    ("GET", "/ticks/{number}", activity.one_tick),
+    ("GET", "/log", activity.show_log),
+    ("GET", "/progress", activity.show_work),
+    ("GET", "/progress/events", activity.work_events),
 )
 """Below `/AGENT`. GET changes nothing; POST comes from a form of ours."""
 

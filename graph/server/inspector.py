@@ -7,11 +7,11 @@ the pages alone; `SignIn` puts it into the header, and everything after that is 
 from __future__ import annotations
 
 from contextlib import aclosing
-from urllib.parse import parse_qs
 
 from langgraph_sdk import Auth
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
@@ -24,9 +24,9 @@ from graph.inspector import (
     NightProgress,
     Tell,
     Visit,
-    cookie_of,
     foreign,
     inspector,
+    read_form,
     render,
     shielded,
 )
@@ -41,9 +41,6 @@ COOKIE = "circadian_inspect"
 
 SERVER = "circadian.server"
 """The key of a request's scope that holds the server's application: its pages are another one."""
-
-LONGEST_FORM = 16 * 1024
-"""Bytes of the form that signs in."""
 
 JOBS = BackgroundJobs()
 
@@ -160,7 +157,7 @@ def _with_token(scope: Scope) -> Scope:
     """The request with its cookie's token in the header, unless it brings a token itself."""
     headers, scope = Headers(scope=scope), {**scope, SERVER: scope["app"]}
     has_one = "authorization" in headers or "x-api-key" in headers
-    if (token := cookie_of(headers, COOKIE)) and not has_one:
+    if (token := HTTPConnection(scope).cookies.get(COOKIE)) and not has_one:
         header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
         scope["headers"] = [*scope["headers"], header]
     return scope
@@ -186,12 +183,10 @@ async def _signed(request: Request, home: str, *, out: bool) -> Response:
     if out:
         answer.delete_cookie(COOKIE, path=home, secure=secure, httponly=True, samesite="strict")
         return answer
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_FORM:
-            return PlainTextResponse("Refused: the form is too long.\n", 413)
-    token = parse_qs(body.decode("latin-1")).get("token", [""])[0].strip()
+    try:
+        token = (await read_form(request)).get("token", "").strip()
+    except HTTPException as error:
+        return PlainTextResponse(f"Refused: {error.detail}.\n", error.status_code)
     header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
     if why := await _why_not({**request.scope, "headers": [header]}):
         return _form(home, why)

@@ -278,6 +278,23 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
     assert answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allowed"),
+    [
+        ("PUT", "/agents/home/facts", 405, "GET"),
+        ("PATCH", "/agents/home/events", 405, "GET, POST"),
+        ("POST", "/me", 405, "DELETE"),
+        ("PUT", "/nowhere", 404, None),
+    ],
+)
+def test_a_method_that_a_route_does_not_take_is_named(
+    home: Home, method: str, path: str, status: int, allowed: str | None
+) -> None:
+    answer = home.https[ADA].request(method, f"/circadian{path}")
+    assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
 def test_a_misspelt_parameter_changes_nothing(home: Home) -> None:
     agent = "/circadian/agents/home"
     for path, body in (("forget?previw=true", {"agent": True}), ("sleep?dryrun=true", {})):
