@@ -137,7 +137,6 @@ def test_a_score_that_rounds_to_zero_is_left_out() -> None:
         (["--explain"], "say what to look for"),
         (["--all", "--explain"], "--all ranks nothing"),
         (["bees", "-k", "1001"], "a search gives at most 1,000 memories; --all gives every one"),
-        (["what", "bees"], "put the query in quotes"),
         ([" "], "the query is empty"),
     ],
 )
