@@ -45,7 +45,7 @@ class Paging(NamedTuple):
     offset: int = 0
 
     def checked(self) -> Paging:
-        """This paging. Raises InputError if it is none."""
+        """Itself. Raises InputError if it is out of range."""
         if not 1 <= self.limit <= MOST or self.offset < 0:
             raise InputError(f"a page has 1 to {MOST} items, and begins at offset 0 or later")
         return self
@@ -114,7 +114,7 @@ class NightTouch(BaseModel):
 
 
 class MemoryDetail(BaseModel):
-    """A memory with everything that leads to it and away from it."""
+    """A memory with its sources, its links, what replaced it and what was made of it."""
 
     id: str
     kind: MemoryKind

@@ -80,10 +80,7 @@ class BackgroundJobs:
         return self._jobs.get(owner)
 
     def refuse_while_busy(self, owner: Owner) -> None:
-        """Raise BusyError while a job goes on: it holds the agent, so a change would wait for it.
-
-        A person is told so at once, and does not look at a page that does not come.
-        """
+        """Raise BusyError while a job goes on: it holds the agent, and a change would wait."""
         going = self._jobs.get(owner)
         if going is not None and not going.ended:
             raise BusyError(f"{going.title} is still going on: wait for its end")

@@ -43,7 +43,7 @@ class Host(Protocol):
         ...
 
     def model(self) -> str:
-        """The name of the chat model that runs from here use."""
+        """The name of the chat model that is used here."""
         ...
 
     async def go_on(self, visit: Visit) -> int | None:
@@ -59,7 +59,7 @@ class Host(Protocol):
         ...
 
     async def forgotten(self, visit: Visit) -> None:
-        """Something was forgotten: whoever keeps a copy of the agent's state renews it."""
+        """Renew copies of the agent's state after something was forgotten."""
         ...
 
 

@@ -90,7 +90,7 @@ class OwnAgents(Host):
         await _finish(agent, tell)
 
     async def forgotten(self, visit: Visit) -> None:
-        """The server shows a thread as it had it at the end of a run."""
+        """Renew the thread that the server shows: it is a copy from the end of the last run."""
         await _agent(visit).refresh()
 
 
@@ -115,7 +115,7 @@ _application = inspector(OwnAgents())
 
 
 async def _pages(scope: Scope, receive: Receive, send: Send) -> None:
-    """A function, so that no list of the server's routes has the pages."""
+    """The pages as a plain function, which the server's lists of routes leave out."""
     await _application(scope, receive, send)
 
 
@@ -164,7 +164,7 @@ def _with_token(scope: Scope) -> Scope:
 
 
 async def _why_not(scope: Scope) -> str | None:
-    """Why the request is nobody's; None if it is a user's, empty if it has no token at all."""
+    """Why a request is not authenticated. None: it is. Empty: it brings no token."""
     headers = Headers(scope=scope)
     try:
         await authenticate(dict(headers.raw))

@@ -89,7 +89,7 @@ class Conditional(StrictRoute):
     """A route whose answers have an ETag, made from their bytes."""
 
     def get_route_handler(self) -> Handler:
-        """The handler, which answers 304 to who has the same bytes already."""
+        """The handler, which answers 304 if the client has the same bytes already."""
         handle = super().get_route_handler()
 
         async def conditional(request: Request) -> Response:
@@ -211,7 +211,7 @@ async def list_memories(
 
 @router.get("/memories/{id}")
 async def show_memory(agent: Agent, id: str) -> MemoryDetail:
-    """A fact, a journal entry or an insight, with everything that leads to it and away from it."""
+    """A fact, a journal entry or an insight, with its sources, links and successors."""
     return await documents.memory_detail(agent.context, id)
 
 
