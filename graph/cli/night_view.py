@@ -10,22 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.console import counted, date, day, here, one_line, ruled_table, short_id
-from graph.documents import Change, ChangeGroup, NightChanges, Side, differences
+from graph.documents import NIGHT_STATUS, Change, ChangeGroup, NightChanges, Side, differences
 from graph.following import STEP_NAMES
 from graph.use_cases import Labels, NightLine
 from memory.records import NightReport, NightStep, compaction_line, extraction_line
 
 MOST_FACTS, MOST = 12, 6
 """Learned facts, and changes of any other kind, that are shown; the rest is counted."""
-
-STATUS = {
-    "preview": "a preview",
-    "held": "held back",
-    "undone": "undone",
-    "discarded": "discarded",
-    "approved": "about to be applied",
-    "open": "not ended",
-}
 
 
 def night_view(
@@ -104,7 +95,7 @@ def _outcome(night: NightLine) -> Text:
         whole = night["complete"] and not night["stopped"]
         return Text("applied") if whole else Text("applied in part", "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(status, "dim")
-    return Text(STATUS[status].removeprefix("a ").removeprefix("about "), style)
+    return Text(NIGHT_STATUS[status].removeprefix("a ").removeprefix("about "), style)
 
 
 def _head(report: NightReport) -> Text:
@@ -112,7 +103,8 @@ def _head(report: NightReport) -> Text:
     finished = early if report["complete"] else "not complete"
     if left := len(report["held"]):
         finished += f", {left:,} left for the next night"
-    state = STATUS.get(report.get("status", ""), finished)
+    status = report.get("status", "complete")
+    state = finished if status == "complete" else NIGHT_STATUS[status]
     return Text.assemble(
         ("☾ ", "blue"),
         (f"Night of {day(report['started'])}", "bold"),

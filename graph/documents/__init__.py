@@ -16,6 +16,7 @@ from graph.documents.activity import (
     tick_page,
 )
 from graph.documents.differences import (
+    NIGHT_STATUS,
     Change,
     ChangeGroup,
     NightChanges,
@@ -53,6 +54,7 @@ from graph.documents.provenance import (
 
 __all__ = [
     "FLAGS",
+    "NIGHT_STATUS",
     "Change",
     "ChangeGroup",
     "Correction",

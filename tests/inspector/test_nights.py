@@ -54,7 +54,7 @@ async def test_taking_a_night_back_says_first_what_goes(visitor: Visitor) -> Non
     page = text_of(await visitor.after(await visitor.post(f"/nights/{name}/undo")))
     for told in ("What people corrected since then stays.", "Taken back: learned 1 fact"):
         assert told in page
-    assert "taken back Preview a night" in page
+    assert "undone Preview a night" in page
     assert await last_night(visitor) == (name, "undone")
     today = text_of(await visitor.get("/today"))
     assert "was taken back: its entries wait for the next night. Preview a night" in today
