@@ -189,14 +189,13 @@ def _people(night: NightChanges) -> ChangeGroup:
                 Side(f"{about}, {name.replace('_', ' ')}: {value['value']}") if value else None
                 for value in (was, now)
             )
-            note = counted(len(now["evidence"]), "source") if now else "no longer holds"
-            changes.append(Change(before, after, note))
+            changes.append(Change(before, after, "" if now else "no longer holds"))
     for one in night.of("observe_entity"):
         name, seen = one["after"]["name"], one["after"]["observation"]
         changes.append(Change(None, Side(f"{name}: {seen['text']}", seen["speaker"])))
     pages = len(list(night.of("write_page")))
     note = f"Rewrote {counted(pages, 'page')} of what holds now." if pages else ""
-    return ChangeGroup("people", "Knows of people and things", changes, note)
+    return ChangeGroup("people", "Changed what is known of people and things", changes, note)
 
 
 def _concluded(night: NightChanges) -> ChangeGroup:

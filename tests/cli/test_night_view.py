@@ -156,7 +156,7 @@ def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
     assert not any(change.over for group in preview for change in group.changes)
 
 
-def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
+def test_attributes_show_the_replaced_value() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
     first = consolidated(
         before,
@@ -178,8 +178,8 @@ def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
     names = Labels({}, {}, {held["id"]: "Ada"})
     told = plain(night_view(report(second), names))
     assert (
-        "Knows of people and things\n - Ada, home: Likes tea 1.\n"
-        " + Ada, home: Likes tea 2. — 2 sources"
+        "Changed what is known of people and things\n - Ada, home: Likes tea 1.\n"
+        " + Ada, home: Likes tea 2."
     ) in told
 
 
@@ -208,7 +208,9 @@ def test_each_kind_of_change_has_its_section() -> None:
         in told
     )
     assert ", saw 1 fact in a new light\n • The glass arrives on Friday. (Ben, 1 Mar" in told
-    assert "Knows of people and things\n • Ada: Ada likes tea number 1. (Ben)" in told
+    assert (
+        "Changed what is known of people and things\n • Ada: Ada likes tea number 1. (Ben)" in told
+    )
 
 
 def test_a_fact_that_got_only_tags_is_shown_with_those() -> None:

@@ -183,8 +183,8 @@ def test_a_page_elsewhere_cannot_use_an_open_server(
     assert httpx.get(f"{server.url}/circadian/agents", headers=own).status_code == 200
 
 
-def test_a_server_with_tokens_may_be_called_by_any_name(greta: httpx.Client) -> None:
-    headers = {"Host": "agents.example.org", "X-Forwarded-For": "circadian"}
+def test_a_server_with_tokens_may_be_called_by_any_name_and_page(greta: httpx.Client) -> None:
+    headers = {"Host": "agents.example.org", "Origin": "https://app.example.org"}
     assert greta.get("/circadian/agents", headers=headers).status_code == 200
 
 
