@@ -50,9 +50,7 @@ from graph.use_cases import (
     Status,
     applying,
     briefing,
-    correct,
     decide,
-    find_fact,
     forget,
     forget_agent,
     forget_entry,
@@ -382,10 +380,7 @@ Preview = Annotated[bool, Query(description="Change nothing: count what would go
 @changing.post("/facts/{id}/correct")
 async def correct_fact(agent: Agent, id: str, form: CorrectionForm) -> Correction:
     """Supersede a fact with what is true; the old fact keeps its record."""
-    old = await find_fact(agent.context, id)
-    new = await correct(agent.context, old["id"], form.text, form.by)
-    before = await agent.context.semantic.get(agent.scope, old["id"])
-    return {"fact": new, "superseded": before if new["id"] != old["id"] else None}
+    return await documents.corrected(agent.context, id, form.text, form.by)
 
 
 @changing.post("/forget")

@@ -26,12 +26,11 @@ from graph.cli.access import (
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, Yes, command
 from graph.console import Screen, counted, date, one_line, ruled_table, short_id
-from graph.documents import FLAGS, Correction, recalled_memory
+from graph.documents import FLAGS, corrected, recalled_memory
 from graph.use_cases import (
     COUNTED,
     Forgotten,
     Reindexing,
-    find_fact,
     names_like,
     reindexing,
     transfer,
@@ -115,15 +114,9 @@ async def correct(
     ] = None,
 ) -> int:
     """Replace a fact that is wrong with what is true."""
-    async with reading(options) as session:
-        _, screen, agent = session
-        old = await find_fact(agent.context, fact)
-        async with session.waiting():
-            new = await agent.correct(old["id"], text, by)
-        before = await agent.resources.semantic.get(agent.scope, old["id"])
-    superseded = before if new["id"] != old["id"] else None
-    done: Correction = {"fact": new, "superseded": superseded}
-    screen.result(done, correction_view(new, superseded))
+    async with reading(options) as session, session.waiting():
+        done = await corrected(session.agent.context, fact, text, by)
+    session.screen.result(done, correction_view(done["fact"], done["superseded"]))
     return 0
 
 
