@@ -18,7 +18,14 @@ from graph.inspector import activity, memories, nights, one_memory, people
 from graph.inspector.rendering import STATIC, link, render
 from graph.inspector.security import Shield
 from graph.inspector.visits import Handler, Host, Visit, root_of
-from memory.errors import BusyError, CircadianError, ConflictError, InputError, NotFoundError
+from memory.errors import (
+    BusyError,
+    CircadianError,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    Refusal,
+)
 
 PAGES: Sequence[tuple[str, str, Handler]] = (
     ("GET", "/today", activity.today),
@@ -99,17 +106,20 @@ async def _to_today(request: Request) -> Response:
     return RedirectResponse(link(root, [request.path_params["agent"], "today"], {}), 303)
 
 
-STATUS: dict[type[CircadianError], int] = {
-    NotFoundError: 404,
-    InputError: 422,
-    BusyError: 409,
-    ConflictError: 409,
-}
+STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
+    (NotFoundError, 404),
+    (InputError, 422),
+    (Refusal, 422),
+    (ConflictError, 409),
+    (BusyError, 409),
+    (CircadianError, 503),
+)
+"""HTTP statuses of errors: the first kind that fits an error decides."""
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """The error's own sentence: the product raises it on purpose, and nothing was changed."""
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
+    status = next(code for kind, code in STATUSES if isinstance(error, kind))
     return HTMLResponse(_problem(request, status, str(error)), status)
 
 
