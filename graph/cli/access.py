@@ -31,7 +31,7 @@ NO_LANGUAGE_MODEL = (
 )
 
 NEARLY = 0.8
-"""Likeness (0..1) from which a name is taken for another one, misspelt."""
+"""Similarity (0..1) from which a name counts as a misspelling of another."""
 
 PATIENCE = 1.0
 """Seconds before a command says whom it waits for."""
@@ -69,9 +69,16 @@ class Session(NamedTuple):
                 await task
 
     async def _say_holder(self, kept: str) -> None:
-        if (found := await _other_holder(self.options)) is not None:
-            limit = f"up to {self.options.deployment.lock_timeout:g} s"
-            self.screen.note(f"{kept}waiting for {found}, {limit}")
+        await asyncio.sleep(PATIENCE)
+        with suppress(CircadianError):  # the run itself reports what is wrong
+            home = await asyncio.to_thread(home_as_recorded, self.options)
+            try:
+                found = await holder(home, self.options.agent)
+            finally:
+                await asyncio.to_thread(home.close)
+            if found not in (None, f"process {os.getpid()} (circadian)"):
+                limit = f"up to {self.options.deployment.lock_timeout:g} s"
+                self.screen.note(f"{kept}waiting for {found}, {limit}")
 
 
 @asynccontextmanager
@@ -136,12 +143,10 @@ async def must_be_made(options: Options) -> None:
 
 
 async def meant(session: Session) -> None:
-    """Ask whether a new agent is meant whose name is nearly that of another one.
-
-    Without a terminal a note says so.
+    """Ask before making an agent whose name is nearly that of another. Without a terminal, note it.
 
     Raises:
-        InputError: it is not meant; or nobody can be asked, because of `--json`.
+        InputError: the person says no, or `--json` leaves nobody to ask.
     """
     options, screen, agent = session
     if not options.is_named or await _is_known(agent):
@@ -176,27 +181,12 @@ def home_as_recorded(options: Options) -> Installation:
 
 
 async def holder(home: Installation, agent: str) -> str | None:
-    """The process that holds the agent's lock, by its own words; None if the lock is free."""
+    """The process that holds the agent's lock, as the lock names it; None if the lock is free."""
     try:
         async with home.agent_lock(thread_id(LOCAL_USER, agent), timeout=0):
             return None
     except BusyError as error:
         return str(error).partition(" in use by ")[2].partition(": wait")[0]
-
-
-async def _other_holder(options: Options) -> str | None:
-    """Wait until a process holds the agent; None if it is this one, or the home cannot be read."""
-    ours = f"process {os.getpid()} (circadian)"
-    found: str | None = None
-    with suppress(CircadianError):  # the run itself reports what is wrong
-        home = await asyncio.to_thread(home_as_recorded, options)
-        try:
-            while found is None:
-                await asyncio.sleep(PATIENCE)
-                found = await holder(home, options.agent)
-        finally:
-            await asyncio.to_thread(home.close)
-    return None if found == ours else found
 
 
 def standard_input() -> str:

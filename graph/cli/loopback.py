@@ -54,7 +54,7 @@ class OneAgent(Host):
         return [self.name]
 
     def model(self) -> str:
-        """The name of the model that runs from here use."""
+        """The name of the model that is used here."""
         return model_name(self.opened.resources.chat_model)
 
     async def go_on(self, visit: Visit) -> int | None:
@@ -75,7 +75,7 @@ class OneAgent(Host):
             of_run({"report": await follow(for_the_night, {}, NightProgress(tell))})
 
     async def forgotten(self, visit: Visit) -> None:
-        """Nothing: nobody keeps a copy."""
+        """Nothing: there are no copies here."""
 
 
 def local_inspector(host: Host, *, token: str, port: int) -> Starlette:
@@ -102,7 +102,7 @@ async def bound(port: int) -> AsyncIterator[socket.socket]:
 
 
 def spare_collections() -> None:
-    """Take what the start made out of garbage collection: to walk it costs a page 100 ms."""
+    """Exempt the objects made so far from garbage collection, which would cost a page 100 ms."""
     gc.collect()
     gc.freeze()
 

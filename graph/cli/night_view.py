@@ -2,79 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from graph.console import (
-    counted,
-    date,
-    day,
-    here,
-    one_line,
-    ruled_table,
-    short_id,
-)
+from graph.console import counted, date, day, here, one_line, ruled_table, short_id
+from graph.documents import NIGHT_STATUS, Change, ChangeGroup, NightChanges, Side, differences
 from graph.following import STEP_NAMES
 from graph.use_cases import Labels, NightLine
-from memory import pages
-from memory.records import NightReport, NightStep, Operation, compaction_line, extraction_line, told
-from memory.text import shortened
-
-KNOWN_BY = 100
-"""Characters of a linked fact that are shown."""
-
-MARKED = {
-    "consolidated": "made into facts",
-    "below_threshold": "not important enough for that",
-    "faded": "faded: old, of little importance, and found when nothing fits better",
-}
+from memory.records import NightReport, NightStep, compaction_line, extraction_line
 
 MOST_FACTS, MOST = 12, 6
 """Learned facts, and changes of any other kind, that are shown; the rest is counted."""
-
-UNKNOWN = ("unknown id", "unknown source_ids", "no evidence among")
-"""Words of a refusal that is about ids that were not shown."""
-
-PAGE_NAMES = {
-    pages.DISPUTES: "open contradictions",
-    pages.DOUBTS: "facts in doubt",
-    pages.DATED: "dates",
-}
-
-STATUS = {
-    "preview": "a preview",
-    "held": "held back",
-    "undone": "undone",
-    "discarded": "discarded",
-    "approved": "about to be applied",
-    "open": "not ended",
-}
-
-Operations = Sequence[Operation]
-
-ChangeRow = tuple[Text, Text]
-"""A sign and a text."""
-
-
-class Section(NamedTuple):
-    """The changes of one kind."""
-
-    title: str
-    rows: list[ChangeRow]
-    lines: int = 1
-    """Rows per change: two for a pair of facts."""
-    found: int = 0
-    """Changes that the title counts, also those with a row in another section."""
-
-
-# Reports, lists and lines
 
 
 def night_view(
@@ -95,11 +37,11 @@ def night_view(
     if report["steps"]:
         parts.append(steps_view(report["steps"]))
     hidden = 0
-    for section in sections(report["operations"], known):
-        most = MOST_FACTS if section.title.startswith("Learned") else MOST * section.lines
-        shown = section.rows if everything else section.rows[:most]
-        hidden += len(section.rows) - len(shown)
-        parts += _section(section, shown)
+    for group in differences(NightChanges(report["operations"], known)):
+        most = MOST_FACTS if group.key == "learned" else MOST
+        shown = group.changes if everything else group.changes[:most]
+        hidden += len(group.changes) - len(shown)
+        parts += _section(group, shown)
     if hidden:
         how = more or f"circadian night {report['id']} --all"
         parts += [Text(), Text(f"All of it: {how}", style="dim")]
@@ -153,7 +95,7 @@ def _outcome(night: NightLine) -> Text:
         whole = night["complete"] and not night["stopped"]
         return Text("applied") if whole else Text("applied in part", "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(status, "dim")
-    return Text(STATUS[status].removeprefix("a ").removeprefix("about "), style)
+    return Text(NIGHT_STATUS[status].removeprefix("a ").removeprefix("about "), style)
 
 
 def _head(report: NightReport) -> Text:
@@ -161,7 +103,8 @@ def _head(report: NightReport) -> Text:
     finished = early if report["complete"] else "not complete"
     if left := len(report["held"]):
         finished += f", {left:,} left for the next night"
-    state = STATUS.get(report.get("status", ""), finished)
+    status = report.get("status", "complete")
+    state = finished if status == "complete" else NIGHT_STATUS[status]
     return Text.assemble(
         ("☾ ", "blue"),
         (f"Night of {day(report['started'])}", "bold"),
@@ -169,16 +112,34 @@ def _head(report: NightReport) -> Text:
     )
 
 
-def _section(section: Section, shown: Sequence[Any]) -> list[RenderableType]:
+def _section(group: ChangeGroup, shown: Sequence[Change]) -> list[RenderableType]:
     rows = Table.grid(padding=(0, 1))
-    rows.add_column(no_wrap=True, justify="right")
-    rows.add_column()
-    for row in shown:
-        rows.add_row(*row)
-    left = (len(section.rows) - len(shown)) // section.lines
-    if left:
+    for change in shown:
+        for row in _rows(change):
+            rows.add_row(*row)
+    if left := len(group.changes) - len(shown):
         rows.add_row("", Text(f"and {left:,} more", style="dim"))
-    return [Text(), Text(section.title, style="bold"), Padding(rows, (0, 0, 0, 1))]
+    parts: list[RenderableType] = [Text(), Text(group.title, style="bold")]
+    if group.told:
+        parts.append(Padding(Text(one_line(group.told), style="dim"), (0, 0, 0, 1)))
+    return [*parts, Padding(rows, (0, 0, 0, 1))] if shown else parts
+
+
+def _rows(change: Change) -> Iterator[tuple[Text, Text]]:
+    """A sign and a text for each side; the note stands behind the last one."""
+    before, after, stays = change.before, change.after, change.stays
+    note = f" — {one_line(change.note)}" if change.note else ""
+    if before:
+        text = Text(one_line(before.text), "" if stays else "strike")
+        text.append(_origin(before), "not strike dim")
+        text.append("" if after else note, "not strike italic dim")
+        yield Text("~", "cyan") if stays else Text("-", "red"), text
+    if after:
+        sign = Text("•" if before is None else "" if stays else "+", "green")
+        yield (
+            sign,
+            Text.assemble(one_line(after.text), (_origin(after), "dim"), (note, "italic dim")),
+        )
 
 
 def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
@@ -188,7 +149,8 @@ def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
         if "extraction" in report:
             parts.append(Text(extraction_line(report["extraction"]), style="dim"))
     if report["held"]:
-        parts.append(_held(report))
+        entries = counted(len(report["held"]), "journal entry", "journal entries")
+        parts.append(Text(f"Left for the next night: {entries}", style="yellow"))
     if why := report.get("stopped"):
         rest = "the next night takes the rest, the most important first"
         parts.append(Text(f"Stopped early: {one_line(why)}; {rest}", style="yellow"))
@@ -202,23 +164,10 @@ def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
 
 
 def _refused(refused: Sequence[str], most: int | None) -> Iterator[str]:
-    """How many claims were refused, how many of them with invented ids, and the first `most`."""
-    claims = counted(len(refused), "claim of the model", "claims of the model")
-    unknown = sum(any(words in claim.casefold() for words in UNKNOWN) for claim in refused)
-    made_up = f", {unknown:,} of them about ids that it was not shown" if unknown else ""
-    yield f"Refused: {claims}{made_up}:"
+    yield f"Refused: {counted(len(refused), 'claim of the model', 'claims of the model')}:"
     yield from (f"  {one_line(claim)}" for claim in refused[:most])
     if most is not None and len(refused) > most:
         yield f"  and {len(refused) - most:,} more"
-
-
-def _held(report: Mapping[str, Any] | NightReport) -> Text:
-    number = len(report["held"])
-    below = report["errors"] or report.get("stopped") or report.get("refused")
-    unsettled = f"the model did not settle {'it' if number == 1 else 'them'}"
-    why = "see below" if below else unsettled
-    entries = counted(number, "journal entry", "journal entries")
-    return Text(f"Left for the next night: {entries} ({why})", style="yellow")
 
 
 def night_line(report: NightReport | None) -> Text:
@@ -232,237 +181,9 @@ def night_line(report: NightReport | None) -> Text:
     return Text(line + (f", {left:,} left for the next night" if left else ""))
 
 
-# The changes of a night, a section for each kind
-
-
-def sections(operations: Operations, names: Labels) -> list[Section]:
-    """The sections that are not empty, the weightiest first."""
-    told_of = told(operations)
-    made = (section(told_of, names) for section in SECTIONS)
-    return [section for section in made if section.rows or section.found]
-
-
-def taken_back(operations: Operations, names: Labels) -> str:
-    """One line on what an undo took back; empty if the night had changed nothing."""
-    titles = (re.split("[,:]", section.title)[0] for section in sections(operations, names))
-    did = [f"{title[0].lower()}{title[1:]}" for title in titles if re.search(r"\d", title)]
-    again = sum(operation["kind"] == "mark_entry" for operation in operations)
-    wait = f"{_entries(again)} {'waits' if again == 1 else 'wait'} for the next night again"
-    parts = [f"Taken back: {', '.join(did)}."] if did else []
-    return " ".join([*parts, f"{wait}."] if again else parts)
-
-
-def _learned(operations: Operations, names: Labels) -> Section:
-    """New facts, without those that the sections of superseded and merged facts show."""
-    changes = _of_kind(operations, "change_fact")
-    pairs = ((change["target"], change["after"].get("superseded_by")) for change in changes)
-    below = {op for pair in pairs if pair[1] for op in pair}
-    facts = _of_kind(operations, "add_fact")
-    rows = [
-        (Text("•", "green"), _fact(fact["after"], sources=True))
-        for fact in facts
-        if fact["target"] not in below
-    ]
-    with_others = f", {len(facts) - len(rows):,} of them below" if len(facts) > len(rows) else ""
-    return Section(f"Learned {counted(len(facts), 'fact')}{with_others}", rows, found=len(facts))
-
-
-def _superseded(operations: Operations, names: Labels) -> Section:
-    rows = list(_replaced(operations, names, merged=False))
-    return Section(f"Superseded {counted(len(rows) // 2, 'fact')}", rows, 2)
-
-
-def _merged(operations: Operations, names: Labels) -> Section:
-    rows = list(_replaced(operations, names, merged=True))
-    return Section(f"Merged {counted(len(rows) // 2, 'fact')} with what says the same", rows, 2)
-
-
-def _replaced(operations: Operations, names: Labels, *, merged: bool) -> Iterator[ChangeRow]:
-    """Pairs of rows: the fact that goes, and the fact in its place. `merged`: both say the same."""
-    duplicates = {
-        frozenset((link["target"], link["after"]["other"]))
-        for link in _links(operations, "duplicates")
-    }
-    for change in _of_kind(operations, "change_fact"):
-        by = (change["after"] or {}).get("superseded_by")
-        if by and (frozenset((change["target"], by)) in duplicates) == merged:
-            yield (Text("-", "red"), _fact(names.fact(change["target"]), gone=True))
-            new = _because(_fact(names.fact(by)), change["reason"])
-            yield (Text("=" if merged else "+", "green"), new)
-
-
-def _disputed(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for link in _links(operations, "contradicts"):
-        other = _because(_fact(names.fact(link["after"]["other"])), link["reason"])
-        rows.append((Text("?", "yellow"), _fact(names.fact(link["target"]))))
-        rows.append((Text("?", "yellow"), other))
-    many = counted(len(rows) // 2, "contradiction")
-    return Section(f"Left open {many}: both are recalled, marked", rows, 2)
-
-
-def _attributes(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for change in _of_kind(operations, "change_entity"):
-        who = one_line(names.profiles.get(change["target"], change["target"]))
-        for name, now in change["after"]["attributes"].items():
-            was = change["before"]["attributes"].get(name)
-            if was and now and was["value"] == now["value"]:
-                continue
-            text = Text.assemble((who, "bold"), f", {one_line(name).replace('_', ' ')}: ")
-            if was:
-                text.append(one_line(was["value"]), "strike").append(" → " if now else "")
-            if now:
-                text.append(one_line(now["value"]))
-                text.append(f" ({counted(len(now['evidence']), 'source')})", "dim")
-            else:
-                text.append(" (no longer holds)", "dim")
-            rows.append((Text("•", "cyan"), text))
-    return Section("Knows of people and things", rows)
-
-
-def _pages(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for change in _of_kind(operations, "write_page"):
-        id_, after = change["target"], (change["after"] or {"lines": []})["lines"]
-        new = sum(line not in (change["before"] or {"lines": []})["lines"] for line in after)
-        who = PAGE_NAMES.get(id_) or names.profiles.get(id_, id_.replace(":", " ", 1))
-        counts = f": {counted(len(after), 'line')}, {new:,} of them new"
-        rows.append((Text("•", "cyan"), Text.assemble((one_line(who), "bold"), counts)))
-    return Section(f"Rewrote {counted(len(rows), 'page')} of what holds now", rows)
-
-
-def _noticed(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for change in _of_kind(operations, "observe_entity"):
-        seen = change["after"]["observation"]
-        text = Text.assemble((one_line(change["after"]["name"]), "bold"), ": ")
-        by = f" ({one_line(seen['speaker'])})" if seen["speaker"] else ""
-        text.append(one_line(seen["text"])).append(by, "dim")
-        rows.append((Text("•", "cyan"), text))
-    return Section(f"Noted {counted(len(rows), 'observation')}", rows)
-
-
-def _insights(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for entry in _of_kind(operations, "add_entry"):
-        if evidence := entry["after"].get("evidence"):
-            seen = f" (from {counted(len(evidence), 'memory', 'memories')})"
-            text = Text.assemble(one_line(entry["after"]["content"]), (seen, "dim"))
-            rows.append((Text("✦", "magenta"), text))
-    return Section(f"Concluded {counted(len(rows), 'insight')}", rows)
-
-
-def _journaled(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for entry in _of_kind(operations, "add_entry"):
-        if not entry["after"].get("evidence"):
-            content, reason = one_line(entry["after"]["content"]), f" ({entry['reason']})"
-            rows.append((Text("•"), Text.assemble(content, (reason, "dim"))))
-    return Section(f"Journaled {counted(len(rows), 'entry', 'entries')}", rows)
-
-
-def _linked(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for link in _links(operations, "relates"):
-        first, other = (
-            Text(shortened(one_line(names.fact(op)["text"]), KNOWN_BY))
-            for op in (link["target"], link["after"]["other"])
-        )
-        rows.append((Text("~", "cyan"), first))
-        rows.append((Text(), _because(other, link["reason"])))
-    return Section(f"Linked {counted(len(rows) // 2, 'pair')} of facts", rows, 2)
-
-
-def _described(operations: Operations, names: Labels) -> Section:
-    rows = list[ChangeRow]()
-    for change in _of_kind(operations, "change_fact"):
-        if "context" in change["after"]:
-            text = Text(one_line(names.fact(change["target"])["text"]))
-            tags = ", ".join(map(one_line, change["after"].get("tags") or ()))
-            context = one_line(change["after"]["context"] or "")
-            text.append(f" — {context}" if context else "", "italic")
-            rows.append((Text("•", "dim"), text.append(f" [{tags}]" if tags else "", "dim")))
-    return Section(f"Saw {counted(len(rows), 'fact')} in a new light", rows)
-
-
-def _pruned(operations: Operations, names: Labels) -> Section:
-    rows = [
-        (Text("-", "red"), _because(_entry(change["before"]), change["reason"]))
-        for change in _of_kind(operations, "prune_entry")
-    ]
-    return Section(f"Forgot {_entries(len(rows))}", rows)
-
-
-def _scored(operations: Operations, names: Labels) -> Section:
-    rows = list[tuple[int, ChangeRow]]()
-    for change in _of_kind(operations, "score_entry"):
-        was, now = change["before"]["importance"], change["after"]["importance"]
-        entry = names.entries.get(change["target"])
-        text = _entry(entry) if entry else Text(one_line(change["target"]))
-        sign = f"{was} → {now}" if was != now else f"{now}"
-        rows.append((now, (Text(sign, "cyan", justify="right"), text)))
-    rows.sort(key=lambda row: -row[0])
-    return Section(f"Weighed {_entries(len(rows))}", [row for _, row in rows])
-
-
-def _settled(operations: Operations, names: Labels) -> Section:
-    cited = {
-        entry
-        for fact in _of_kind(operations, "add_fact")
-        for entry in fact["after"]["source_entries"]
-    }
-    changes = _of_kind(operations, "mark_entry")
-    marks = Counter(_mark(change, cited) for change in changes)
-    lines = [f"{_entries(number)} {mark}" for mark, number in marks.items()]
-    if orphans := len(_of_kind(operations, "unlink")):
-        gone = counted(orphans, "link that led nowhere", "links that led nowhere")
-        lines.append(f"{gone} taken away")
-    return Section("Settled", [(Text("✓", "dim"), Text(line, "dim")) for line in lines])
-
-
-def _mark(change: Any, cited: Collection[str]) -> str:
-    """The outcome for an entry. Only an entry that a fact cites was made into facts."""
-    mark = str(change["after"]["consolidation"])
-    if mark == "consolidated" and change["target"] not in cited:
-        return "with nothing to keep"
-    return MARKED.get(mark, mark)
-
-
-SECTIONS: Sequence[Callable[[Operations, Labels], Section]] = (
-    *(_learned, _superseded, _merged, _disputed, _attributes, _noticed, _insights),
-    *(_pages, _linked, _described, _journaled, _pruned, _scored, _settled),
-)
-
-
-def _of_kind(operations: Operations, kind: str) -> list[Any]:
-    """The operations of a kind. Any, because the kind determines the keys of `after`."""
-    return [operation for operation in operations if operation["kind"] == kind]
-
-
-def _links(operations: Operations, relation: str) -> list[Any]:
-    links = (link for link in _of_kind(operations, "link") if link["after"]["of"] == "facts")
-    return [link for link in links if link["after"]["relation"] == relation]
-
-
-def _fact(fact: dict[str, Any], *, gone: bool = False, sources: bool = False) -> Text:
-    origin = [one_line(fact["speaker"])] if fact["speaker"] else []
-    origin += [date(fact["valid_from"])] if fact["valid_from"] else []
-    if sources:
-        origin.append(", ".join(map(short_id, fact["source_events"] or fact["source_entries"])))
-    told_by = f" ({', '.join(origin)})" if origin else ""
-    return Text.assemble((one_line(fact["text"]), "strike" if gone else ""), (told_by, "dim"))
-
-
-def _entry(entry: dict[str, Any]) -> Text:
-    who = f"{one_line(entry['source_entity'])}, " if entry["source_entity"] else ""
-    when = f" ({who}{date(entry['timestamp'])})"
-    return Text.assemble(one_line(entry["content"]), (when, "dim"))
-
-
-def _because(text: Text, reason: str) -> Text:
-    return text.append(f" — {one_line(reason)}", "italic dim") if reason else text
-
-
-def _entries(number: int) -> str:
-    return counted(number, "journal entry", "journal entries")
+def _origin(side: Side) -> str:
+    """Who said it, when, and where it comes from, in parentheses."""
+    told = [one_line(side.speaker)] if side.speaker else []
+    told += [date(side.at)] if side.at else []
+    told += [", ".join(map(short_id, side.sources))] if side.sources else []
+    return f" ({', '.join(told)})" if told else ""

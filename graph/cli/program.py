@@ -88,6 +88,7 @@ COMMON = {
 
 WITH_VALUE = {f"--{name}" for name in COMMON}
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
+Yes = Annotated[bool, Option("--yes", help="Do it; without --yes, only show what would go.")]
 
 
 def command(
@@ -111,21 +112,11 @@ def command(
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # a function takes any attribute
         called = name or body.__name__
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(called, cls=LoadedCommand)(run)
+        alone.command(called)(run)
         LOADED[called] = typer.main.get_command(alone)  # type: ignore[assignment] # it has one command
         return body
 
     return declare
-
-
-class LoadedCommand(TyperCommand):
-    """A command; on its usage line a hidden argument is part of the one before it."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The pieces behind the command's name."""
-        shown = [one for one in self.params if not getattr(one, "hidden", False)]
-        pieces = [piece for one in shown for piece in one.get_usage_pieces(ctx)]
-        return [self.options_metavar or "", *pieces]
 
 
 def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
@@ -213,7 +204,7 @@ COMMANDS = {
     "replay": CommandEntry("replay", "Replay a file of events and requests."),
     "run": CommandEntry("run", "Run on its own: answer, work on goals, sleep at its hour."),
     "tick": CommandEntry("requests", "Take one step on the goals, or on what is pending."),
-    "sleep": CommandEntry("requests", "Go through a night and print its report."),
+    "sleep": CommandEntry("requests", "Sleep for a night and print its report."),
     "wake": CommandEntry("requests", "Wake the agent."),
     "stop": CommandEntry("requests", "Set the emergency stop: events wait until it is cleared."),
     "clear-stop": CommandEntry("requests", "Clear the emergency stop."),
@@ -222,12 +213,10 @@ COMMANDS = {
     "retry": CommandEntry("requests", "Put events that were set aside back into the inbox."),
     "recall": CommandEntry("memory", "Search long-term memory, or look through it."),
     "correct": CommandEntry("memory", "Replace a fact that is wrong with what is true."),
-    "forget": CommandEntry("memory", "Erase a person, a thing, or what a fact or an entry says."),
+    "forget": CommandEntry("memory", "Erase a person, a thing, a fact or a journal entry."),
     "export": CommandEntry("memory", "Write the agent's whole memory as JSON Lines."),
     "import": CommandEntry("memory", "Take in an exported memory."),
-    "reindex": CommandEntry(
-        "memory", "Embed what has no vector; with another --embedder, all anew."
-    ),
+    "reindex": CommandEntry("memory", "Embed what has no vector, or all with another --embedder."),
     "nights": CommandEntry("requests", "List the nights, oldest first."),
     "night": CommandEntry("requests", "Show what a night did, step by step."),
     "undo": CommandEntry("requests", "Restore memory as it was before a night."),

@@ -169,7 +169,7 @@ class Transcript:
         self.row(Text(one_line(event["sender"]), style="cyan" if heard else "dim"), text, at=at)
 
     def tick(self, tick: TickReport, at: datetime | None = None) -> None:
-        """The tools, the messages to others, and the answer; a review of its own work is none."""
+        """The tools, the messages to others, and the answer, unless it reviews its own work."""
         for line in [*map(tool_line, tick["tools"]), *map(sent_line, tick["sent"])]:
             self.row(Text(), line, at=at)
             at = None

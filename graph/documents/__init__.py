@@ -15,6 +15,15 @@ from graph.documents.activity import (
     tick_detail,
     tick_page,
 )
+from graph.documents.differences import (
+    NIGHT_STATUS,
+    Change,
+    ChangeGroup,
+    NightChanges,
+    Side,
+    differences,
+    taken_back,
+)
 from graph.documents.profiles import (
     EntityType,
     PersonDetail,
@@ -34,6 +43,7 @@ from graph.documents.provenance import (
     Paging,
     RecalledMemory,
     Relation,
+    corrected,
     entry_detail,
     fact_detail,
     memory_detail,
@@ -45,6 +55,9 @@ from graph.documents.provenance import (
 
 __all__ = [
     "FLAGS",
+    "NIGHT_STATUS",
+    "Change",
+    "ChangeGroup",
     "Correction",
     "EntityType",
     "EventLine",
@@ -55,12 +68,16 @@ __all__ = [
     "MemoryKind",
     "MemoryLine",
     "MemorySort",
+    "NightChanges",
     "Paging",
     "PersonDetail",
     "PersonLine",
     "RecalledMemory",
     "Relation",
+    "Side",
     "TickDetail",
+    "corrected",
+    "differences",
     "entry_detail",
     "event_page",
     "fact_detail",
@@ -78,6 +95,7 @@ __all__ = [
     "questions",
     "recalled",
     "recalled_memory",
+    "taken_back",
     "tick_detail",
     "tick_page",
 ]

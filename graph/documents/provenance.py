@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from graph.use_cases import AgentContext, find_fact, recall
+from graph.use_cases import AgentContext, correct, find_fact, recall
 from memory import entities, journal, night
 from memory.errors import InputError, NotFoundError
 from memory.facts import Listing, Row, fact_of
@@ -45,7 +45,7 @@ class Paging(NamedTuple):
     offset: int = 0
 
     def checked(self) -> Paging:
-        """This paging. Raises InputError if it is none."""
+        """Itself. Raises InputError if it is out of range."""
         if not 1 <= self.limit <= MOST or self.offset < 0:
             raise InputError(f"a page has 1 to {MOST} items, and begins at offset 0 or later")
         return self
@@ -114,7 +114,7 @@ class NightTouch(BaseModel):
 
 
 class MemoryDetail(BaseModel):
-    """A memory with everything that leads to it and away from it."""
+    """A memory with its sources, its links, what replaced it and what was made of it."""
 
     id: str
     kind: MemoryKind
@@ -281,6 +281,14 @@ def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
     beside: Any = {"earlier": hit["earlier"]} if "earlier" in hit else {}
     parts: Any = {"parts": hit.get("parts", {})} if explain else {}
     return {**found, **beside, **flags, **parts}
+
+
+async def corrected(context: AgentContext, given: str, text: str, by: str | None) -> Correction:
+    """Supersede a fact, by its id or an unambiguous beginning of it, with what is true."""
+    old = await find_fact(context, given)
+    new = await correct(context, old["id"], text, by)
+    before = await context.semantic.get(context.scope, old["id"])
+    return {"fact": new, "superseded": before if new["id"] != old["id"] else None}
 
 
 # One memory

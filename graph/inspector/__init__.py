@@ -1,22 +1,23 @@
 """The inspector: memory as pages in a browser, on loopback or on a server."""
 
-from graph.inspector.app import inspector
+from graph.inspector.app import STATUSES, inspector
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import STATIC, render
-from graph.inspector.security import OneTimeToken, cookie_of, foreign, shielded
-from graph.inspector.visits import Host, Visit
+from graph.inspector.security import OneTimeToken, foreign, shielded
+from graph.inspector.visits import Host, Visit, read_form
 
 __all__ = [
     "STATIC",
+    "STATUSES",
     "BackgroundJobs",
     "Host",
     "NightProgress",
     "OneTimeToken",
     "Tell",
     "Visit",
-    "cookie_of",
     "foreign",
     "inspector",
+    "read_form",
     "render",
     "shielded",
 ]

@@ -14,21 +14,28 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from graph.inspector import memories, nights, people, ticks, today
+from graph.inspector import activity, memories, nights, one_memory, people
 from graph.inspector.rendering import STATIC, link, render
 from graph.inspector.security import Shield
 from graph.inspector.visits import Handler, Host, Visit, root_of
-from memory.errors import BusyError, CircadianError, ConflictError, InputError, NotFoundError
+from memory.errors import (
+    BusyError,
+    CircadianError,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    Refusal,
+)
 
 PAGES: Sequence[tuple[str, str, Handler]] = (
-    ("GET", "/today", today.today),
-    ("POST", "/questions/{id}/{answer}", today.answer),
+    ("GET", "/today", activity.today),
+    ("POST", "/questions/{id}/{answer}", activity.answer),
     ("GET", "/memory", memories.memory_list),
-    ("GET", "/memory/{id:path}", memories.one_memory),
-    ("GET", "/correct/{id:path}", memories.correct_form),
-    ("POST", "/correct/{id:path}", memories.do_correct),
-    ("GET", "/forget/{id:path}", memories.forget_form),
-    ("POST", "/forget/{id:path}", memories.do_forget),
+    ("GET", "/memory/{id:path}", one_memory.one_memory),
+    ("GET", "/correct/{id:path}", one_memory.correct_form),
+    ("POST", "/correct/{id:path}", one_memory.do_correct),
+    ("GET", "/forget/{id:path}", one_memory.forget_form),
+    ("POST", "/forget/{id:path}", one_memory.do_forget),
     ("GET", "/people", people.people_list),
     ("GET", "/people/{id}", people.one_person),
     ("GET", "/people/{id}/forget", people.forget_person_form),
@@ -39,11 +46,11 @@ PAGES: Sequence[tuple[str, str, Handler]] = (
     ("POST", "/nights/{id}/{action}", nights.night_action),
     ("GET", "/preview", nights.preview_form),
     ("POST", "/preview", nights.start_preview),
-    ("GET", "/ticks", ticks.tick_list),
-    ("GET", "/ticks/{number}", ticks.one_tick),
-    ("GET", "/log", ticks.show_log),
-    ("GET", "/progress", today.show_work),
-    ("GET", "/progress/events", today.work_events),
+    ("GET", "/ticks", activity.tick_list),
+    ("GET", "/ticks/{number}", activity.one_tick),
+    ("GET", "/log", activity.show_log),
+    ("GET", "/progress", activity.show_work),
+    ("GET", "/progress/events", activity.work_events),
 )
 """Below `/AGENT`. GET changes nothing; POST comes from a form of ours."""
 
@@ -99,17 +106,20 @@ async def _to_today(request: Request) -> Response:
     return RedirectResponse(link(root, [request.path_params["agent"], "today"], {}), 303)
 
 
-STATUS: dict[type[CircadianError], int] = {
-    NotFoundError: 404,
-    InputError: 422,
-    BusyError: 409,
-    ConflictError: 409,
-}
+STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
+    (NotFoundError, 404),
+    (InputError, 422),
+    (Refusal, 422),
+    (ConflictError, 409),
+    (BusyError, 409),
+    (CircadianError, 503),
+)
+"""HTTP statuses of errors: the first kind that fits an error decides."""
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """The error's own sentence: the product raises it on purpose, and nothing was changed."""
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
+    status = next(code for kind, code in STATUSES if isinstance(error, kind))
     return HTMLResponse(_problem(request, status, str(error)), status)
 
 

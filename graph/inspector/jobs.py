@@ -7,7 +7,7 @@ line does it: a job that is cut off is taken up by the agent's next run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,6 @@ class BackgroundJob:
     result: tuple[str, ...] | None = None
     """Parts of the address of what it made."""
     ended: bool = False
-    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     task: asyncio.Task[None] | None = None
 
     async def run(self, work: Work) -> None:
@@ -62,31 +61,12 @@ class BackgroundJob:
             self.ended = True
             if self.error is None and self.result is None:
                 self.error = "The work was cut off; the agent's next run takes it up."
-            async with self._changed:
-                self._changed.notify_all()
 
     def tell(self, line: str) -> None:
         """Add a line, in place of the last one if that is about the same step."""
         last, step = (one.partition(":")[0] for one in ("".join(self.lines[-1:]), line))
         told = self.lines[:-1] if last == step else self.lines
         self.lines = [*told, line][-KEPT_LINES:]
-        asyncio.get_running_loop().create_task(self._wake())
-
-    async def _wake(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
-
-    async def news(self) -> AsyncIterator[list[str]]:
-        """The lines at once, and after every change until the end."""
-        while True:
-            shown = list(self.lines)
-            yield shown
-            async with self._changed:
-                while self.lines == shown and not self.ended:
-                    await self._changed.wait()
-            if self.ended:
-                yield list(self.lines)
-                return
 
 
 class BackgroundJobs:
@@ -100,10 +80,7 @@ class BackgroundJobs:
         return self._jobs.get(owner)
 
     def refuse_while_busy(self, owner: Owner) -> None:
-        """Raise BusyError while a job goes on: it holds the agent, so a change would wait for it.
-
-        A person is told so at once, and does not look at a page that does not come.
-        """
+        """Raise BusyError while a job goes on: it holds the agent, and a change would wait."""
         going = self._jobs.get(owner)
         if going is not None and not going.ended:
             raise BusyError(f"{going.title} is still going on: wait for its end")

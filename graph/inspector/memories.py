@@ -1,7 +1,4 @@
-"""Pages of memories: the searchable list, one memory with all that it hangs together with.
-
-Correcting and forgetting stand here, too: each first shows what it would do.
-"""
+"""The searchable list of memories, and the lines of which lists of memories are made."""
 
 from __future__ import annotations
 
@@ -11,25 +8,11 @@ from typing import Any, NamedTuple, cast
 
 from starlette.responses import Response
 
-from graph.console import counted
-from graph.documents import (
-    MemoryDetail,
-    MemoryFilter,
-    MemoryKind,
-    MemoryLine,
-    Paging,
-    memory_detail,
-    memory_page,
-    person_names,
-    tick_page,
-)
-from graph.inspector.jobs import Tell
-from graph.inspector.neighbourhood import draw, surroundings
+from graph.documents import MemoryFilter, MemoryKind, MemoryLine, memory_page, person_names
 from graph.inspector.visits import Visit
-from graph.use_cases import correct, forget_entry, forget_fact, recall, would_forget
+from graph.use_cases import AgentContext, recall
 from memory import journal
-from memory.errors import InputError, NotFoundError
-from memory.forgetting import ForgetTarget
+from memory.errors import InputError
 from memory.messages import prompt_lines
 from memory.records import Fact, JournalEntry, RecallHit, TickReport
 from memory.text import name_key, terms
@@ -39,12 +22,9 @@ ON_A_PAGE = 30
 FOUND = 60
 """Memories that a search looks through; the best ON_A_PAGE that the filters let pass are shown."""
 
-MOST_TICKS = 500
-"""Newest ticks among which those that showed or wrote a memory are looked for."""
-
 INSIGHT = "insight"
 
-KINDS = {"fact": "Facts", "entry": "Journal entries", INSIGHT: "Insights alone"}
+KINDS = {"fact": "Facts", "entry": "Journal entries", INSIGHT: "Insights"}
 
 LEAST_SHARE = 0.005
 """A smaller part of a score is not drawn."""
@@ -163,36 +143,25 @@ def of_line(line: MemoryLine) -> Shown:
     return Shown(line.id, line.kind, line.text, line.at, line.speaker, line.holds, line.disputed)
 
 
-async def find_lines(visit: Visit, ids: Sequence[str]) -> list[Shown]:
+async def find_lines(context: AgentContext, ids: Sequence[str]) -> list[Shown]:
     """The memories with these ids, in this order; what is gone is left out."""
-    context = visit.context
     facts = await context.semantic.by_id(context.scope, ids)
     rest = [id_ for id_ in ids if id_ not in facts]
     entries = await journal.read_many(context.store, context.scope, rest)
-    found = {
-        id_: Shown(
-            id_,
-            "fact",
-            fact["text"],
-            fact["valid_from"],
-            fact["speaker"],
-            fact["invalid_at"] is None,
-            bool(fact.get("disputed")),
-        )
-        for id_, fact in facts.items()
-    }
-    found |= {
-        id_: Shown(
-            id_,
-            _kind_of(id_),
-            entry["content"],
-            entry["timestamp"],
-            entry["source_entity"],
-            holds=True,
-        )
-        for id_, entry in entries.items()
-    }
+    found = {id_: _of_fact(fact) for id_, fact in facts.items()}
+    found |= {id_: _of_entry(entry) for id_, entry in entries.items()}
     return [found[id_] for id_ in ids if id_ in found]
+
+
+def _of_fact(fact: Fact) -> Shown:
+    holds, disputed = fact["invalid_at"] is None, bool(fact.get("disputed"))
+    at, speaker = fact["valid_from"], fact["speaker"]
+    return Shown(fact["id"], "fact", fact["text"], at, speaker, holds, disputed)
+
+
+def _of_entry(entry: JournalEntry) -> Shown:
+    at, speaker = entry["timestamp"], entry["source_entity"]
+    return Shown(entry["id"], _kind_of(entry["id"]), entry["content"], at, speaker, holds=True)
 
 
 async def heard_by(visit: Visit, reports: Sequence[TickReport]) -> dict[int, JournalEntry]:
@@ -246,108 +215,3 @@ def day_bounds(day: str, visit: Visit) -> tuple[str, str]:
         raise InputError(f"day: a date such as 2026-05-02, not {day!r:.40}") from None
     start, end = (datetime.combine(one, time(), visit.zone) for one in days)
     return start.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()
-
-
-# One memory
-
-
-async def one_memory(visit: Visit) -> Response:
-    """A memory with its sources, its time line, its neighbourhood, its nights and its readers."""
-    context = visit.context
-    found = await memory_detail(context, visit.named("id"))
-    hops = 2 if visit.asked("hops") == "2" else 1
-    around = await surroundings(context, found.id, hops=hops)
-    reports = (await tick_page(context, Paging(MOST_TICKS))).items
-    return visit.show(
-        "one_memory.html",
-        found=found,
-        text=_text(found),
-        line=_time_line(found),
-        around=around,
-        drawing=draw(around, visit.url),
-        hops=hops,
-        readers=await _readers(visit, found.id, reports),
-        wrote=next((one for one in reports if found.id in one["written"]), None),
-        done=visit.asked("done"),
-        before=found.replaced[-1]["text"] if found.replaced else "",
-    )
-
-
-def _text(found: MemoryDetail) -> str:
-    return found.fact["text"] if found.fact else found.entry["content"] if found.entry else ""
-
-
-def _time_line(found: MemoryDetail) -> list[Fact]:
-    """What the fact replaced, itself, and what replaced it; empty if nothing did."""
-    around = [*found.replaced, *found.replaced_by]
-    return [*found.replaced, found.fact, *found.replaced_by] if found.fact and around else []
-
-
-async def _readers(
-    visit: Visit, id_: str, reports: Sequence[TickReport]
-) -> list[tuple[TickReport, JournalEntry | None]]:
-    """The ticks that showed the memory, each with the message it answered."""
-    shown = [one for one in reports if id_ in one.get("shown", [])]
-    heard = await heard_by(visit, shown)
-    return [(one, heard.get(one["tick"])) for one in shown]
-
-
-# Correcting
-
-
-async def correct_form(visit: Visit) -> Response:
-    """What a correction would replace; with a text also by what."""
-    fact = await _fact(visit)
-    text = visit.asked("text")
-    same = text.strip() == fact["text"]
-    problem = "These are the words of the fact already: write what is true." if same else None
-    preview = bool(text) and not same
-    return visit.show("correct.html", fact=fact, text=text, preview=preview, problem=problem)
-
-
-async def do_correct(visit: Visit) -> Response:
-    """Correct the fact, and show the new one."""
-    fact = await _fact(visit)
-    text = (await visit.form()).get("text", "").strip()
-    try:
-        new = await correct(visit.context, fact["id"], text)
-    except InputError as error:
-        problem = str(error)
-        return visit.show("correct.html", 422, fact=fact, text=text, preview=False, problem=problem)
-    return visit.go("memory", new["id"], done="corrected")
-
-
-async def _fact(visit: Visit) -> Fact:
-    found = await visit.context.semantic.get(visit.context.scope, visit.named("id"))
-    if found is None:
-        raise NotFoundError(
-            "there is no such fact. Facts are corrected; entries of the journal tell what was "
-            "said, and can only be forgotten"
-        )
-    return found
-
-
-# Forgetting
-
-
-async def forget_form(visit: Visit) -> Response:
-    """What would be forgotten with a fact, an entry or an insight."""
-    found = await memory_detail(visit.context, visit.named("id"))
-    target = ForgetTarget("fact" if found.fact else "entry", found.id)
-    would, nights = await would_forget(visit.context, target)
-    return visit.show("forget.html", found=found, text=_text(found), would=would, nights=nights)
-
-
-async def do_forget(visit: Visit) -> Response:
-    """Forget it, with what it says elsewhere and what came of it."""
-    found = await memory_detail(visit.context, visit.named("id"))
-
-    async def work(tell: Tell) -> tuple[str, ...]:
-        forget = forget_fact if found.fact else forget_entry
-        done = await forget(visit.context, found.id, on_step=tell)
-        await visit.host.forgotten(visit)
-        tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
-        return ("memory",)
-
-    visit.host.jobs.start(visit.owner, "Forgetting a memory", work)
-    return visit.go("progress")

@@ -14,7 +14,8 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from graph.console import counted
+from graph.console import clean, counted, short_id
+from graph.documents import NIGHT_STATUS
 from graph.use_cases import COUNTED
 from memory.text import local, shortened, terms
 
@@ -27,9 +28,6 @@ TIMES = {
     "clock": "{at:%H:%M:%S}",
 }
 """How times are shown, by the name that templates use."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @cache
@@ -44,7 +42,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "number": number,
+        "number": "{:,}".format,
         "counted": counted,
         "marked": marked,
         "short_id": short_id,
@@ -54,7 +52,7 @@ def environment() -> Environment:
         "tojson_plain": as_json,
         "percent": percent,
     }
-    made.globals["counted_kinds"] = COUNTED
+    made.globals |= {"counted_kinds": COUNTED, "night_status": NIGHT_STATUS}
     return made
 
 
@@ -70,7 +68,7 @@ def _cleaned(value: Any) -> Any:
         return ""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    return _CONTROL.sub("", value)
+    return clean(value)
 
 
 def _time(zone: tzinfo, form: str, at: str | None) -> Markup:
@@ -85,7 +83,7 @@ def _time(zone: tzinfo, form: str, at: str | None) -> Markup:
 def marked(text: str, query: str) -> Markup:
     """A text; the words that it shares with a query stand in `mark` elements."""
     wanted, mark = {*terms(query)}, Markup("<mark>{}</mark>")
-    words = re.split(r"(\W+)", _CONTROL.sub("", text))
+    words = re.split(r"(\W+)", clean(text))
     return Markup("").join(mark.format(one) if wanted & {*terms(one)} else one for one in words)
 
 
@@ -94,19 +92,9 @@ def day_of(at: str, zone: tzinfo) -> str:
     return local(at, zone).date().isoformat()
 
 
-def number(value: float) -> str:
-    """`12,345`."""
-    return f"{value:,}"
-
-
 def percent(part: float, whole: float) -> float:
     """A share in percent, from 0 to 100; 0 of nothing."""
     return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole else 0.0
-
-
-def short_id(id_: str) -> str:
-    """An id for people: a uuid is cut to its beginning."""
-    return f"{id_[:8]}…" if _UUID.fullmatch(id_) else id_
 
 
 def plain(name: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable
 from hmac import compare_digest
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -119,12 +119,12 @@ class OneTimeToken:
         await (self._answer(scope) or self._app)(scope, receive, send)
 
     def _answer(self, scope: Scope) -> Callable[[Scope, Receive, Send], Awaitable[None]] | None:
-        headers = Headers(scope=scope)
-        if headers.get("host") not in self._hosts:
+        asked = HTTPConnection(scope)
+        if asked.headers.get("host") not in self._hosts:
             return PlainTextResponse("Refused: this address is for 127.0.0.1 alone.\n", 403)
-        if compare_digest(cookie_of(headers, self._cookie), self._session):
+        if compare_digest(asked.cookies.get(self._cookie, "").encode(), self._session.encode()):
             return None
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        given = asked.query_params.get("token", "")
         if not given:
             return self._unsigned("Open the address that circadian inspect printed.")
         if not compare_digest(given.encode(), self._token.encode()):
@@ -135,12 +135,3 @@ class OneTimeToken:
         answer = RedirectResponse(scope["path"], 303)
         answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
         return answer
-
-
-def cookie_of(headers: Headers, name: str) -> str:
-    """The value of a cookie; empty without one."""
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return found.value if found else ""

@@ -43,7 +43,7 @@ class Host(Protocol):
         ...
 
     def model(self) -> str:
-        """The name of the chat model that runs from here use."""
+        """The name of the chat model that is used here."""
         ...
 
     async def go_on(self, visit: Visit) -> int | None:
@@ -59,7 +59,7 @@ class Host(Protocol):
         ...
 
     async def forgotten(self, visit: Visit) -> None:
-        """Something was forgotten: whoever keeps a copy of the agent's state renews it."""
+        """Renew copies of the agent's state after something was forgotten."""
         ...
 
 
@@ -132,15 +132,7 @@ class Visit:
 
     async def form(self) -> dict[str, str]:
         """The fields of the form that was sent."""
-        body = bytearray()
-        async for chunk in self.request.stream():
-            body += chunk
-            if len(body) > LONGEST_FORM:
-                raise HTTPException(413, "the form is too long")
-        try:
-            return dict(parse_qsl(body.decode(), keep_blank_values=True))
-        except UnicodeDecodeError:
-            raise HTTPException(400, "the form is not UTF-8 text") from None
+        return await read_form(self.request)
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page."""
@@ -171,6 +163,19 @@ class Visit:
     def go(self, *parts: str, **query: Any) -> Response:
         """Send the browser to another page, after something was done."""
         return RedirectResponse(self.url(*parts, **query), 303)
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form. Not `Request.form`, which needs a parser of uploads."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LONGEST_FORM:
+            raise HTTPException(413, "the form is too long")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True))
+    except UnicodeDecodeError:
+        raise HTTPException(400, "the form is not UTF-8 text") from None
 
 
 def root_of(request: Request) -> str:

@@ -32,7 +32,7 @@ DAYS_KEPT = 31
 """Days whose use of tokens is kept."""
 
 FRESH_SECONDS = 5.0
-"""For so long another replica may take a token that was revoked here."""
+"""Seconds for which another replica may still accept a token that was revoked here."""
 
 log = logging.getLogger("circadian")
 
@@ -162,7 +162,7 @@ REVOKED = Revocations()
 
 
 async def revoke(user: str, id_: str | None, now: datetime) -> None:
-    """Revoke one token by its id, or all that the user has up to now."""
+    """Revoke one token by its id, or all tokens of the user so far."""
     puts = (
         [PutOp((SPACE, "revoked"), label_of(user), {"before": now.timestamp()}, index=False)]
         if id_ is None

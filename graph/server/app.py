@@ -29,12 +29,15 @@ from uuid import uuid4
 import httpx
 from fastapi import Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 
 from graph.server import accounts, health, inspector, routes, tokens
 from graph.server.agents import (
@@ -370,8 +373,22 @@ app = GracefulApp(
     lifespan=lifespan,
 )
 # Not `include_router`: LangGraph Server puts its middleware around each route of a flat list.
-app.router.routes += [
+OURS: list[BaseRoute] = [
     route
     for part in (health.router, routes.router, routes.changing, router)
     for route in part.routes
-] + [inspector.PAGES]
+]
+
+
+async def unknown(request: Request) -> Response:
+    """Answer 405 where the path takes other methods, else 404: behind these routes stand others."""
+    fits = [one for one in OURS if one.matches(request.scope)[0] is Match.PARTIAL]
+    if not fits:
+        raise HTTPException(404)
+    methods = {method for one in fits if isinstance(one, APIRoute) for method in one.methods or ()}
+    raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
+
+
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+UNKNOWN = Route("/circadian/{path:path}", unknown, methods=METHODS, include_in_schema=False)
+app.router.routes += [*OURS, inspector.PAGES, UNKNOWN]

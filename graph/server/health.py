@@ -90,7 +90,7 @@ def check_operator(request: Request) -> None:
 
 
 async def refresh_gauges() -> None:
-    """Set the gauges, which no event of this process sets; what cannot be read is NaN."""
+    """Set the gauges that no event of this process sets. What cannot be read is NaN."""
     process = process_now()
     store, now = process.served_store, process.resources.clock()
     _, found, questions = await asyncio.gather(
@@ -106,7 +106,7 @@ async def refresh_gauges() -> None:
 
 
 async def _read(question: Awaitable[T]) -> T | None:
-    """The answer; None if the one asked is down."""
+    """The answer; None if the dependency is down."""
     try:
         async with asyncio.timeout(SECONDS):
             return await question

@@ -7,11 +7,11 @@ the pages alone; `SignIn` puts it into the header, and everything after that is 
 from __future__ import annotations
 
 from contextlib import aclosing
-from urllib.parse import parse_qs
 
 from langgraph_sdk import Auth
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
@@ -24,9 +24,9 @@ from graph.inspector import (
     NightProgress,
     Tell,
     Visit,
-    cookie_of,
     foreign,
     inspector,
+    read_form,
     render,
     shielded,
 )
@@ -41,9 +41,6 @@ COOKIE = "circadian_inspect"
 
 SERVER = "circadian.server"
 """The key of a request's scope that holds the server's application: its pages are another one."""
-
-LONGEST_FORM = 16 * 1024
-"""Bytes of the form that signs in."""
 
 JOBS = BackgroundJobs()
 
@@ -93,7 +90,7 @@ class OwnAgents(Host):
         await _finish(agent, tell)
 
     async def forgotten(self, visit: Visit) -> None:
-        """The server shows a thread as it had it at the end of a run."""
+        """Renew the thread that the server shows: it is a copy from the end of the last run."""
         await _agent(visit).refresh()
 
 
@@ -118,7 +115,7 @@ _application = inspector(OwnAgents())
 
 
 async def _pages(scope: Scope, receive: Receive, send: Send) -> None:
-    """A function, so that no list of the server's routes has the pages."""
+    """The pages as a plain function, which the server's lists of routes leave out."""
     await _application(scope, receive, send)
 
 
@@ -160,14 +157,14 @@ def _with_token(scope: Scope) -> Scope:
     """The request with its cookie's token in the header, unless it brings a token itself."""
     headers, scope = Headers(scope=scope), {**scope, SERVER: scope["app"]}
     has_one = "authorization" in headers or "x-api-key" in headers
-    if (token := cookie_of(headers, COOKIE)) and not has_one:
+    if (token := HTTPConnection(scope).cookies.get(COOKIE)) and not has_one:
         header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
         scope["headers"] = [*scope["headers"], header]
     return scope
 
 
 async def _why_not(scope: Scope) -> str | None:
-    """Why the request is nobody's; None if it is a user's, empty if it has no token at all."""
+    """Why a request is not authenticated. None: it is. Empty: it brings no token."""
     headers = Headers(scope=scope)
     try:
         await authenticate(dict(headers.raw))
@@ -186,12 +183,10 @@ async def _signed(request: Request, home: str, *, out: bool) -> Response:
     if out:
         answer.delete_cookie(COOKIE, path=home, secure=secure, httponly=True, samesite="strict")
         return answer
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_FORM:
-            return PlainTextResponse("Refused: the form is too long.\n", 413)
-    token = parse_qs(body.decode("latin-1")).get("token", [""])[0].strip()
+    try:
+        token = (await read_form(request)).get("token", "").strip()
+    except HTTPException as error:
+        return PlainTextResponse(f"Refused: {error.detail}.\n", error.status_code)
     header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
     if why := await _why_not({**request.scope, "headers": [header]}):
         return _form(home, why)

@@ -21,16 +21,9 @@ from starlette import types as asgi
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, Response
 
+from graph.inspector import STATUSES
 from graph.server.settings import INSPECT
-from memory.errors import (
-    BusyError,
-    CircadianError,
-    ConflictError,
-    InputError,
-    NotFoundError,
-    Refusal,
-    explained,
-)
+from memory.errors import BusyError, CircadianError, explained
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -38,16 +31,6 @@ MEDIA_TYPE = "application/problem+json"
 
 OURS = "/circadian/"
 """The paths whose errors have this shape; other routes keep LangGraph Server's."""
-
-STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
-    (NotFoundError, 404),
-    (InputError, 422),
-    (Refusal, 422),
-    (ConflictError, 409),
-    (BusyError, 409),
-    (CircadianError, 503),
-)
-"""The first that fits an error decides."""
 
 RETRY_SECONDS = 1
 """When an agent that is busy may be asked again."""

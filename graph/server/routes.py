@@ -50,9 +50,7 @@ from graph.use_cases import (
     Status,
     applying,
     briefing,
-    correct,
     decide,
-    find_fact,
     forget,
     forget_agent,
     forget_entry,
@@ -89,7 +87,7 @@ class Conditional(StrictRoute):
     """A route whose answers have an ETag, made from their bytes."""
 
     def get_route_handler(self) -> Handler:
-        """The handler, which answers 304 to who has the same bytes already."""
+        """The handler, which answers 304 if the client has the same bytes already."""
         handle = super().get_route_handler()
 
         async def conditional(request: Request) -> Response:
@@ -211,7 +209,7 @@ async def list_memories(
 
 @router.get("/memories/{id}")
 async def show_memory(agent: Agent, id: str) -> MemoryDetail:
-    """A fact, a journal entry or an insight, with everything that leads to it and away from it."""
+    """A fact, a journal entry or an insight, with its sources, links and successors."""
     return await documents.memory_detail(agent.context, id)
 
 
@@ -382,10 +380,7 @@ Preview = Annotated[bool, Query(description="Change nothing: count what would go
 @changing.post("/facts/{id}/correct")
 async def correct_fact(agent: Agent, id: str, form: CorrectionForm) -> Correction:
     """Supersede a fact with what is true; the old fact keeps its record."""
-    old = await find_fact(agent.context, id)
-    new = await correct(agent.context, old["id"], form.text, form.by)
-    before = await agent.context.semantic.get(agent.scope, old["id"])
-    return {"fact": new, "superseded": before if new["id"] != old["id"] else None}
+    return await documents.corrected(agent.context, id, form.text, form.by)
 
 
 @changing.post("/forget")

@@ -31,7 +31,8 @@ LEAST_SECRET = 32
 """Bytes of a secret that signs tokens: the size of its hash (RFC 7518, section 3.2)."""
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""The names of an open server: a page elsewhere that had its own name lead here could use it."""
+"""The host names of an open server. By any other name, one that resolves to this machine, a foreign
+page could reach it."""
 
 STUDIO = "https://smith.langchain.com"
 """The one page elsewhere that a browser may let talk to the server, as langgraph.json says too."""
@@ -43,17 +44,17 @@ HELD: set[str] = set()
 """Threads whose agents are being changed: no run of theirs may begin."""
 
 ERASED: set[str] = set()
-"""Users whose whole memory is being erased: their threads need not take theirs along."""
+"""Users whose whole memory is being erased: deleting their threads need not erase it as well."""
 
 ACTING: dict[str, str] = {}
-"""Secrets of this process, each good for requests as one user while it stands here: the operator
-erases that user."""
+"""Users by secret. While a secret stands here, requests of this process that bring it act as its
+user. The operator erases users so."""
 
 ACTING_HEADER = "x-circadian-acting"
 
 INTERNAL_HOST = f"circadian-{token_hex(16)}"
-"""The client's host of our own routes' requests. From the network it is an address, or whatever a
-header of a proxy says: nobody outside may know it."""
+"""The client host of requests that our own routes send within this process. It is random, because a
+proxy's header may name any host."""
 
 USERS_OWN = frozenset(
     {

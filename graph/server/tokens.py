@@ -23,7 +23,7 @@ LEEWAY = 10
 """Seconds by which two clocks may differ."""
 
 KEYS_SECONDS = 300
-"""For so long a withdrawn key of a key set may still be taken."""
+"""Seconds for which a withdrawn key of a key set may still be accepted."""
 
 KEYS_TIMEOUT = 5
 

@@ -42,46 +42,11 @@ def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> 
     assert done.error.startswith(NOTICE)
 
 
-def test_send_shows_the_tools_as_they_ran(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data)
-    assert done.out.splitlines()[:2] == ["  ✓ add_goal", "Added the goal 'Mend the fence'."]
-
-
 def test_send_takes_a_sender_and_a_channel(capsys: Capture, data: Path) -> None:
     args = ("send", "Good morning", "--from", "Zoe", "--channel", "lobby", "--data", data)
     assert circadian(capsys, *args).out.startswith("Hello, Zoe.")
     heard = circadian(capsys, "recall", "morning", "--data", data, "--json").document
     assert [hit["text"] for hit in heard] == ["Good morning"]
-
-
-def test_a_message_wakes_a_sleeping_agent(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
-    circadian(capsys, "sleep", "--data", data)
-    assert circadian(capsys, "status", "--data", data, "--json").document["mode"] == "sleep"
-    assert circadian(capsys, "send", "Hello", "--data", data).status == 0
-    assert circadian(capsys, "status", "--data", data, "--json").document["mode"] == "awake"
-
-
-def test_a_message_that_another_run_took_is_found_there(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While this command waits for the agent, the run that holds it takes the message too."""
-    circadian(capsys, "send", "Hello", "--data", data)
-    from graph.use_cases import runs
-    from graph.use_cases.context import AgentContext
-
-    accept = runs.accept
-
-    async def beaten_to_it(context: AgentContext, given: runs.Input) -> object:
-        accepted = await accept(context, given)
-        monkeypatch.setattr(runs, "accept", accept)
-        await runs.run(context, {"request": "wake"})
-        return accepted
-
-    monkeypatch.setattr(runs, "accept", beaten_to_it)
-    done = circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--json")
-    assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
-    assert done.document["tick"] == 2
 
 
 def test_sleep_prints_what_was_learned_and_from_whom(capsys: Capture, data: Path) -> None:
@@ -118,18 +83,6 @@ def test_a_night_with_nothing_to_do_says_so(capsys: Capture, data: Path) -> None
     done = circadian(capsys, "sleep", "--data", data)
     assert (done.status, done.out.startswith("Nothing to do tonight")) == (0, True)
     assert circadian(capsys, "sleep", "--data", data, "--json").document["id"] is None
-
-
-def test_under_the_emergency_stop_a_message_waits(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "stop", "--data", data)
-    done = circadian(capsys, "send", "Hello", "--data", data)
-    assert done.status == 1
-    assert "Emergency stop" in done.err
-    assert "kept in the inbox" in done.err
-    status = circadian(capsys, "status", "--data", data, "--json").document
-    assert (status["emergency_stop"], status["inbox"]["waiting"]) == (True, 1)
-    cleared = circadian(capsys, "clear-stop", "--data", data, "--json").document
-    assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Hello."]
 
 
 def test_reading_needs_no_model_key(
@@ -244,12 +197,6 @@ def test_leading_shared_options_move_behind_the_command(
     given: list[str], expected: list[str]
 ) -> None:
     assert shared_options_last(given) == expected
-
-
-def test_two_agents_of_one_folder_share_nothing(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Add a goal: mend the fence", "--data", data, "--agent", "one")
-    other = circadian(capsys, "status", "--data", data, "--agent", "two", "--json").document
-    assert (other["tick"], other["goals"], other["memory"]["journal"]) == (0, [], 0)
 
 
 # Plain text

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli import turn
 from graph.cli.commands.chat import CHOICES, UNCLEAR
-from memory.errors import InputError
 from tests.support import launching
 from tests.support.commandline import Done, circadian
 from tests.support.launching import LAUNCH, Launches, asking, serving
@@ -191,68 +189,13 @@ def test_a_command_takes_arguments_and_a_reason(
 # On a pipe
 
 
-@pytest.mark.parametrize(
-    ("line", "done"), [("y", ["the moon"]), ("YES", ["the moon"]), ("n", []), ("no", [])]
-)
-def test_on_a_pipe_the_next_line_answers(
-    capsys: Capture,
-    data: Path,
-    launches: Launches,
-    monkeypatch: Patch,
-    line: str,
-    done: list[str],
-) -> None:
-    with serving(monkeypatch, LAUNCH, text("So be it."), HELLO):
-        ended = piped(capsys, data, monkeypatch, "Launch it", "", line, "Hello")
-    assert (ended.status, launches.done) == (0, done)
-    assert "So be it.\n" in ended.out
-    assert "Hello.\n" in ended.out
-    assert waiting(capsys, data) == []
-
-
-@pytest.mark.parametrize("line", ["no way to know", "yes please", "e", "l"])
-def test_on_a_pipe_an_ambiguous_line_is_a_message(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, line: str
-) -> None:
-    with serving(monkeypatch, LAUNCH, HELLO) as server:
-        ended = piped(capsys, data, monkeypatch, "Launch it", line)
-    [question] = waiting(capsys, data)
-    assert (ended.status, launches.done) == (0, [])
-    assert f"it waits: /approve {question['id']}" in ended.err
-    assert server.requests[-1]["messages"][-1]["content"].endswith(f"{line}\n</event>")
-
-
-@pytest.mark.parametrize("lines", [["later"], []])
-def test_on_a_pipe_it_waits_when_nothing_answers(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, lines: list[str]
-) -> None:
-    with serving(monkeypatch, LAUNCH):
-        ended = piped(capsys, data, monkeypatch, "Launch it", *lines)
-    assert (ended.status, launches.done) == (0, [])
-    assert len(waiting(capsys, data)) == 1
-    assert "it waits: /approve ask_" in ended.err
-
-
-def test_on_a_pipe_a_tick_that_fails_after_the_answer_is_the_exit_status(
+def test_on_a_pipe_a_question_waits_until_a_command_answers_it(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
-    with serving(monkeypatch, LAUNCH, error(400, "this request is wrong")):
-        ended = piped(capsys, data, monkeypatch, "Launch it", "y")
+    with serving(monkeypatch, LAUNCH, HELLO, error(400, "this request is wrong")):
+        asked = piped(capsys, data, monkeypatch, "Launch it", "y")
+        assert (asked.status, launches.done) == (0, [])
+        assert f"it waits: /approve {waiting(capsys, data)[0]['id']}" in asked.err
+        ended = piped(capsys, data, monkeypatch, "/approve")
     assert (ended.status, launches.done) == (1, ["the moon"])
     assert "this request is wrong (kept in the inbox, attempt 1 of 3)" in ended.err
-
-
-def test_on_a_pipe_a_late_answer_consumes_no_further_line(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
-) -> None:
-    """Somebody else answers between the question and the line."""
-
-    async def late(*args: object) -> None:
-        raise InputError("no question waits")
-
-    monkeypatch.setattr(turn, "decide", late)
-    with serving(monkeypatch, LAUNCH, HELLO):
-        ended = piped(capsys, data, monkeypatch, "Launch it", "y", "n")
-    assert "circadian: no question waits\n" in ended.err
-    assert "Hello.\n" in ended.out
-    assert launches.done == []

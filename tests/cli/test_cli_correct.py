@@ -51,15 +51,6 @@ def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(
     assert (new["text"], old["superseded_by"]) == (OSLO, new["id"])
 
 
-def test_the_same_correction_twice_changes_nothing(
-    capsys: Capture, data: Path, paris: Fact
-) -> None:
-    command = ("correct", paris["id"], OSLO, "--data", data, "--json")
-    first, again = (circadian(capsys, *command) for _ in range(2))
-    assert (again.status, again.document) == (0, first.document)
-    assert len(facts(capsys, data)) == 2
-
-
 def test_correcting_a_fact_to_its_own_text_says_so(
     capsys: Capture, data: Path, paris: Fact
 ) -> None:
@@ -87,20 +78,6 @@ def test_an_impossible_correction_is_one_line(
     assert (done.status, done.out) == (2, "")
     assert says in done.error
     assert [one["text"] for one in facts(capsys, data)] == [PARIS]
-
-
-def test_a_superseded_fact_names_the_one_that_holds(
-    capsys: Capture, data: Path, paris: Fact
-) -> None:
-    circadian(capsys, "correct", paris["id"], OSLO, "--data", data)
-    done = circadian(capsys, "correct", paris["id"], "Ada lives in Rome", "--data", data)
-    assert done.status == 2
-    assert f"what holds now is {facts(capsys, data)[0]['id']}: '{OSLO}'" in done.error
-
-
-def test_an_unquoted_text_asks_for_quotes(capsys: Capture, data: Path, paris: Fact) -> None:
-    done = circadian(capsys, "correct", paris["id"], *OSLO.split(), "--data", data)
-    assert (done.status, "put the text in quotes" in done.error) == (2, True)
 
 
 def test_the_old_text_is_crossed_out_and_cleaned(paris: Fact) -> None:

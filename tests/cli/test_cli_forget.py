@@ -47,17 +47,6 @@ def test_forget_without_yes_only_previews(data: Path, capsys: pytest.CaptureFixt
     assert "quibbles" in {one.split(": ")[1] for one in holding(data, ["quibbles"])}
 
 
-def test_forget_with_yes_erases_from_every_file(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = circadian(capsys, data, "forget", "zora", "--yes", "--json")
-    assert (done.status, done.err) == (0, "")
-    assert done.document["dry_run"] is False
-    assert done.document["counts"]["events"] == 1
-    assert holding(data, ["zora", "quibbles", "parrot", "valparaiso"]) == []
-    assert [one["speaker"] for one in facts(capsys, data)] == ["Ben"]
-
-
 def test_forgetting_an_unknown_name_is_one_line(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,32 +75,6 @@ def test_forget_takes_either_an_entity_or_a_fact(
     told = circadian(capsys, data, "forget", *args, "--yes")
     assert told.status == 2
     assert "name whom to forget, or one fact with --fact ID" in told.error
-
-
-def test_one_fact_is_forgotten_with_its_source(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
-    told = circadian(capsys, data, "forget", "--fact", mine["id"][:8])
-    assert (told.status, "them" in told.out) == (0, False)
-    assert told.out.startswith(f"Would be forgotten: what the fact {mine['id']} says\n")
-    assert mine["text"] in told.out
-    assert f"circadian forget --fact {mine['id']} --yes" in told.error
-    assert len(facts(capsys, data)) == 2
-    done = circadian(capsys, data, "forget", "--fact", mine["id"][:8], "--yes", "--json")
-    counts = done.document["counts"]
-    assert {kind: counts[kind] for kind in ("facts", "journal", "links", "nights")} == {
-        "facts": 1,
-        "journal": 1,
-        "links": 2,
-        "nights": 1,
-    }
-    assert [one["speaker"] for one in facts(capsys, data)] == ["Zora"]
-    status = circadian(capsys, data, "status", "--json").document
-    assert (status["memory"]["journal"], status["memory"]["links"]) == (1, 1)
-    assert holding(data, ["nina", "turin"]) == []
-    again = circadian(capsys, data, "forget", "--fact", mine["id"], "--yes")
-    assert (again.status, "there is no fact" in again.error) == (2, True)
 
 
 def test_the_preview_of_a_fact_shows_every_text_that_goes(

@@ -52,30 +52,6 @@ def test_send_with_a_wrong_key_is_one_line_and_the_message_waits(
     assert not now["emergency_stop"]
 
 
-def test_send_to_an_address_where_nobody_answers_names_it(
-    run: Circadian, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    done = run("send", "Hello")
-    assert done.status == 1
-    assert done.error.startswith("circadian: http://127.0.0.1:9/v1, the address of the model m,")
-    assert done.error.endswith(
-        "set OPENAI_BASE_URL; the message waits, and the next run handles it"
-    )
-
-
-def test_a_web_page_at_the_address_is_one_line(run: Circadian, serve: Serve) -> None:
-    server = serve(*[replies.page()] * 2)
-    line = f"{server.base_url} is no API for the model m"
-    assert line in run("send", "Hello").error
-    asked = run("doctor", "--call", "--json")
-    assert asked.status == 1
-    [check] = [one for one in asked.document["checks"] if one["name"] == "model"]
-    assert check["detail"].startswith(line)
-    assert "\n" not in check["detail"]
-    assert "Traceback" not in asked.err
-
-
 def test_chat_shows_a_wrong_key_and_goes_on(
     run: Circadian, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,8 +177,8 @@ def test_another_embedder_than_the_recorded_one_names_reindex(capsys: Capture, d
     done = circadian(capsys, "doctor", "--data", data, "--embedder", "openai:none", "--json")
     found = checks(done)
     assert done.status == 1
-    assert {name for name, check in found.items() if not check["ok"]} == {"embedder"}
-    assert "`circadian reindex --embedder openai:none`" in found["embedder"]["detail"]
+    assert {name for name, check in found.items() if not check["ok"]} == {"agent"}
+    assert "`circadian reindex --embedder openai:none`" in found["agent"]["detail"]
     assert found["facts.db"]["ok"]
 
 
@@ -214,18 +214,6 @@ def test_vectors_of_another_length_than_those_kept_are_a_problem(
         "openai:none gives vectors of 8 numbers, and those kept have 5: "
         "`circadian reindex --embedder openai:none`"
     )
-
-
-def test_mem0_is_imported_and_silent(capsys: Capture, data: Path, monkeypatch: Patch) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    command = ("doctor", "--data", data, "--json")
-    assert checks(circadian(capsys, *command))["mem0"]["detail"] == "imports, telemetry off"
-    with monkeypatch.context() as patch:
-        patch.setattr("mem0.memory.telemetry.MEM0_TELEMETRY", True)
-        assert not checks(circadian(capsys, *command))["mem0"]["ok"]
-    monkeypatch.setitem(sys.modules, "mem0.memory.telemetry", None)
-    found = checks(circadian(capsys, *command))["mem0"]
-    assert (found["ok"], "pip install mem0ai" in found["detail"]) == (False, True)
 
 
 def unembedded(data: Path, text: str) -> None:

@@ -7,10 +7,18 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from graph.cli.night_view import KNOWN_BY, night_view, nights_view, taken_back
+from graph.cli.night_view import night_view, nights_view
+from graph.documents import NightChanges, Side, differences, taken_back
 from graph.use_cases.nights import Labels, NightLine
 from memory.night import ripe
-from memory.records.operations import add_fact, mark_entry, prune_entry, score_entry
+from memory.records.operations import (
+    add_fact,
+    link_facts,
+    mark_entry,
+    prune_entry,
+    score_entry,
+    supersede_fact,
+)
 from memory.records.records import NightStatus, Operation
 from memory.records.reports import NightReport
 from nodes.night.consolidate_entities import consolidated
@@ -61,49 +69,36 @@ def seen(*operations: Operation, everything: bool = False, width: int = 100, **m
 def test_a_superseded_fact_stands_above_the_new_one_with_the_reason() -> None:
     told = seen(*related("new", "old", "supersedes"))
     assert (
-        "Superseded 1 fact\n"
+        "Changed 1 fact\n"
         " - The glass arrives on Friday. (Ben, 1 Mar 2026)\n"
         " + The glass arrives on Monday. (Ben, 1 Mar 2026) — he said so"
     ) in told
-    assert "Merged" not in told
+    assert "Joined" not in told
 
 
 def test_duplicates_are_merged_and_not_superseded() -> None:
     told = seen(*related("same", "new", "duplicates"))
-    assert "Merged 1 fact with what says the same\n - The glass arrives on Monday" in told
-    assert "\n = The glass" in told
-    assert "Superseded" not in told
+    assert "Joined 1 pair that says the same\n - The glass arrives on Monday" in told
+    assert "\n + The glass" in told
+    assert "Changed" not in told
 
 
 def test_contradictions_and_links_show_both_facts() -> None:
     told = seen(*related("other", "old", "contradicts"), *related("new", "other", "relates"))
-    assert "Left open 1 contradiction: both are recalled, marked\n ? Lila eats" in told
-    linked = "~ The glass arrives on Monday.\n   Lila eats strawberries. — he said so"
+    assert "Left open 1 contradiction\n Both are recalled, marked.\n ~ Lila eats" in told
+    linked = "~ The glass arrives on Monday. (Ben, 1 Mar 2026)\n   Lila eats strawberries. ("
     assert f"Linked 1 pair of facts\n {linked}" in told
 
 
-def test_a_linked_fact_is_shortened() -> None:
-    long = fact("long", "Ada " + "walks and walks " * 20, speaker="Ada")
-    made = settle(
-        [pair("long", "old", "relates", "why")], {**FACTS, "long": long}, ["long"], now=NOW
-    ).operations
-    names = Labels(cast(Any, {**FACTS, "long": long}), {}, {})
-    told = plain(night_view(report(*made), names, everything=True), 120)
-    assert max(map(len, told.splitlines())) <= 3 + KNOWN_BY
-    assert "and..." in told
-
-
-def test_taken_back_is_one_line() -> None:
+def test_taken_back_is_one_sentence() -> None:
     operations = [
         *(add_fact(cast(Any, draft(str(n), "Ada grows kale.")), "told") for n in (1, 2)),
         *related("new", "old", "supersedes"),
         mark_entry(entry("e1"), "consolidated", "settled"),
     ]
-    assert taken_back(operations, NAMES) == (
-        "Taken back: learned 2 facts, superseded 1 fact. "
-        "1 journal entry waits for the next night again."
-    )
-    assert taken_back([], NAMES) == ""
+    groups = differences(NightChanges(operations, NAMES))
+    assert taken_back(groups) == "Taken back: learned 2 facts, changed 1 fact."
+    assert taken_back([]) == ""
 
 
 def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
@@ -114,7 +109,7 @@ def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
         add_fact(more, "told"),
         *related("new", "old", "supersedes"),
     )
-    assert "Learned 2 facts, 1 of them below\n • Ada grows kale." in told
+    assert "Learned 2 facts\n 1 of them stands below.\n • Ada grows kale." in told
     assert told.count("The glass arrives on Monday.") == 1
 
 
@@ -124,12 +119,44 @@ def test_only_an_entry_that_a_fact_cites_was_made_into_facts() -> None:
         *(mark_entry(entry(f"e{n}"), "consolidated", "settled") for n in (1, 2, 3)),
         mark_entry(entry("e4"), "below_threshold", "importance 2 < 4"),
     )
-    assert "✓ 1 journal entry made into facts\n" in told
-    assert "✓ 2 journal entries with nothing to keep\n" in told
-    assert "✓ 1 journal entry not important enough for that" in told
+    assert (
+        "Settled\n 1 journal entry made into facts; 2 journal entries with nothing to keep; "
+        "1 journal entry not\n important"
+    ) in told
 
 
-def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
+def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
+    names = Labels(
+        {op: {"text": f"fact {op}", "speaker": None, "valid_from": None} for op in "abcd"}
+    )
+    fact: Any = {"op": "a", "invalid_at": None, "superseded_by": None}
+    entry: Any = {"id": "e", "content": "small talk", "sources": []}
+    operations = [
+        supersede_fact(fact, "b", "2026-03-02T09:00:00+00:00", [], "newer"),
+        link_facts("c", "d", "relates", "2026-03-02T09:00:00+00:00", "both say so"),
+        supersede_fact(fact | {"op": "c"}, "d", "2026-03-02T09:00:00+00:00", [], ""),
+        link_facts("c", "d", "duplicates", "2026-03-02T09:00:00+00:00", "the same"),
+        prune_entry(entry, "old"),
+    ]
+    night = NightChanges(operations, names, {"b": "B"}, ended={"a", "c"})
+    groups = {group.key: group for group in differences(night)}
+    assert list(groups) == ["changed", "joined", "linked", "forgotten"]
+    changed, linked = groups["changed"].changes[0], groups["linked"].changes[0]
+    assert (changed.before, changed.note) == (Side("fact a"), "newer")
+    assert changed.after == Side("fact b", id="B")
+    assert (groups["changed"].replaced, groups["linked"].replaced) == (True, False)
+    assert groups["linked"].title == "Linked 1 pair of facts"
+    assert linked.stays
+    forgotten = groups["forgotten"].changes[0]
+    assert forgotten.before == Side("small talk")
+    # Crossed out is what no longer holds: not a twin, and nothing in a night that is not applied.
+    assert (changed.over, linked.over, forgotten.over) == (True, False, True)
+    assert not groups["joined"].changes[0].over
+    preview = differences(NightChanges(operations, names, applied=False))
+    assert not any(change.over for group in preview for change in group.changes)
+
+
+def test_attributes_show_the_replaced_value() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
     first = consolidated(
         before,
@@ -151,8 +178,9 @@ def test_attributes_show_the_replaced_value_and_their_evidence() -> None:
     names = Labels({}, {}, {held["id"]: "Ada"})
     told = plain(night_view(report(second), names))
     assert (
-        "Knows of people and things\n • Ada, home: Likes tea 1. → Likes tea 2. (2 sources)" in told
-    )
+        "Changed what is known of people and things\n - Ada, home: Likes tea 1.\n"
+        " + Ada, home: Likes tea 2."
+    ) in told
 
 
 def test_each_kind_of_change_has_its_section() -> None:
@@ -173,16 +201,21 @@ def test_each_kind_of_change_has_its_section() -> None:
         score_entry(one, 7, "scored"),
         noticed(observation(1)),
     )
-    assert "Concluded 1 insight\n ✦ Ada is busy. (from 1 memory)" in told
-    assert "Forgot 1 journal entry\n - Ada said something of e1. (Ada, 2 May 2026) — imp" in told
-    assert "Weighed 1 journal entry\n 3 → 7 Ada said something of e1." in told
-    assert "Saw 1 fact in a new light\n • The glass arrives on Friday. — Of the green" in told
-    assert "Noted 1 observation\n • Ada: Ada likes tea number 1. (Ben)" in told
+    assert "Concluded 1 insight\n • Ada is busy. — from 1 memory" in told
+    assert "Forgot 1 memory\n - Ada said something of e1. (Ada, 2 May 2026) — imp" in told
+    assert (
+        "Weighed 1 journal entry\n • Ada said something of e1. (Ada, 2 May 2026) — importance 3 → 7"
+        in told
+    )
+    assert ", saw 1 fact in a new light\n • The glass arrives on Friday. (Ben, 1 Mar" in told
+    assert (
+        "Changed what is known of people and things\n • Ada: Ada likes tea number 1. (Ben)" in told
+    )
 
 
 def test_a_fact_that_got_only_tags_is_shown_with_those() -> None:
     light = evolve([described("old", "", ["glass"])], FACTS, now=NOW, night="n").operations
-    assert " • The glass arrives on Friday. [glass]" in seen(*light)
+    assert "(Ben, 1 Mar 2026) — seen as: [glass]" in seen(*light)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -210,19 +243,16 @@ def test_long_lists_are_cut_and_name_the_command_for_all(width: int) -> None:
         ({"stopped": "9 of 9 calls are used"}, "Stopped early: 9 of 9 calls are used; the next"),
         (
             {"refused": ["unknown id: x"]},
-            "Refused: 1 claim of the model, 1 of them about ids that it was not shown:\n"
-            "  unknown id: x",
+            "Refused: 1 claim of the model:\n  unknown id: x",
         ),
         ({"refused": ["a", "b"]}, "Refused: 2 claims of the model:\n  a\n  b"),
         ({"refused": list("abcdefgh")}, "  f\n  and 2 more"),
-        ({"held": ["a"], "refused": ["b"]}, "Left for the next night: 1 journal entry (see below)"),
         ({"errors": ["dream: no answer"], "complete": False}, "! dream: no answer"),
         ({"status": "undone"}, "night_20260502_220000, undone"),
         ({"held": ["a", "b"]}, "night_20260502_220000, complete, 2 left for the next night"),
-        ({"held": ["a"]}, "Left for the next night: 1 journal entry (the model did not settle it)"),
+        ({"held": ["a"]}, "Left for the next night: 1 journal entry"),
         ({"stopped": "its hours are over"}, "night_20260502_220000, ended early"),
         ({"stopped": "x", "complete": False}, "night_20260502_220000, not complete"),
-        ({"held": ["a"], "stopped": "x"}, "Left for the next night: 1 journal entry (see below)"),
     ],
 )
 def test_the_head_says_what_became_of_the_night(more: dict[str, Any], line: str) -> None:
@@ -239,7 +269,7 @@ def test_a_night_with_forgotten_memories_is_shown_without_them() -> None:
         cast(Operation, {**one, "before": None, "after": None})
         for one in related("new", "old", "supersedes")
     ]
-    assert "Superseded" not in seen(*bare)
+    assert "Changed" not in seen(*bare)
 
 
 def test_a_missing_fact_says_so() -> None:

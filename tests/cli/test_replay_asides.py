@@ -120,9 +120,7 @@ def test_a_look_at_its_own_work_is_no_reply(capsys: Capture, file: Path, data: P
     told = replayed(capsys, file, data, lines, "--conversation").out
     assert told.count("(looks back at its own work") == 1
     assert told.count("Circadian  ") == 26
-    by_day = replayed(capsys, file, data / "other", lines).out.splitlines()
-    assert by_day[1] == "Saturday 2 May 2026: 26 events, 26 answered"
-    assert by_day[-1].startswith("26 events: 27 ticks, ")
+    assert "\n26 events: 27 ticks, " in told
 
 
 class Down(Player):

@@ -14,7 +14,7 @@ from graph.cli.commands.run import Lines, Watch
 from graph.console import Screen
 from graph.use_cases.nights import labels_for
 from graph.use_cases.scheduler import MODES
-from memory.errors import ConfigurationError, ModelError
+from memory.errors import ModelError
 from memory.settings import Settings
 from tests.support.agents import night_model, opened, said
 from tests.support.clock import Clock
@@ -89,16 +89,6 @@ async def test_watch_shows_a_repeated_error_once(
     lines = capsys.readouterr().out.splitlines()
     assert sum("no answer" in line for line in lines) == 2, "each attempt has its number"
     assert sum("the disk is full" in line for line in lines) == 1
-
-
-async def test_watch_tells_a_wrong_key_once(tmp_path: Path, clock: Clock, capsys: Capture) -> None:
-    model = scripted(*[ConfigurationError("the key is refused")] * 2)
-    async with opened(tmp_path, model, clock) as agent:
-        with Watch(Screen(json=False), Settings(), clock) as watch:
-            await agent.post([{"id": id_, "text": "Hi", "sender": "Ada"} for id_ in ("e1", "e2")])
-            await watched(agent, watch, {})
-    out = capsys.readouterr().out
-    assert (out.count("the key is refused"), out.count("Nothing more was tried.")) == (1, 1)
 
 
 async def test_lines_are_one_json_object_each(

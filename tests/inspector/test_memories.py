@@ -124,9 +124,9 @@ async def test_a_memory_tells_who_was_shown_it(visitor: Visitor) -> None:
     newest = await visitor.get("/memory", kind="entry", day="2026-03-04")
     entry = next(one for one in newest.split('"') if one.startswith("/default/memory/event_"))
     unseen = text_of(await visitor.get(entry.removeprefix("/default")))
-    assert "Nobody, as far as ticks are kept." in unseen
+    assert "Never, as far as ticks are kept." in unseen
     assert "09:00 · answered in Tick 5" in unseen
-    assert "These are linked with nothing further" in shown
+    assert "These have no further links" in shown
     assert "Recalled for 0 answers that used it" in shown
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
 from graph.inspector.jobs import Tell
-from graph.inspector.nights import Reading, differences
-from graph.use_cases.nights import Labels, list_nights
+from graph.use_cases.nights import list_nights
 from memory.records import Fact
-from memory.records.operations import link_facts, prune_entry, supersede_fact
 from tests.support.visiting import Visitor, text_of
 
 
@@ -57,7 +54,7 @@ async def test_taking_a_night_back_says_first_what_goes(visitor: Visitor) -> Non
     page = text_of(await visitor.after(await visitor.post(f"/nights/{name}/undo")))
     for told in ("What people corrected since then stays.", "Taken back: learned 1 fact"):
         assert told in page
-    assert "taken back Preview a night" in page
+    assert "undone Preview a night" in page
     assert await last_night(visitor) == (name, "undone")
     today = text_of(await visitor.get("/today"))
     assert "was taken back: its entries wait for the next night. Preview a night" in today
@@ -168,37 +165,6 @@ async def test_a_busy_agent_says_so_in_the_work_s_page(visitor: Visitor) -> None
         await visitor.post("/preview")
         await visitor.wait()
     assert "The agent is busy" in text_of(await visitor.get("/progress"))
-
-
-def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
-    names = Labels(
-        {op: {"text": f"fact {op}", "speaker": None, "valid_from": None} for op in "abcd"}
-    )
-    fact: Any = {"op": "a", "invalid_at": None, "superseded_by": None}
-    entry: Any = {"id": "e", "content": "small talk", "sources": []}
-    operations = [
-        supersede_fact(fact, "b", "2026-03-02T09:00:00+00:00", [], "newer"),
-        link_facts("c", "d", "relates", "2026-03-02T09:00:00+00:00", "both say so"),
-        supersede_fact(fact | {"op": "c"}, "d", "2026-03-02T09:00:00+00:00", [], ""),
-        link_facts("c", "d", "duplicates", "2026-03-02T09:00:00+00:00", "the same"),
-        prune_entry(entry, "old"),
-    ]
-    reading = Reading(operations, names, {"b": "B"}, ended={"a", "c"})
-    groups = {group.key: group for group in differences(reading)}
-    assert list(groups) == ["changed", "joined", "linked", "forgotten"]
-    changed, linked = groups["changed"].changes[0], groups["linked"].changes[0]
-    assert (changed.before, changed.after, changed.note) == ("fact a", "fact b", "newer")
-    assert changed.ids == (None, "B")
-    assert (groups["changed"].replaced, groups["linked"].replaced) == (True, False)
-    assert groups["linked"].title == "Linked 1 pair of facts"
-    assert linked.stays
-    forgotten = groups["forgotten"].changes[0]
-    assert forgotten.before == "small talk"
-    # Crossed out is what no longer holds: not a twin, and nothing in a night that is not applied.
-    assert (changed.over, linked.over, forgotten.over) == (True, False, True)
-    assert not groups["joined"].changes[0].over
-    preview = differences(Reading(operations, names, {}, ended=(), applied=False))
-    assert not any(change.over for group in preview for change in group.changes)
 
 
 async def test_while_a_job_holds_the_agent_a_change_is_told_so_at_once(visitor: Visitor) -> None:

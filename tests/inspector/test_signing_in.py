@@ -47,11 +47,15 @@ async def test_the_token_is_used_up_by_the_first_browser(data: Path, clock: Cloc
         assert "set-cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("token", ["", "wrong", "one-tim", "one-timé"])
-async def test_a_wrong_token_signs_nobody_in(data: Path, clock: Clock, token: str) -> None:
+@pytest.mark.parametrize("token", ["", "wrong", "one-tim", "one-timé", TOKEN[:-1]])
+async def test_a_wrong_token_or_cookie_signs_nobody_in(
+    data: Path, clock: Clock, token: str
+) -> None:
     async with visiting(data, clock, sign_in=False) as visitor:
         answer = await visitor.client.get("/", params={"token": token})
         assert answer.status_code == 401
+        forged = {b"Cookie": f"circadian_inspect_{PORT}={token}".encode()}
+        assert (await visitor.client.get("/default/today", headers=forged)).status_code == 401
         assert (await visitor.client.get("/", params={"token": TOKEN})).status_code == 303
 
 

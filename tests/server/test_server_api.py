@@ -215,31 +215,6 @@ def test_every_route_is_driven_by_a_test(home: Home) -> None:
     assert left == []
 
 
-def test_another_user_reaches_none_of_it_by_any_id(home: Home) -> None:
-    ids = {
-        "fact": home.facts()[0]["id"],
-        "entry": home.ada.list_journal(**NAME)["items"][0]["id"],
-        "night": home.ada.list_nights(**NAME)["items"][0]["id"],
-        "person": home.ada.list_people(**NAME)["items"][0]["id"],
-    }
-    before = home.ada.export_memory(**NAME).splitlines()[1:]
-    for operation, (method, path, _) in home.ben.operations.items():
-        for id_ in ids.values():
-            url = path.format(name="home", id=id_, number=1, user=ADA)
-            body = {"text": "No"} if path.endswith("correct") else {"fact": ids["fact"]}
-            if path in ("/circadian/me", "/circadian/agents/{name}/sleep"):
-                continue
-            query = {"q": "walnuts"} if method == "get" else {}
-            answer = home.https[BEN].request(
-                method, url, params=query, json=None if method == "get" else body
-            )
-            named = "{" in path.replace("{name}", "") or operation == "forget_memory"
-            assert answer.status_code in ((403, 404, 422) if named else (200, 202, 403, 422)), url
-            heard = answer.text.lower()
-            assert not [word for word in WORDS if word in heard], (operation, heard)
-    assert home.ada.export_memory(**NAME).splitlines()[1:] == before
-
-
 DEEP = "[" * 100_000
 JUNK: list[Any] = [
     DEEP,
@@ -301,6 +276,23 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
         "application/problem+json",
     )
     assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allowed"),
+    [
+        ("PUT", "/agents/home/facts", 405, "GET"),
+        ("PATCH", "/agents/home/events", 405, "GET, POST"),
+        ("POST", "/me", 405, "DELETE"),
+        ("PUT", "/nowhere", 404, None),
+    ],
+)
+def test_a_method_that_a_route_does_not_take_is_named(
+    home: Home, method: str, path: str, status: int, allowed: str | None
+) -> None:
+    answer = home.https[ADA].request(method, f"/circadian{path}")
+    assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
+    assert answer.headers["content-type"] == "application/problem+json"
 
 
 def test_a_misspelt_parameter_changes_nothing(home: Home) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from graph.server.settings import STUDIO, USERS_OWN, Serving
 from memory import runtime
@@ -151,9 +153,13 @@ def test_only_studio_may_talk_to_the_server_from_a_browser(server: Server) -> No
     [
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://localhost.evil.example"},
+        {"Origin": f"{STUDIO}.evil.example", "X-Forwarded-For": "127.0.0.1"},
         {"Host": "evil.example"},
-        {"Host": "evil.example:2024", "X-Forwarded-Host": "127.0.0.1"},
+        {"Host": "localhost.evil.example:2024", "X-Forwarded-Host": "127.0.0.1"},
     ],
+    ids=str,
 )
 def test_a_page_elsewhere_cannot_use_an_open_server(
     server: Server, headers: dict[str, str]
@@ -169,12 +175,16 @@ def test_a_page_elsewhere_cannot_use_an_open_server(
     ):
         answer = httpx.request(method, f"{server.url}{path}", headers=sent, content=body)
         assert answer.status_code == 403, (method, path, answer.text)
+    socket = f"ws{server.url.removeprefix('http')}/threads/x/stream/events"
+    if "Origin" in headers:
+        with pytest.raises(InvalidStatus, match="403"):
+            connect(socket, additional_headers=headers)
     own = {"Origin": server.url}
     assert httpx.get(f"{server.url}/circadian/agents", headers=own).status_code == 200
 
 
-def test_a_server_with_tokens_may_be_called_by_any_name(greta: httpx.Client) -> None:
-    headers = {"Host": "agents.example.org", "X-Forwarded-For": "circadian"}
+def test_a_server_with_tokens_may_be_called_by_any_name_and_page(greta: httpx.Client) -> None:
+    headers = {"Host": "agents.example.org", "Origin": "https://app.example.org"}
     assert greta.get("/circadian/agents", headers=headers).status_code == 200
 
 

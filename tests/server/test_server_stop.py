@@ -54,27 +54,6 @@ def begun(server: Server, model: Model) -> str:
     return thread.id
 
 
-@pytest.mark.slow
-def test_the_step_in_hand_is_finished_and_the_next_start_resumes(
-    server: Server, model: Model
-) -> None:
-    model.says(LOOKS, text("It stands."))
-    thread = begun(server, model)
-    threading.Timer(SOON, model.go.set).start()
-    server.terminate()
-    # The model was heard; what it asked for is not begun any more.
-    assert len(model.requests) == 1
-    server.start()
-    with get_sync_client(url=server.url) as client:
-        again = Thread(client, thread)
-        values = again.wait_for(lambda values: values.get("tick", 0) == 1)
-    [tick] = values["report"]["ticks"]
-    assert (tick["event_id"], tick["reply"]) == ("e1", "It stands.")
-    # It was not asked again what it had answered.
-    assert len(model.requests) == 2
-    assert model.requests[1]["messages"][-1]["role"] == "tool"
-
-
 def test_a_waiting_client_gets_its_answer_after_the_restart(server: Server, model: Model) -> None:
     """By the place that it was told, `Location`, as the server's own client asks again."""
     model.says(LOOKS, text("It stands."))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -142,18 +142,6 @@ def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:
     return f"{problem}; waiting: {', '.join(listed)}"
 
 
-# A conversation
-
-
-class Typed(NamedTuple):
-    """A line typed at a question."""
-
-    answer: dict[str, Any] | None
-    """As `graph.use_cases.decide` takes it; None leaves the question for later."""
-    line: str | None = None
-    """A line that does not answer the question: the next message."""
-
-
 @command(json=False)
 def chat(
     options: Options,
@@ -184,20 +172,14 @@ class _Chat:
     def __init__(self, session: Session, agent: Agent, sender: str | None) -> None:
         self._session, self._agent, self._screen = session, agent, session.screen
         self._sender = sender
-        self._kept: str | None = None
-        """A line read at a question that did not answer it: the next message."""
 
     def run(self) -> int:
         """Carry out line after line; returns the exit status of the last one."""
         status = 0
-        while (line := self._line()) not in (None, "/quit"):
+        while (line := _read()) not in (None, "/quit"):
             if line:
                 status = self._carry_out(line)
         return status
-
-    def _line(self) -> str | None:
-        line, self._kept = self._kept, None
-        return _read() if line is None else line
 
     def _carry_out(self, line: str) -> int:
         try:
@@ -243,57 +225,34 @@ class _Chat:
         return self._agent.call(answered(self._session, question, answer)).status
 
     def _ask(self, question: Question) -> int:
-        """Ask until an answer fits, or the question is left for later."""
+        """Ask until an answer fits. Without a terminal the question is left for later."""
         self._screen.show("", question_view(question))
-        while True:
-            person = sys.stdin.isatty()
-            typed = _ask_person(question, self._screen) if person else take_line(_read)
-            self._kept = typed.line
-            if typed.answer is None:
-                waits = f"it waits: /approve {question['id']}, or /refuse {question['id']}"
-                self._screen.note(waits)
-                return 0
+        while sys.stdin.isatty() and (answer := _ask_person(question, self._screen)):
             try:
-                return self._answer(question, typed.answer)
+                return self._answer(question, answer)
             except InputError as error:
-                if not person:
-                    raise
                 self._screen.problem(str(error))
+        self._screen.note(f"it waits: /approve {question['id']}, or /refuse {question['id']}")
+        return 0
 
 
-def take_line(read: Callable[[], str | None]) -> Typed:
-    """Read an answer without a terminal: only `y`, `n` and their long forms answer."""
-    line: str | None = ""
-    while line == "":
-        line = read()
-    match line.lower() if line is not None else "later":
-        case "y" | "yes":
-            return Typed(APPROVAL)
-        case "n" | "no":
-            return Typed(refusal(""))
-        case "later":
-            return Typed(None)
-        case _:
-            return Typed(None, line)
-
-
-def _ask_person(question: Question, screen: Screen) -> Typed:
+def _ask_person(question: Question, screen: Screen) -> dict[str, Any] | None:
     """Ask on the terminal until there is an answer. Ctrl-C and Ctrl-D leave it for later."""
     while (line := _typed(f"Run {one_line(question['tool'])}? {CHOICES}: ")) is not None:
         word, _, rest = line.partition(" ")
         match word.lower():
             case "y" | "yes" if not rest:
-                return Typed(APPROVAL)
+                return APPROVAL
             case "n" | "no":
-                return Typed(refusal(rest))
+                return refusal(rest)
             case "e" | "edit" if not rest:
                 if answer := _edited(question, screen):
-                    return Typed(answer)
+                    return answer
             case "l" | "later" if not rest:
                 break
             case _:
                 screen.note(UNCLEAR)
-    return Typed(None)
+    return None
 
 
 def _edited(question: Question, screen: Screen) -> dict[str, Any] | None:

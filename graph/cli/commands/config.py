@@ -40,35 +40,33 @@ NAMES = (*Settings.model_fields, *Deployment.model_fields)
 @command(reads_file=False)
 async def config(
     options: Options,
-    action: Annotated[
-        str | None,
+    words: Annotated[
+        list[str] | None,
         Argument(
             metavar="get NAME | set NAME VALUE | unset NAME",
-            help="Print, write or remove one setting; else those that are set are listed.",
+            help="Print, write or remove one setting; without this, list those that are set.",
         ),
     ] = None,
-    name: Annotated[str | None, Argument(hidden=True)] = None,
-    value: Annotated[str | None, Argument(hidden=True)] = None,
     explain: Annotated[
         bool, Option("--explain", help="Every setting, and where its value comes from.")
     ] = False,
 ) -> int:
     """Show the settings, or change them in the settings file.
 
-    An option goes before an environment variable, that before the file, and that before a default.
+    Options override environment variables, these the file, and the file the defaults.
     """
     screen = Screen(json=options.json)
-    match action, name, value:
-        case None, None, None:
+    match words or []:
+        case []:
             found = await asyncio.to_thread(configuration_of, options)
             _list(screen, options, found, everything=explain)
-        case "get", str(), None:
+        case ["get", name]:
             found = await asyncio.to_thread(configuration_of, options)
             row = _row(found, known_name(name))
             screen.result(row, Text(_said(row["value"])))
-        case "set", str(), str():
+        case ["set", name, value]:
             await asyncio.to_thread(_set, screen, options, name, value)
-        case "unset", str(), None:
+        case ["unset", name]:
             await asyncio.to_thread(_unset, screen, options, name)
         case _:
             raise InputError(USAGE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from importlib.metadata import version
@@ -27,7 +26,6 @@ from graph.cli.program import Options, command
 from graph.console import Screen, counted, one_line
 from graph.use_cases import half_done, losses, status
 from memory.errors import CircadianError, InputError, ModelError
-from memory.facts import settle_mem0
 from memory.installation import (
     FOLDER_SCHEMA,
     DataFolder,
@@ -35,7 +33,6 @@ from memory.installation import (
     database_url,
     examine,
     is_made,
-    open_installation,
 )
 from memory.models import (
     OFFLINE,
@@ -243,35 +240,16 @@ async def _of_home(place: _Place, home: Installation, *, call: bool) -> list[Che
     embedder = await _embedder(
         home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
     )
-    refused = await _refused_embedder(place)
     checks = []
     if isinstance(home, DataFolder):
         checks.append(_check(FOLDER, f"{home.path}, writable, schema {FOLDER_SCHEMA}"))
-    checks.append(refused or embedder)
-    checks += [await _file(path) for path in _files(home)]
-    sound = all(check["ok"] for check in checks if check is not embedder)
-    if sound or refused:
-        checks += [await _vectors(home), await asyncio.to_thread(_mem0, home)]
-    if not sound:
+    checks += [embedder, *[await _file(path) for path in _files(home)]]
+    if not all(check["ok"] for check in checks if check is not embedder):
         return checks
+    checks.append(await _vectors(home))
     found = await holder(home, place.options.agent)
     checks.append(_check("lock", f"held by {found}" if found else "nobody runs the agent now"))
     return [*checks, await _agent(place.options)]
-
-
-async def _refused_embedder(place: _Place) -> Check | None:
-    """The problem that `--embedder` names another embedder than the one recorded; else None."""
-    try:
-        wanted = await asyncio.to_thread(
-            open_installation,
-            place.deployment,
-            data=place.options.data,
-            embedder=place.options.embedder,
-        )
-    except InputError as error:
-        return _problem("embedder", str(error))
-    await asyncio.to_thread(wanted.close)
-    return None
 
 
 async def _embedder(
@@ -317,19 +295,6 @@ async def _vectors(home: Installation) -> Check:
     waits = counted(waiting, "memory waits", "memories wait")
     detail = f"{waits} for one ({kind}), found by words until `circadian reindex`"
     return _check("vectors", detail, note=True)
-
-
-def _mem0(home: Installation) -> Check:
-    """Can Mem0 be imported, and is it silent? Blocking: the import takes a second."""
-    with tempfile.TemporaryDirectory() as scratch:
-        settle_mem0(home.mem0_dir if isinstance(home, DataFolder) else Path(scratch))
-        try:
-            from mem0.memory.telemetry import MEM0_TELEMETRY as telemetry
-        except ImportError as error:
-            return _problem("mem0", f"it cannot be imported ({error}): pip install mem0ai")
-    if telemetry:
-        return _problem("mem0", "it sends telemetry: MEM0_TELEMETRY=False")
-    return _check("mem0", "imports, telemetry off")
 
 
 async def _agent(options: Options) -> Check:

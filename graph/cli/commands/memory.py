@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -25,14 +24,13 @@ from graph.cli.access import (
     standard_input,
 )
 from graph.cli.exits import INTERRUPTED
-from graph.cli.program import Options, command
+from graph.cli.program import Options, Yes, command
 from graph.console import Screen, counted, date, one_line, ruled_table, short_id
-from graph.documents import FLAGS, Correction, recalled_memory
+from graph.documents import FLAGS, corrected, recalled_memory
 from graph.use_cases import (
     COUNTED,
     Forgotten,
     Reindexing,
-    find_fact,
     names_like,
     reindexing,
     transfer,
@@ -70,7 +68,8 @@ async def recall(
         ),
     ] = None,
     everything: Annotated[
-        bool, Option("--all", help="All there is, newest first; with QUERY, what has its words.")
+        bool,
+        Option("--all", help="Every memory, newest first; with QUERY, those with its words."),
     ] = False,
     explain: Annotated[
         bool, Option("--explain", help="Also show what each score is made of.")
@@ -115,15 +114,9 @@ async def correct(
     ] = None,
 ) -> int:
     """Replace a fact that is wrong with what is true."""
-    async with reading(options) as session:
-        _, screen, agent = session
-        old = await find_fact(agent.context, fact)
-        async with session.waiting():
-            new = await agent.correct(old["id"], text, by)
-        before = await agent.resources.semantic.get(agent.scope, old["id"])
-    superseded = before if new["id"] != old["id"] else None
-    done: Correction = {"fact": new, "superseded": superseded}
-    screen.result(done, correction_view(new, superseded))
+    async with reading(options) as session, session.waiting():
+        done = await corrected(session.agent.context, fact, text, by)
+    session.screen.result(done, correction_view(done["fact"], done["superseded"]))
     return 0
 
 
@@ -135,9 +128,9 @@ async def forget(
     ] = None,
     fact: Annotated[str | None, Option("--fact", metavar="ID", help=FACT_ID)] = None,
     entry: Annotated[str | None, Option("--entry", metavar="ID", help=ENTRY_ID)] = None,
-    yes: Annotated[bool, Option("--yes", help="Do it without asking.")] = False,
+    yes: Yes = False,
 ) -> int:
-    """Erase a person, a thing, or what a fact or an entry says."""
+    """Erase a person, a thing, a fact or a journal entry."""
     given = {None: entity, "--fact": fact, "--entry": entry}
     named = [(flag, value) for flag, value in given.items() if value is not None]
     if len(named) != 1:
@@ -272,7 +265,7 @@ async def _write_file(session: Session, file: Path) -> int:
 
 @command()
 async def reindex(options: Options) -> int:
-    """Embed what has no vector; with another --embedder, all anew."""
+    """Embed what has no vector, or all with another --embedder."""
     await must_be_made(options)
     screen, far = Screen(json=options.json), (0, 0)
     try:
@@ -321,9 +314,6 @@ def _lines(done: Reindexing) -> list[str]:
 # Memories for people: recalled, listed, corrected
 
 
-SHORT = 8
-"""Characters of an id that are shown where they tell it from the others."""
-
 NAME = 20
 """Columns of a speaker's name."""
 
@@ -333,16 +323,12 @@ def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> Renderab
     hits = [hit for hit in hits if round(hit["score"], 2) > 0]
     if not hits:
         return Text("Nothing fits: nothing is remembered about that.")
-    table = ruled_table(right=("score",))
-    _about_columns(table)
-    table.add_column("what (sources)")
-    shortened = _short_ids_of(hits)
+    table = _table("score")
     for hit in hits:
-        flags = [flag for flag in FLAGS if hit.get(flag)]
-        what = _what(hit, flags, hit.get("earlier", ()))
+        what = _what(hit, [flag for flag in FLAGS if hit.get(flag)], hit.get("earlier", ()))
         if explain and (parts := _parts(hit.get("parts", {}))):
             what.append(f"\n{parts}", "not strike cyan")
-        table.add_row(f"{hit['score']:.2f}", *_about(hit, shortened), what)
+        table.add_row(f"{hit['score']:.2f}", *_about(hit), what)
     return table
 
 
@@ -350,15 +336,18 @@ def memory_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Everything in memory, newest first, as `AsyncAgent.everything` gives it."""
     if not rows:
         return Text("Nothing is remembered yet.")
-    table = ruled_table()
-    _about_columns(table)
-    table.add_column("used", justify="right")
-    table.add_column("what (sources)")
-    shortened = _short_ids_of(rows)
+    table = _table("used")
     for row in rows:
         used = f"{row['access_count']:,}" if row["kind"] == "fact" else ""
-        what = _what(row, [] if _holds(row) else [_gone(row, shortened)])
-        table.add_row(*_about(row, shortened), used, what)
+        table.add_row(used, *_about(row), _what(row, [] if _holds(row) else [_gone(row)]))
+    return table
+
+
+def _table(figure: str) -> Table:
+    table = ruled_table(right=(figure,))
+    for name, most in (("id", None), ("when", None), ("who", NAME)):
+        table.add_column(name, no_wrap=True, max_width=most)
+    table.add_column("what (sources)")
     return table
 
 
@@ -377,46 +366,22 @@ def correction_view(new: Fact, old: Fact | None) -> RenderableType:
     """The superseded fact crossed out, and the new one below it."""
     if old is None:
         return Text("The fact says so already: nothing was changed.")
-    shortened = short_ids([old["id"], new["id"]])
     rows = Table.grid(padding=(0, 2))
     told = f" superseded, {date(new['valid_from'])}"
     gone = Text.assemble((one_line(old["text"]), "strike"), (told, "yellow"))
     holds = Text.assemble(one_line(new["text"]), (f" ({one_line(new['speaker'] or '-')})", "dim"))
-    rows.add_row(Text("-", "red"), Text(shortened[old["id"]], "dim"), gone)
-    rows.add_row(Text("+", "green"), Text(shortened[new["id"]], "cyan"), holds)
+    rows.add_row(Text("-", "red"), Text(_typed(old["id"]), "dim"), gone)
+    rows.add_row(Text("+", "green"), Text(_typed(new["id"]), "cyan"), holds)
     return rows
 
 
-def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """The beginning of each id, long enough to tell all of them apart."""
-    distinct = set(ids)
-    length = SHORT
-    while len({id_[:length] for id_ in distinct}) < len(distinct):
-        length += 1
-    return {id_: one_line(id_[:length]) for id_ in distinct}
+def _typed(memory_id: str) -> str:
+    """An id as a person types it: a uuid by its beginning, an entry without its kind and day."""
+    return short_id(memory_id.split("_", 2)[-1]).rstrip("…")
 
 
-def _short_ids_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The short ids of facts, of what superseded them, and of journal entries."""
-    facts = [row for row in rows if row["kind"] == "fact"]
-    known = [id_ for row in facts for id_ in (row["id"], row.get("superseded_by")) if id_]
-    # The id of an entry begins with its kind and its day.
-    rests = {row["id"]: row["id"].split("_", 2)[-1] for row in rows if row["kind"] != "fact"}
-    shortened, many = short_ids(rests.values()), Counter(rests.values())
-    return short_ids(known) | {
-        id_: shortened[rest] if many[rest] == 1 else id_ for id_, rest in rests.items()
-    }
-
-
-def _about_columns(table: Table) -> None:
-    table.add_column("id", no_wrap=True)
-    table.add_column("when", no_wrap=True)
-    table.add_column("who", no_wrap=True, max_width=NAME)
-
-
-def _about(row: Mapping[str, Any], shortened: Mapping[str, str]) -> tuple[Text, Text, Text]:
-    style = "cyan" if row["kind"] == "fact" else "dim"
-    id_ = Text(shortened[row["id"]], style)
+def _about(row: Mapping[str, Any]) -> tuple[Text, Text, Text]:
+    id_ = Text(_typed(row["id"]), "cyan" if row["kind"] == "fact" else "dim")
     return id_, Text(date(row["at"])), Text(one_line(row["speaker"] or "-"))
 
 
@@ -439,9 +404,9 @@ def _holds(row: Mapping[str, Any]) -> bool:
     return not row.get("superseded") and row.get("invalid_at") is None
 
 
-def _gone(row: Mapping[str, Any], shortened: Mapping[str, str]) -> str:
+def _gone(row: Mapping[str, Any]) -> str:
     by = row["superseded_by"]
-    instead = f"superseded by {shortened[by]}" if by else "does not hold"
+    instead = f"superseded by {_typed(by)}" if by else "does not hold"
     return f"{instead} since {date(row['invalid_at'])}"
 
 

@@ -9,12 +9,11 @@ out. A kill between a request and its mark repeats that one request.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from rich.text import Text
@@ -26,7 +25,7 @@ from graph.cli.night_view import night_line, night_view
 from graph.cli.program import Options, command
 from graph.cli.run_view import ProgressScreen, Transcript, still_waiting, what_next
 from graph.cli.turn import unanswered
-from graph.console import Screen, counted, day, one_line
+from graph.console import Screen, counted, one_line
 from graph.following import LOOKING_BACK, Listener
 from graph.use_cases import labels_for
 from memory.errors import InputError
@@ -192,9 +191,11 @@ async def replay(
             session.say_model()
         model = model_name(agent.resources.chat_model)
         screen.show(Text(f"{file.name}: {counted(lines, 'line')}, model {model}", style="dim"))
-        player = ConversationPlayer(session) if conversation else DayPlayer(session, lines)
-        with player:
-            tally = await play(agent, whole, clock, player)
+        if conversation:
+            tally = await play(agent, whole, clock, ConversationPlayer(session))
+        else:
+            with screen.progress() as progress:
+                tally = await play(agent, whole, clock, Player(session), progress)
         tally.questions = len(await unanswered(agent))
         screen.result(tally.as_json(), _summary(tally))
         for failure in tally.failed.values():
@@ -262,25 +263,29 @@ class Tally:
 
 
 class Player:
-    """Runs the agent on a step. What it shows a person of that is up to each kind."""
+    """Runs the agent on a step, and shows the nights."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """End what it shows."""
+    def __init__(self, session: Session) -> None:
+        self._session, self._screen = session, session.screen
 
     async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
         """Run the agent on `given`, the new part of `step`."""
-        raise NotImplementedError
+        report = await self._session.follow(given, Listener())
+        if report["night"] is not None:
+            self._screen.show(night_line(report["night"]))
+        return report
 
-    def skip(self, step: Step) -> None:
-        """Everything in `step` had been handled before."""
 
-
-async def play(agent: AsyncAgent, whole: Sequence[Step], clock: Clock, player: Player) -> Tally:
+async def play(
+    agent: AsyncAgent,
+    whole: Sequence[Step],
+    clock: Clock,
+    player: Player,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> Tally:
     """Play a whole file. `clock` must be the agent's own."""
     tally, before = Tally(), model_use()
+    events = sum(len(step.events) for step in whole)
     marks = {mark["id"] for mark in (await agent.context.values()).get("handled", [])}
     for step in whole:
         clock.reach([*(event["at"] for event in step.events), *([step.at] if step.at else [])])
@@ -288,8 +293,8 @@ async def play(agent: AsyncAgent, whole: Sequence[Step], clock: Clock, player: P
         fresh = [id_ for id_ in step.ids if id_ not in handled]
         tally.events += len(step.events)
         tally.skipped += len(step.ids) - len(fresh)
+        progress("replaying", tally.events, events)
         if not fresh:
-            player.skip(step)
             continue
         report = await player.run(agent, step, _given(step, fresh))
         tally.add(report)
@@ -329,57 +334,11 @@ async def _waiting(
     return [{"event_id": id_, "error": why, "attempts": 0, "set_aside": False} for id_ in untold]
 
 
-class DayPlayer(Player):
-    """A line for each day and each night; on a terminal a progress bar below them."""
-
-    def __init__(self, session: Session, lines: int) -> None:
-        self._session, self._screen = session, session.screen
-        self._today: str | None = None
-        self._heard = self._answered = 0
-        self._done, self._lines = 0, lines
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        self._tell = self._stack.enter_context(self._screen.progress())
-        self._tell("replaying", 0, self._lines)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._close_day()
-        self._stack.close()
-
-    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
-        """Run, and count the events and answers of the day."""
-        if step.events and day(step.events[-1]["at"]) != self._today:
-            self._close_day()
-            self._today = day(step.events[-1]["at"])
-        report = await self._session.follow(given, Listener())
-        self._heard += len(step.events)
-        answers = (tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK)
-        self._answered += sum(tick["event_id"] is not None for tick in answers)
-        if report["night"] is not None:
-            self._close_day()
-            self._screen.show(night_line(report["night"]))
-        self.skip(step)
-        return report
-
-    def skip(self, step: Step) -> None:
-        """Advance the bar."""
-        self._done += step.lines
-        self._tell("replaying", self._done, self._lines)
-
-    def _close_day(self) -> None:
-        if self._today is not None and self._heard:
-            events = counted(self._heard, "event")
-            self._screen.show(f"{self._today}: {events}, {self._answered} answered")
-        self._today, self._heard, self._answered = None, 0, 0
-
-
 class ConversationPlayer(Player):
     """Each message, answer, tool and night as it comes."""
 
     def __init__(self, session: Session) -> None:
-        self._session, self._screen = session, session.screen
+        super().__init__(session)
         self._rows = Transcript(self._screen)
         self._asked: set[str] = set()
         """Questions that were shown."""

@@ -14,11 +14,12 @@ from rich.text import Text
 from typer import Argument, Option
 
 from graph.cli.access import Session, must_be_made, reading, running, standard_input
-from graph.cli.night_view import night_view, nights_view, taken_back
+from graph.cli.night_view import night_view, nights_view
 from graph.cli.program import Options, command
 from graph.cli.run_view import ProgressScreen, cost_line, mode_line, sent_line, stop_line
 from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
 from graph.console import Screen, counted, one_line
+from graph.documents import NightChanges, differences, taken_back
 from graph.following import LOOKING_BACK, follow
 from graph.use_cases import (
     AgentContext,
@@ -166,7 +167,7 @@ async def sleep(
     ] = None,
     everything: Everything = False,
 ) -> int:
-    """Go through a night and print its report."""
+    """Sleep for a night and print its report."""
     if dry_run and apply is not None:
         raise InputError("--dry-run applies nothing, and --apply does: leave one out")
     if apply is not None:
@@ -221,8 +222,9 @@ async def undo(options: Options, night_id: NightId) -> int:
         names = await labels_for(agent.context, report["operations"])
     lines = [Text(f"{report['id']} was undone before: nothing changed.")]
     if before.get("status") != "undone":
-        did = taken_back(report["operations"], names)
-        lines = [Text(f"{report['id']} is undone: memory is as it was before it.")]
+        did = taken_back(differences(NightChanges(report["operations"], names)))
+        waits = "memory is as it was before it, and its journal entries wait for the next night."
+        lines = [Text(f"{report['id']} is undone: {waits}")]
         lines += [Text(did, style="dim")] if did else []
     screen.result(report, *lines)
     return 0

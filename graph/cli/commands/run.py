@@ -57,7 +57,7 @@ _KEPT = {
     ),
     "night": ("id", "complete", "steps", "errors"),
 }
-"""The fields of a record that its line has; of other records all."""
+"""The fields that a record's line has. Other records have all of theirs."""
 
 
 @command()
@@ -72,9 +72,7 @@ async def run(
     sleep_at: Annotated[
         int | None, Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
     ] = None,
-    sleep_hours: Annotated[
-        float | None, Option(metavar="N", help="Wake after so many hours [4].")
-    ] = None,
+    sleep_hours: Annotated[float | None, Option(metavar="N", help="Hours of sleep [4].")] = None,
     time_zone: Annotated[
         str | None, Option(metavar="ZONE", help="Such as Europe/Vienna [the machine's].")
     ] = None,
@@ -147,8 +145,6 @@ class Watch(Listener):
         self._rows = Transcript(screen, settings.zone)
         self._said: str | None = None
         """The last note or error, which is not repeated."""
-        self._error: str | None = None
-        """What is wrong with the model's key, name or address, until a tick ends well."""
         self._foot = Live(console=screen.out, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
@@ -221,7 +217,6 @@ class Watch(Listener):
                 self._now("thinking")
             case "tick":
                 self._tick(record)
-                self._error = None
             case "mode":
                 at = datetime.fromisoformat(record["at"])
                 self._rows.row(Text(), mode_line(record), at=self._local(at))
@@ -232,11 +227,9 @@ class Watch(Listener):
             case "failure":
                 told = what_next(record, self._settings.max_failed_ticks)
                 kept = told if record["event_id"] else "it goes on from there"
-                error, before = record["error"], self._error
-                self._once(f"{'the same' if error == before else error} ({kept})", "red")
-                self._error = error if record.get("kind") == "ConfigurationError" else None
+                self._once(f"{record['error']} ({kept})", "red")
             case "note":
-                self._once(record.replace(f": {self._error}", "") if self._error else record)
+                self._once(record)
         if what not in ("note", "failure"):
             self._said = None
 

@@ -18,7 +18,7 @@ from typer import Argument, Option
 
 from graph.api import open_agents
 from graph.cli.access import NO_LANGUAGE_MODEL, Session, must_be_made, reading
-from graph.cli.program import Options, command
+from graph.cli.program import Options, Yes, command
 from graph.cli.status_view import log_view, status_view
 from graph.cli.turn import why_stopped
 from graph.console import Screen, clean, counted, moment, one_line, ruled_table, shown_zone
@@ -234,20 +234,27 @@ async def serve_inspector(options: Options, port: int = 0, *, files: Path | None
 @command()
 async def agents(
     options: Options,
-    action: Annotated[
-        str | None, Argument(metavar="delete NAME", help="Delete one; else all are listed.")
+    words: Annotated[
+        list[str] | None,
+        Argument(metavar="delete NAME", help="Delete an agent; without this, list all."),
     ] = None,
-    name: Annotated[str | None, Argument(hidden=True)] = None,
-    yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
+    yes: Yes = False,
 ) -> int:
     """List the agents with what each holds, or delete one."""
-    if action is None:
-        async with reading(options) as session:
-            lines = await list_agents(session.agent.context)
-            session.screen.result(lines, _view(lines) if lines else Text("There is no agent yet."))
-        return 0
-    if action != "delete" or name is None:
-        raise InputError("circadian agents, or circadian agents delete NAME")
+    match words or []:
+        case []:
+            async with reading(options) as session:
+                lines = await list_agents(session.agent.context)
+                view = _view(lines) if lines else Text("There is no agent yet.")
+                session.screen.result(lines, view)
+        case ["delete", name]:
+            await _delete(options, name, yes=yes)
+        case _:
+            raise InputError("circadian agents, or circadian agents delete NAME")
+    return 0
+
+
+async def _delete(options: Options, name: str, *, yes: bool) -> None:
     async with reading(replace(options, agent=name)) as session:
         async with session.waiting():
             line = await agent_held(session.agent.context)
@@ -259,7 +266,6 @@ async def agents(
         if not yes:
             again = options.command_line("agents", "delete", name, "--yes")
             session.screen.note(f"Nothing was changed. It cannot be undone once done: {again}")
-    return 0
 
 
 def _holds(line: AgentHoldings) -> str:

@@ -1,0 +1,190 @@
+"""Pages of what the agent does and did: today, its ticks, the log, and work that a page started."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence, Set
+from datetime import datetime
+from typing import Any, get_args
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from graph.documents import LogFilter, goals, log_page, tick_detail, tick_page
+from graph.inspector.jobs import Tell
+from graph.inspector.memories import day_bounds, find_lines, folded, heard_by
+from graph.inspector.visits import Visit
+from graph.use_cases import briefing, complete_state, decide, overview
+from memory import pages
+from memory.audit import AuditEntry, Outcome, What
+from memory.errors import BusyError, NotFoundError
+from memory.events import inbox
+from memory.night import records, status_of
+from memory.planning import tree
+from memory.text import terms
+
+PULSE = 0.25
+"""Seconds between two looks at the work while its page is open."""
+
+ANSWERS = {"approve": "Approved", "refuse": "Refused"}
+
+ON_A_PAGE, LOG_LINES = 25, 50
+
+MOST_WORDS = 0.6
+"""Share of a memory's words that an answer has if it rests on it."""
+
+
+async def today(visit: Visit) -> Response:
+    """The agent at a glance."""
+    context = visit.context
+    now = await overview(context)
+    disputes = await pages.open_disputes(context.store, context.semantic, context.scope)
+    state = complete_state((await context.snapshot()).values)
+    about = {parked["question"]["id"]: parked["event"] for parked in state["parked"]}
+    nights = await records(context.store, context.scope)
+    return visit.show(
+        "today.html",
+        newest={status_of(one): one for one in nights},
+        now=now,
+        about=about,
+        prompt=state["assistant_prompt"],
+        goals=tree({goal["id"]: goal for goal in now["goals"]}),
+        briefing=await briefing(context),
+        disputes=disputes,
+        aside=await inbox.set_aside(context.store, context.scope),
+        model=visit.host.model(),
+        done=visit.asked("done"),
+    )
+
+
+async def answer(visit: Visit) -> Response:
+    """Keep a person's answer to a question, and let the agent go on with its tick."""
+    question, given = visit.named("id"), visit.named("answer")
+    if given not in ANSWERS:
+        raise HTTPException(404, "A question is approved or refused.")
+    form = await visit.form()
+    context = visit.context
+    decision: dict[str, Any] = {"decision": given}
+    if given == "refuse" and (reason := form.get("reason", "").strip()):
+        decision["reason"] = reason
+    await decide(context, question, decision)
+
+    async def go_on(tell: Tell) -> tuple[str, ...]:
+        tell(f"{ANSWERS[given]}: your answer is kept.")
+        try:
+            tell("The agent goes on with the work that waited.")
+            tick = await visit.host.go_on(visit)
+        except BusyError as error:
+            tell(f"{error}. It acts on your answer in its next run.")
+            return ("today",)
+        return ("today",) if tick is None else ("ticks", str(tick))
+
+    visit.host.jobs.start(visit.owner, "The agent goes on after your answer", go_on)
+    return visit.go("progress")
+
+
+# Work that goes on
+
+
+async def show_work(visit: Visit) -> Response:
+    """What goes on, or how it ended. Without JavaScript the page loads itself again."""
+    job = visit.host.jobs.current(visit.owner)
+    result = visit.url(*job.result) if job and job.result else None
+    return visit.show("work.html", job=job, result=result)
+
+
+async def work_events(visit: Visit) -> Response:
+    """The lines of the work as they come, and at its end where to go."""
+    job = visit.host.jobs.current(visit.owner)
+
+    async def events() -> AsyncIterator[str]:
+        shown: list[str] | None = None
+        while job is not None and (job.lines != shown or not job.ended):
+            if job.lines != shown:
+                shown = job.lines
+                yield f"event: lines\ndata: {json.dumps(shown)}\n\n"
+            else:
+                yield ": alive\n\n"
+            await asyncio.sleep(PULSE)
+        yield f"event: end\ndata: {json.dumps(visit.url('progress'))}\n\n"
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+# Ticks and the log
+
+
+async def tick_list(visit: Visit) -> Response:
+    """The newest ticks."""
+    paging = visit.paging(ON_A_PAGE)
+    listed = await tick_page(visit.context, paging)
+    heard = await heard_by(visit, listed.items)
+    return visit.show_list("ticks", listed.total, paging, ticks=listed.items, heard=heard)
+
+
+async def one_tick(visit: Visit) -> Response:
+    """Why it said that: what set the tick off, what it was shown, how it went on, what it cost."""
+    given = visit.named("number")
+    if not given.isdecimal():
+        raise NotFoundError(f"a tick has a number, not {given!r:.40}")
+    found = await tick_detail(visit.context, int(given))
+    report = found.report
+    shown = await find_lines(visit.context, report.get("shown", []))
+    answer = {*terms(report["reply"] or "")}
+    return visit.show(
+        "tick.html",
+        tick=report,
+        log=found.log,
+        words=await _words(visit, found.log),
+        prompt=found.prompt,
+        heard=(await heard_by(visit, [report])).get(report["tick"]),
+        written=await folded(visit, await find_lines(visit.context, report["written"])),
+        shown=await folded(
+            visit, (one._replace(in_answer=_is_in(answer, one.text)) for one in shown)
+        ),
+        gone=len(report.get("shown", [])) - len(shown),
+        largest=max(report["components"].values(), default=1),
+    )
+
+
+def _is_in(answer: Set[str], text: str) -> bool:
+    """Whether an answer has most words of a memory."""
+    words = {*terms(text)}
+    return len(words & answer) >= max(2, MOST_WORDS * len(words))
+
+
+async def show_log(visit: Visit) -> Response:
+    """What was done, by whom and why, the newest first."""
+    paging, day = visit.paging(LOG_LINES), visit.asked("day")
+    asked = {name: visit.asked(name) for name in ("what", "who", "outcome", "origin")}
+    bounds = [datetime.fromisoformat(at) for at in day_bounds(day, visit)] if day else [None] * 2
+    wanted = LogFilter(
+        since=bounds[0],
+        until=bounds[1],
+        what=asked["what"] or None,
+        who=visit.asked_name("who") or None,
+        outcome=asked["outcome"] or None,
+        origin=asked["origin"] or None,
+    )
+    listed = await log_page(visit.context, wanted, paging)
+    return visit.show_list(
+        "log",
+        listed.total,
+        paging,
+        entries=listed.items,
+        words=await _words(visit, listed.items),
+        asked=asked,
+        day_asked=day,
+        kinds=get_args(What),
+        outcomes=get_args(Outcome),
+    )
+
+
+async def _words(visit: Visit, entries: Sequence[AuditEntry]) -> dict[str, str]:
+    """The words of facts and goals that the log names, by id, as far as they are kept."""
+    ids = (id_ for one in entries for id_ in (one["target"], one["detail"].get("fact")))
+    named = {str(id_) for id_ in ids if id_}
+    facts = await visit.context.semantic.by_id(visit.context.scope, sorted(named))
+    known = {goal["id"]: goal["description"] for goal in await goals(visit.context)}
+    return known | {id_: fact["text"] for id_, fact in facts.items()}
