@@ -22,8 +22,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 T = TypeVar("T")
 
-THREADS = 16
-"""Threads whose messages stay in memory after they were read."""
+THREADS = 128
+"""Threads whose messages stay in memory after they were read: a tick of another takes 1.3 times as
+long at tick 20, as its history is read, counted and converted anew."""
 
 CHUNK = 32
 """Messages in a chunk. Those behind the last whole chunk stand in the checkpoint itself."""
