@@ -12,7 +12,7 @@ from graph.use_cases.nights import Labels, NightLine
 from memory.night import ripe
 from memory.records.operations import add_fact, mark_entry, prune_entry, score_entry
 from memory.records.records import NightStatus, Operation
-from memory.records.reports import NightReport
+from memory.records.tick import NightReport
 from nodes.night.consolidate_entities import consolidated
 from nodes.night.dream import Relation, evolve, settle
 from nodes.night.reflect import insights
