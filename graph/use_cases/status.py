@@ -11,7 +11,8 @@ from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext, complete_state
-from memory import audit, entities, forgetting, journal, night
+from memory import audit, forgetting, journal, night
+from memory.entities import ENTITIES
 from memory.errors import NotFoundError
 from memory.events import held_at, inbox, next_look, over, why_idle
 from memory.messages import is_history, mark_of
@@ -276,7 +277,7 @@ async def _memory(context: AgentContext) -> Holdings:
         "journal": await count_items(store, scope.namespace("journal")),
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
         "facts": await semantic.count(scope),
-        "entities": await count_items(store, scope.namespace(entities.ENTITIES)),
+        "entities": await count_items(store, scope.namespace(ENTITIES)),
     }
     return {**counts, "unembedded": unembedded} if unembedded else counts
 

@@ -75,10 +75,7 @@ async def after_assessment(state: Course) -> Literal["assess_task", "draft_plan"
 
 
 def assessed(state: State, settings: Settings) -> dict[str, Any]:
-    """The heuristic assessment, and the pattern: None where a model is to judge the task, too.
-
-    With the loop as it is: the way out goes by pattern and loop.
-    """
+    """Assessment by heuristics, pattern (None: a model is to judge the task, too), and the loop."""
     context, loop = held(state["context"]), held(state["loop"])
     kind, text, plannable = _task(state)
     assessment = assess(
