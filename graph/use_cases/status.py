@@ -225,15 +225,7 @@ def prompt_tokens(
     from tools.policy import CONTEXTS, history, material, select_execution_pattern
 
     factor = state["calibration"]
-    context = state["context"]
-    made = material(
-        state, settings, resources, "tick_event", now=resources.clock().isoformat(), memories=()
-    )
-    parts = (
-        context["tokens"]
-        if context
-        else {key: made.size(text) for key, text in assembly.blocks(made).items()}
-    )
+    made = material(state, settings, resources, "tick_event", now=resources.clock().isoformat())
     shown = history(state, settings, "tick_event")
     if tools is None:
         from tools.registry import shown_tools, tools_for
@@ -241,7 +233,11 @@ def prompt_tokens(
         pattern = select_execution_pattern(settings, CONTEXTS["tick_event"])
         schemas = shown_tools(tools_for(CONTEXTS["tick_event"], pattern, resources.tools))
         tools = calibrated(approximate_tokens([], tools=schemas), factor)
-    return {**parts, HISTORY: calibrated(approximate_tokens(shown), factor), TOOLS: tools}
+    return {
+        **{key: made.size(text) for key, text in assembly.blocks(made).items()},
+        HISTORY: calibrated(approximate_tokens(shown), factor),
+        TOOLS: tools,
+    }
 
 
 def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
