@@ -10,16 +10,12 @@ import asyncio
 import atexit
 import queue
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
-from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
-if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
-
-P = ParamSpec("P")
 T = TypeVar("T")
 _DONE = object()
 
@@ -132,29 +128,3 @@ def shared_loop() -> BackgroundLoop:
     loop = BackgroundLoop()
     loop.start()
     return loop
-
-
-def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[..., Any]) -> None:
-    """Let the nodes and routers of `builder` run in blocking calls, too.
-
-    They are asynchronous: a blocking call runs each in the shared loop. `blocking` names nodes that
-    have a blocking function of their own, such as one that calls another graph.
-    """
-    for name, spec in builder.nodes.items():
-        # A compiled graph runs both ways by itself.
-        if getattr(runnable := cast(Any, spec.runnable), "afunc", None) is not None:
-            runnable.func = blocking.get(name) or _in_shared_loop(runnable.afunc)
-    for branches in builder.branches.values():
-        for branch in branches.values():
-            path = cast(Any, branch.path)
-            path.func = _in_shared_loop(path.afunc)
-            # A task and three callbacks for each look at where to go would cost more than the look.
-            path.trace = False
-
-
-def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return shared_loop().call(function(*args, **kwargs))
-
-    return call

@@ -84,23 +84,6 @@ def span(
         yield made
 
 
-async def spanned(name: str, attributes: Attributes, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Yield from `parts` in a span, which is not the current span of the consumer.
-
-    A generator may be resumed in one task and closed in another, which could not reset the context
-    that the first one left.
-    """
-    with _started(name, attributes, "internal") as made:
-        async with aclosing(parts):
-            while True:
-                with made.current():
-                    try:
-                        part = await anext(parts)
-                    except StopAsyncIteration:
-                        return
-                yield part
-
-
 def chat(model: BaseChatModel) -> AbstractContextManager[Span]:
     """A span for a call of a chat model, all attempts together."""
     provider, *rest = named(model)
@@ -131,9 +114,21 @@ def invoke_agent(thread: str) -> AbstractContextManager[Span]:
     return span(_RUN, _of_run(thread))
 
 
-def invoke_agent_stream(thread: str, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Stream a run of an agent in a span."""
-    return spanned(_RUN, _of_run(thread), parts)
+async def invoke_agent_stream(thread: str, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Stream a run of an agent in a span, which is not the current span of the consumer.
+
+    A generator may be resumed in one task and closed in another, which could not reset the context
+    that the first one left.
+    """
+    with _started(_RUN, _of_run(thread), "internal") as made:
+        async with aclosing(parts):
+            while True:
+                with made.current():
+                    try:
+                        part = await anext(parts)
+                    except StopAsyncIteration:
+                        return
+                yield part
 
 
 def night_step(step: str, night: str) -> AbstractContextManager[Span]:

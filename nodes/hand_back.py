@@ -46,5 +46,9 @@ def lent(state: State) -> State:
 
 
 def returned(state: State, ended: Mapping[str, Any]) -> dict[str, Any]:
-    """The subgraph's final values, with the messages that it added, changed and removed."""
-    return {**ended, "messages": changes(lent(state)["messages"], ended["messages"])}
+    """What the subgraph made different: of the messages those added, changed and removed."""
+    before: Mapping[str, Any] = state
+    different = {
+        key: value for key, value in ended.items() if key not in before or value is not before[key]
+    }
+    return {**different, "messages": changes(lent(state)["messages"], ended["messages"])}

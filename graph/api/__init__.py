@@ -1,7 +1,6 @@
 """The open agent, asynchronous and blocking."""
 
-from graph.api.async_agent import AsyncAgent
-from graph.api.blocking import Agent
+from graph.api.async_agent import Agent, AsyncAgent
 from graph.api.open import Agents, BlockingAgents, make_graph, open_agent, open_agents
 
 __all__ = [

@@ -1,10 +1,17 @@
-"""The asynchronous agent: one object whose methods are the use cases."""
+"""The agent: one object whose methods are the use cases, and the same for blocking callers."""
 
 from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+)
 from contextlib import aclosing
 from functools import wraps
 from types import AsyncGeneratorType
@@ -13,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
+from graph.blocking import BackgroundLoop
 from graph.use_cases import (
     AgentContext,
+    Input,
     approve,
     correct,
     export_memory,
@@ -205,3 +214,90 @@ class AsyncAgent:
     apply_night = _method(_nights.apply_night)
     discard_night = _method(_nights.discard_night)
     undo_night = _method(_nights.undo_night)
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Agent, P], R]:
+    """The same method for blocking callers."""
+
+    @wraps(method)
+    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.call(method(self.handle, *args, **kwargs))
+
+    return call
+
+
+def _collecting(
+    method: Callable[Concatenate[AsyncAgent, P], AsyncIterator[R]],
+) -> Callable[Concatenate[Agent, P], Iterator[R]]:
+    """The same method for blocking callers; everything is read before the first item is given."""
+
+    @wraps(method)
+    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        async def every() -> list[R]:
+            return [item async for item in method(self.handle, *args, **kwargs)]
+
+        return iter(self.call(every()))
+
+    return call
+
+
+class Agent:
+    """One agent of one data folder or database, for blocking use.
+
+    Made by `open_agent` and `open_agents`.
+    """
+
+    def __init__(self, loop: BackgroundLoop, handle: AsyncAgent) -> None:
+        self._loop, self._handle = loop, handle
+
+    @property
+    def handle(self) -> AsyncAgent:
+        """The asynchronous agent behind this one. Raises RuntimeError once it is closed."""
+        if not self._loop.is_open:
+            raise RuntimeError("the agent is closed")
+        return self._handle
+
+    def close(self) -> None:
+        """Close the agent, and all others that were opened with it. Idempotent."""
+        self._loop.close()
+
+    def call(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run `work` in the agent's event loop and wait for it; Ctrl-C cancels it."""
+        return self._loop.call(work)
+
+    def stream(
+        self, input: Input = None, config: RunnableConfig | None = None, **options: Any
+    ) -> Iterator[Any]:
+        """As `invoke`, yielding LangGraph's stream; a failure is raised at its end.
+
+        The next run resumes one left early.
+        """
+        yield from self._loop.stream(self.handle.astream(input, config, **options))
+
+    invoke = _blocking(AsyncAgent.ainvoke)
+    post = _blocking(AsyncAgent.post)
+    approve = _blocking(AsyncAgent.approve)
+    refuse = _blocking(AsyncAgent.refuse)
+
+    get_state = _blocking(AsyncAgent.aget_state)
+    get_state_history = _collecting(AsyncAgent.aget_state_history)
+    update_state = _blocking(AsyncAgent.aupdate_state)
+    rollback_prompt = _blocking(AsyncAgent.rollback_prompt)
+
+    recall = _blocking(AsyncAgent.recall)
+    everything = _blocking(AsyncAgent.everything)
+    correct = _blocking(AsyncAgent.correct)
+    forget = _blocking(AsyncAgent.forget)
+    forget_fact = _blocking(AsyncAgent.forget_fact)
+    forget_entry = _blocking(AsyncAgent.forget_entry)
+    export_memory = _collecting(AsyncAgent.export_memory)
+    import_memory = _blocking(AsyncAgent.import_memory)
+
+    nights = _blocking(AsyncAgent.nights)
+    night = _blocking(AsyncAgent.night)
+    sleep = _blocking(AsyncAgent.sleep)
+    apply_night = _blocking(AsyncAgent.apply_night)
+    discard_night = _blocking(AsyncAgent.discard_night)
+    undo_night = _blocking(AsyncAgent.undo_night)

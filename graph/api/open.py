@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
-from graph.api.async_agent import AsyncAgent, Streams
-from graph.api.blocking import Agent
+from graph.api.async_agent import Agent, AsyncAgent, Streams
 from graph.blocking import BackgroundLoop, shared_loop
 from graph.persistence import open_saver, open_store
 from graph.use_cases import AgentContext

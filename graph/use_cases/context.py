@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from langgraph.store.base import BaseStore
 
@@ -24,12 +24,20 @@ from memory.transfer import importing
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
     from langgraph.graph.state import CompiledStateGraph
-    from langgraph.types import StateSnapshot
+    from langgraph.types import PregelTask, StateSnapshot
 
 SHOWN = 3
 """Most things that an error names."""
+
+
+class Standing(NamedTuple):
+    """Where a thread stands."""
+
+    values: Mapping[str, Any]
+    tasks: Sequence[PregelTask] = ()
+    """What is under way; empty at rest."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +94,26 @@ class AgentContext:
 
     async def values(self) -> Mapping[str, Any]:
         """The state in the thread's last checkpoint, empty before the first; takes no lock."""
-        found = await self.saver.aget_tuple({"configurable": {"thread_id": self.scope.thread}})
-        kept = found.checkpoint["channel_values"] if found is not None else {}
-        return {key: value for key, value in kept.items() if key in State.__annotations__}
+        thread: RunnableConfig = {"configurable": {"thread_id": self.scope.thread}}
+        return _kept(await self.saver.aget_tuple(thread))
 
     async def snapshot(
         self, config: RunnableConfig | None = None, *, subgraphs: bool = False
     ) -> StateSnapshot:
         """The thread's last checkpoint, with what is under way in it; takes no lock."""
         return await self.graph.aget_state(self.config(config), subgraphs=subgraphs)
+
+    async def standing(self, config: RunnableConfig) -> Standing:
+        """The state in the thread's last checkpoint, and what is under way in it.
+
+        Of a thread at rest, as nearly all are, LangGraph need not work that out.
+        """
+        found = await self.saver.aget_tuple(config)
+        channels = found.checkpoint["channel_values"] if found is not None else ()
+        if any(channel.startswith(("branch:", "__")) for channel in channels):
+            now = await self.graph.aget_state(config)
+            return Standing(now.values, now.tasks)
+        return Standing(_kept(found))
 
     async def replace_state(self, values: Mapping[str, Any]) -> None:
         """Put `values` in place of the thread's; a reducer would merge them."""
@@ -129,6 +148,12 @@ class AgentContext:
         """
         resources = replace(self.resources, night_only=True)
         return replace(self, resources=resources, lock=nullcontext())
+
+
+def _kept(found: CheckpointTuple | None) -> dict[str, Any]:
+    """The state in a checkpoint."""
+    kept = found.checkpoint["channel_values"] if found is not None else {}
+    return {key: value for key, value in kept.items() if key in State.__annotations__}
 
 
 def is_needless(values: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 
-from graph.use_cases.context import AgentContext, is_needless
+from graph.use_cases.context import AgentContext, Standing, is_needless
 from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
@@ -84,7 +84,7 @@ async def run(
         accepted = await accept(context, input)
     try:
         async with prepare(context, config, passed) as bound:
-            now = await context.graph.aget_state(bound)
+            now = await context.standing(bound)
             output = await _done_meanwhile(context, accepted, now)
             if output is None:
                 async with aclosing(_resume(context, bound, passed, now)) as earlier:
@@ -93,7 +93,7 @@ async def run(
                 with telemetry.invoke_agent(context.scope.thread):
                     output = await context.graph.ainvoke(accepted.input, bound, **passed)
     except BusyError:
-        now = await context.snapshot()
+        now = await context.standing(context.config())
         if (output := await _done_meanwhile(context, accepted, now)) is None:
             raise
     given, report = await _replying(context, accepted, output, passed)
@@ -124,7 +124,7 @@ async def stream(
     # Closed here and not by the garbage collector: no step may outlive the lock.
     try:
         async with prepare(context, config, passed) as bound:
-            now = await context.graph.aget_state(bound)
+            now = await context.standing(bound)
             output = await _done_meanwhile(context, accepted, now)
             if output is None:
                 async with aclosing(_run_parts(context, accepted, bound, passed, now)) as parts:
@@ -135,7 +135,7 @@ async def stream(
                     values = (await context.graph.aget_state(bound)).values
                     check_failures(values.get("report"), accepted.asked)
     except BusyError:
-        now = await context.snapshot()
+        now = await context.standing(context.config())
         if (output := await _done_meanwhile(context, accepted, now)) is None:
             raise
     if output is not None:
@@ -148,7 +148,7 @@ async def _run_parts(
     accepted: PostedInput,
     bound: RunnableConfig,
     passed: Mapping[str, Any],
-    now: StateSnapshot,
+    now: Standing,
 ) -> AsyncGenerator[Any]:
     """The stream of an unfinished run, then of this one."""
     async with aclosing(_resume(context, bound, passed, now)) as earlier:
@@ -183,12 +183,12 @@ def _told(failure: FailureReport) -> str:
 
 
 async def _done_meanwhile(
-    context: AgentContext, accepted: PostedInput, now: StateSnapshot
+    context: AgentContext, accepted: PostedInput, now: Standing
 ) -> dict[str, Any] | None:
     """The output where another run handled all of this input and nothing else waits, else None."""
     if not accepted.fresh or accepted.fresh != accepted.asked.keys() or accepted.request:
         return None
-    found = [await _tick_in(now, context, id_) for id_ in accepted.asked]
+    found = [await _tick_in(now.values, context, id_) for id_ in accepted.asked]
     if not all(found) or any(not task.interrupts for task in now.tasks):
         return None
     if await inbox.waiting(context.store, context.scope, now.values["handled"]):
@@ -258,11 +258,13 @@ async def _ticks_elsewhere(
 
 async def tick_of(context: AgentContext, event_id: str) -> TickReport | None:
     """The tick on an event, of whatever run; None if it has none, or none that is kept still."""
-    return await _tick_in(await context.snapshot(), context, event_id)
+    return await _tick_in(await context.values(), context, event_id)
 
 
-async def _tick_in(now: StateSnapshot, context: AgentContext, event_id: str) -> TickReport | None:
-    report: Report = now.values.get("report") or empty_report()
+async def _tick_in(
+    values: Mapping[str, Any], context: AgentContext, event_id: str
+) -> TickReport | None:
+    report: Report = values.get("report") or empty_report()
     for tick in reversed(report["ticks"]):
         if tick["event_id"] == event_id:
             return cast(TickReport, tick)
@@ -375,7 +377,7 @@ async def prepare(
 
 
 async def _resume(
-    context: AgentContext, bound: RunnableConfig, passed: Mapping[str, Any], now: StateSnapshot
+    context: AgentContext, bound: RunnableConfig, passed: Mapping[str, Any], now: Standing
 ) -> AsyncGenerator[Any]:
     """Finish an unfinished run, told by its tasks: `next` can be empty while work waits.
 

@@ -11,7 +11,8 @@ from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext, complete_state
-from memory import audit, entities, forgetting, journal, night
+from memory import audit, forgetting, journal, night
+from memory.entities import ENTITIES
 from memory.errors import NotFoundError
 from memory.events import held_at, inbox, next_look, over, why_idle
 from memory.messages import is_history, mark_of
@@ -185,7 +186,9 @@ async def overview(context: AgentContext) -> Status:
     """
     settings, resources = context.settings, context.resources
     state = complete_state(await context.values())
-    tokens = prompt_tokens(state, settings, resources)
+    newest = await inbox.report_of(context.store, context.scope, state["tick"])
+    tools = newest["components"].get(TOOLS) if newest else None
+    tokens = prompt_tokens(state, settings, resources, tools=tools)
     use = context_use(tokens, settings.max_context_tokens)
     return {
         "mode": state["mode"],
@@ -210,32 +213,30 @@ async def overview(context: AgentContext) -> Status:
     }
 
 
-def prompt_tokens(state: State, settings: Settings, resources: Resources) -> dict[str, int]:
+def prompt_tokens(
+    state: State, settings: Settings, resources: Resources, *, tools: int | None = None
+) -> dict[str, int]:
     """Calibrated tokens of each part of the prompt, in the prompt's order.
 
-    For a tick on an event as it would be now, without the memories that it would recall.
+    For a tick on an event as it would be now, without the memories that it would recall. `tools`:
+    of the schemas in the newest tick, as it counted them; before the first tick they are made.
     """
-    # Tools take long to load, and whoever asks for nothing of the prompt needs none.
+    # Whoever asks for nothing of the prompt needs no rules of it.
     from tools.policy import CONTEXTS, history, material, select_execution_pattern
-    from tools.registry import shown_tools, tools_for
 
     factor = state["calibration"]
-    context = state["context"]
-    made = material(
-        state, settings, resources, "tick_event", now=resources.clock().isoformat(), memories=()
-    )
-    parts = (
-        context["tokens"]
-        if context
-        else {key: made.size(text) for key, text in assembly.blocks(made).items()}
-    )
+    made = material(state, settings, resources, "tick_event", now=resources.clock().isoformat())
     shown = history(state, settings, "tick_event")
-    pattern = select_execution_pattern(settings, CONTEXTS["tick_event"])
-    tools = shown_tools(tools_for(CONTEXTS["tick_event"], pattern, resources.tools))
+    if tools is None:
+        from tools.registry import shown_tools, tools_for
+
+        pattern = select_execution_pattern(settings, CONTEXTS["tick_event"])
+        schemas = shown_tools(tools_for(CONTEXTS["tick_event"], pattern, resources.tools))
+        tools = calibrated(approximate_tokens([], tools=schemas), factor)
     return {
-        **parts,
+        **{key: made.size(text) for key, text in assembly.blocks(made).items()},
         HISTORY: calibrated(approximate_tokens(shown), factor),
-        TOOLS: calibrated(approximate_tokens([], tools=tools), factor),
+        TOOLS: tools,
     }
 
 
@@ -272,7 +273,7 @@ async def _memory(context: AgentContext) -> Holdings:
         "journal": await count_items(store, scope.namespace("journal")),
         "pending": sum(journal.is_pending(entry, least) for entry in pending),
         "facts": await semantic.count(scope),
-        "entities": await count_items(store, scope.namespace(entities.ENTITIES)),
+        "entities": await count_items(store, scope.namespace(ENTITIES)),
     }
     return {**counts, "unembedded": unembedded} if unembedded else counts
 

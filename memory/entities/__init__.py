@@ -1,12 +1,14 @@
 """Entities: profiles of people, places and things, found by name."""
 
 from memory.entities.about import Subject, evidence_now, names_about, names_given, subjects
-from memory.entities.changes import KINDS, after, changed
 from memory.entities.entities import (
     ENTITIES,
+    KINDS,
     NAMES,
     NamedEntity,
+    after,
     called_in,
+    changed,
     everyone,
     familiar,
     in_conversation,

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from operator import mul
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from tenacity import AsyncRetrying
 
 from memory.errors import ModelError
 from memory.models.breaker import Breaker
-from memory.models.retry import Service, persist, retrying
+from memory.models.retry import Retries, Service, persist
 from memory.text import content_stems, stem, words
 
 
@@ -91,7 +91,7 @@ def _vector(text: str) -> list[float]:
         weight = 1.0 + math.log(count)
         for index, signed in _features(word):
             vector[index] += weight * signed
-    norm = math.sqrt(math.fsum(value * value for value in vector))
+    norm = math.sqrt(math.fsum(map(mul, vector, vector)))
     return [value / norm for value in vector] if norm else vector
 
 
@@ -112,14 +112,14 @@ def _hashed(feature: str, weight: float) -> tuple[int, float]:
 async def embed_query(
     embeddings: Embeddings,
     text: str,
-    policy: AsyncRetrying | None = None,
+    policy: Retries | None = None,
     *,
     breaker: Breaker | None = None,
 ) -> list[float]:
     """The vector of a query. Raises ModelError when the embedder gives none."""
     return await persist(
         lambda: embeddings.aembed_query(text),
-        policy or retrying(),
+        policy or Retries(),
         whom=Service.of(embeddings, "embedder"),
         breaker=breaker,
     )
@@ -128,14 +128,14 @@ async def embed_query(
 async def embed_texts(
     embeddings: Embeddings,
     texts: Sequence[str],
-    policy: AsyncRetrying | None = None,
+    policy: Retries | None = None,
     *,
     breaker: Breaker | None = None,
 ) -> list[list[float]]:
     """The vectors of `texts`, in order, in one call. Raises ModelError when any is missing."""
     vectors = await persist(
         lambda: embeddings.aembed_documents(list(texts)),
-        policy or retrying(),
+        policy or Retries(),
         whom=Service.of(embeddings, "embedder"),
         breaker=breaker,
     )

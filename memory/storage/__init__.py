@@ -19,7 +19,7 @@ from memory.storage.access import (
     write_batch,
     write_new,
 )
-from memory.storage.retention import HELD, HeldCheckpoints, stored_values
+from memory.storage.checkpoints import HELD, HeldCheckpoints, stored_values
 
 __all__ = [
     "FORMS",

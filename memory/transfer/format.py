@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 from langchain_core.messages import messages_from_dict
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from memory.errors import InputError
@@ -52,7 +53,8 @@ class Header(BaseModel):
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    # Most programs that load this file read no line.
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 class StateLine(_Line):
@@ -97,15 +99,19 @@ class _Stop(TypedDict):
     by: str
 
 
-_RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
-
-_FORMS: Mapping[tuple[str, int], TypeAdapter[Any]] = {
-    **{kind: TypeAdapter(form) for kind, form in FORMS.items()},
-    ("open_night", 1): TypeAdapter(FORMS["pending", 1]),
-    ("deeds", 1): TypeAdapter(Deed),
-    ("controls", 1): TypeAdapter(_Stop),
+_FORMS: Mapping[tuple[str, int], Any] = {
+    **FORMS,
+    ("open_night", 1): FORMS["pending", 1],
+    ("deeds", 1): Deed,
+    ("controls", 1): _Stop,
 }
 """Record types by the first label and the length of their namespace."""
+
+
+@cache
+def _checker(form: Any) -> TypeAdapter[Any]:
+    """Checks values of a type; made when it is first needed."""
+    return TypeAdapter(form)
 
 
 def line_of(record: Mapping[str, Any]) -> str:
@@ -135,7 +141,8 @@ def header_of(line: str) -> Header:
 def record_of(line: str, number: int) -> Record:
     """Parse a later line. Raises InputError with the line's number if it is invalid."""
     try:
-        record = _RECORD.validate_python(_loaded(line))
+        lines = _checker(Annotated[Record, Discriminator("type")])
+        record: Record = lines.validate_python(_loaded(line))
         _check(record)
     except ValidationError as error:
         raise InputError(f"line {number}: {_first(error)}") from None
@@ -176,7 +183,7 @@ def _check(record: Record) -> None:
             raise ValueError(f"records of {record.namespace[0]} are not moved")
         form = _FORMS.get((record.namespace[0], len(record.namespace)))
         if form is not None:
-            form.validate_python(record.value, strict=True)
+            _checker(form).validate_python(record.value, strict=True)
         _check_place(record)
 
 

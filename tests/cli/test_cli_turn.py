@@ -9,8 +9,7 @@ import pytest
 
 from graph.cli.run_view import sent_line, what_next
 from memory.models.offline.model import OfflineChatModel
-from memory.records.reports import FailureReport
-from memory.records.tick import SentMessage
+from memory.records.tick import FailureReport, SentMessage
 from tests.support import launching
 from tests.support.agents import opened, said
 from tests.support.clock import Clock

@@ -20,7 +20,7 @@ from memory.records.operations import (
     supersede_fact,
 )
 from memory.records.records import NightStatus, Operation
-from memory.records.reports import NightReport
+from memory.records.tick import NightReport
 from nodes.night.consolidate_entities import consolidated
 from nodes.night.dream import Relation, evolve, settle
 from nodes.night.reflect import insights

@@ -14,7 +14,7 @@ import pytest
 
 from graph.cli.commands.replay import MOST_AT_ONCE, Clock, Step, Tally, steps
 from memory.errors import InputError
-from memory.records.reports import Report, empty_report
+from memory.records.tick import Report, empty_report
 from tests.support.commandline import Done, circadian
 from tests.support.forked import forked_python
 from tests.support.openai_server import OpenAIServer, error

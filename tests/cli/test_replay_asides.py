@@ -11,7 +11,7 @@ import pytest
 from graph.api.async_agent import AsyncAgent
 from graph.cli.commands.replay import Clock, Player, Step, Tally, play, steps
 from memory.models.offline.model import OfflineChatModel
-from memory.records.reports import Report, empty_report
+from memory.records.tick import Report, empty_report
 from tests.support import clock as clocks
 from tests.support import launching
 from tests.support.agents import opened

@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 
 from graph.agent import open_agent
-from graph.api.blocking import Agent
+from graph.api.async_agent import Agent
 from memory.errors import InputError, StateError
 from tests.support.agents import entries, said
 from tests.support.clock import Clock

@@ -18,7 +18,7 @@ from memory.messages.convert import valid_event
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import component
 from memory.records.records import InboxItem
-from memory.records.reports import NightReport
+from memory.records.tick import NightReport
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
 from tests.support.agents import Opening, said

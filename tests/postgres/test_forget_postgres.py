@@ -12,7 +12,7 @@ from graph.api.async_agent import AsyncAgent
 from graph.use_cases.forgetting import forget, forget_fact
 from graph.use_cases.transfer import export_memory, import_memory
 from memory.errors import InputError
-from memory.storage import serializer
+from memory.storage import checkpoints
 from memory.storage.postgres.connections import BlockingPool
 from memory.transfer.format import line_of
 from tests.support.agents import entries, said
@@ -32,7 +32,7 @@ def life(postgres: Postgres) -> Iterator[tuple[str, datetime]]:
             await live(handle, clock)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serializer, "CHUNK", 2)
+        patch.setattr(checkpoints, "CHUNK", 2)
         patch.setenv("CIRCADIAN_DATABASE_URL", url)
         asyncio.run(once())
     yield url, clock.now
@@ -53,7 +53,7 @@ def postgres_url(postgres: Postgres, life: tuple[str, datetime], clock: Clock) -
 async def agent(
     postgres_url: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[AsyncAgent]:
-    monkeypatch.setattr(serializer, "CHUNK", 2)
+    monkeypatch.setattr(checkpoints, "CHUNK", 2)
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     async with at_home(None, clock) as handle:
         yield handle

@@ -85,10 +85,11 @@ class ScopeIndex:
         """How many rows have each of these terms, of the kind that has most."""
         texts = self._texts.caught_up(revision)
         postings = self._postings(words, terms, revision)
-        pairs = zip(dict.fromkeys(term for term in terms if term), postings, strict=False)
-        places = ((term, _placed([posting], texts.numbers)[1]) for term, posting in pairs)
-        having = {term: _most(texts.kinds[of]) for term, of in places if len(of)}
-        return Counted(_most(texts.kinds), having)
+        of, places, _ = _placed(postings, texts.numbers)
+        most = _by_kind(of, texts.kinds[places], len(postings), texts.kinds).max(axis=1)
+        asked = dict.fromkeys(term for term in terms if term)
+        having = {term: int(n) for term, n in zip(asked, most, strict=False) if n}
+        return Counted(int(np.bincount(texts.kinds, minlength=1).max()), having)
 
     def _postings(self, words: WordIndex, terms: list[str], revision: int) -> list[Numbers]:
         """The postings of these terms; those read last are kept, as they are asked for twice."""
@@ -316,10 +317,9 @@ def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: N
     damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
     # All words at once: a query has a dozen, and each call of numpy costs as much as a short text.
     words, places, counts = _placed(postings, texts)
-    of_kind = words * len(rows) + kinds[places]
-    having = np.bincount(of_kind, minlength=len(postings) * len(rows)).reshape(-1, len(rows))
+    having = _by_kind(words, kinds[places], len(postings), kinds)
     rarity = _rarity(rows, having)
-    parts = rarity.ravel()[of_kind] * counts * (SATURATION + 1) / (counts + damping[places])
+    parts = rarity[words, kinds[places]] * counts * (SATURATION + 1) / (counts + damping[places])
     whole = _rarity(np.array(len(texts)), having.sum(axis=1)).sum()
     balance: Scores = whole / rarity.sum(axis=0)
     return balance[kinds] * np.bincount(places, weights=parts, minlength=len(texts))
@@ -333,13 +333,16 @@ def _placed(postings: Sequence[Numbers], texts: Numbers) -> tuple[Numbers, Numbe
     known = places < len(texts)
     known[known] = texts[places[known]] == numbers[known]
     words, places = words[known], places[known]
-    first = np.flatnonzero(np.diff(words * len(texts) + places, prepend=-1))
-    return words[first], places[first], np.diff(first, append=len(places))
+    new = np.flatnonzero(np.diff(words * len(texts) + places)) + 1
+    first = np.concatenate([[0], new])[: len(places)]
+    counts = np.diff(np.concatenate([first, [len(places)]]))
+    return words[first], places[first], counts
 
 
-def _most(kinds: Numbers) -> int:
-    """How many there are of the kind that has most."""
-    return int(np.bincount(kinds, minlength=1).max())
+def _by_kind(words: Numbers, kinds: Numbers, count: int, every: Numbers) -> Numbers:
+    """For each of `count` words, how many texts of each kind have it; `every`: all kinds' texts."""
+    width = int(every.max(initial=0)) + 1
+    return np.bincount(words * width + kinds, minlength=count * width).reshape(count, width)
 
 
 def _rarity(rows: Numbers, having: Numbers) -> Scores:

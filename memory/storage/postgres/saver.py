@@ -24,6 +24,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from memory.storage.checkpoints import Chunk, HoldingSaver, MessageSerializer, Root, retention
 from memory.storage.postgres.connections import (
     Cursor,
     Pool,
@@ -32,8 +33,6 @@ from memory.storage.postgres.connections import (
     reading,
     transaction,
 )
-from memory.storage.retention import HoldingSaver, Root, retention
-from memory.storage.serializer import Chunk, MessageSerializer
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 

@@ -24,8 +24,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from memory.storage.retention import HoldingSaver, Root, retention
-from memory.storage.serializer import Chunk, MessageSerializer
+from memory.storage.checkpoints import Chunk, HoldingSaver, MessageSerializer, Root, retention
 from memory.storage.sqlite.files import OpenedFile, atomic, pages_to_free
 
 _SOURCE = "json_extract(CAST(metadata AS TEXT), '$.source')"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.entities.changes import after, changed
+from memory.entities.entities import after, changed
 from memory.night import ripe
 from memory.records.profiles import Attribute, EntityProfile
 from memory.records.records import Operation

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.entities.changes import after
+from memory.entities.entities import after
 from memory.records.operations import meet_entity, observe_entity
 from memory.records.profiles import (
     MOST_ALIASES,

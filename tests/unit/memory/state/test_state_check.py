@@ -9,7 +9,7 @@ from langgraph.types import Overwrite
 
 from memory.errors import StateError
 from memory.messages.convert import EVENT_KEY
-from memory.records.reports import empty_report
+from memory.records.tick import empty_report
 from memory.state.schema import (
     State,
     fresh_state,

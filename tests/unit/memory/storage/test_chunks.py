@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, e
 from graph.persistence import open_saver
 from memory.installation.folder import DataFolder
 from memory.installation.opening import Installation
-from memory.storage.serializer import CHUNK
+from memory.storage.checkpoints import CHUNK
 from tests.support.homes import fetch, refuse, rows
 from tests.support.homes import home as home
 from tests.support.saver_graph import stock_saver

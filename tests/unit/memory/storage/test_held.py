@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
 from memory.installation.opening import Installation
-from memory.storage.retention import HELD, HeldCheckpoints
+from memory.storage.checkpoints import HELD, HeldCheckpoints
 from tests.support.homes import home as home
 from tests.support.homes import rows
 

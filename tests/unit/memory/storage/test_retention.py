@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory.storage.retention import Root, retention
+from memory.storage.checkpoints import Root, retention
 from memory.storage.sqlite.files import FREE_PAGES_KEPT, VACUUM_PAGES, pages_to_free
 
 

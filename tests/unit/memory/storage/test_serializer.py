@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from memory.storage.serializer import THREADS, MessageSerializer
+from memory.storage.checkpoints import THREADS, MessageSerializer
 
 
 def history() -> list[AnyMessage]:
