@@ -27,6 +27,9 @@ LEAST_CALLS = 8
 PROFILES = 1
 """Calls for the profiles of a small night."""
 
+REFLECTION = 2
+"""Calls of a reflection: for its questions, and for the insights that answer them."""
+
 FREE = ("extract_facts", "compact")
 """Steps outside the budget, because a history that is too long must be cut."""
 
@@ -152,7 +155,7 @@ def next_step(
         return "record_night"
     if "gate" in record:
         return "apply_operations"
-    step = None if waking else _dreaming(record, plans, thinking=thinking)
+    step = None if waking else _dreaming(record, plans, settings, thinking=thinking)
     if step is None and compaction_due and not waking and not plans.of("compact"):
         return "extract_facts"
     return step or "weigh_night"
@@ -197,7 +200,9 @@ def _compacting(plans: Plans, settings: Settings) -> str | None:
     return None
 
 
-def _dreaming(record: NightRecord, plans: Plans, *, thinking: bool) -> str | None:
+def _dreaming(
+    record: NightRecord, plans: Plans, settings: Settings, *, thinking: bool
+) -> str | None:
     if thinking and facts_left(record, plans):
         return "dream"
     if not plans.of("prune_links"):
@@ -206,9 +211,17 @@ def _dreaming(record: NightRecord, plans: Plans, *, thinking: bool) -> str | Non
         return "consolidate_entities"
     if not plans.of("write_pages"):
         return "write_pages"
-    if thinking and record.get("reflect") and not _reflected(plans):
+    if thinking and record.get("reflect") and _may_reflect(record, plans, settings):
         return "reflect"
     return None if plans.of("prune") else "prune"
+
+
+def _may_reflect(record: NightRecord, plans: Plans, settings: Settings) -> bool:
+    """Whether a reflection goes on, or can pay for its questions and the insights from them."""
+    if plans.of("reflect"):
+        return not _reflected(plans)
+    made = sum(plan["llm_calls"] for plan in _within_budget(plans))
+    return made + REFLECTION <= allowed(record, settings)
 
 
 def _reflected(plans: Plans) -> bool:

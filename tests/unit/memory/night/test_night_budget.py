@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.night.order import LEAST_CALLS, Account, account, calls_allowed, used_up
-from memory.night.record import new_night
+from memory.night.order import LEAST_CALLS, Account, account, calls_allowed, next_step, used_up
+from memory.night.record import Plans, new_night
 from memory.records.records import NightRecord, PlanRecord
 from memory.settings import Settings
 
@@ -120,3 +120,22 @@ def test_a_waiting_night_gives_the_reason() -> None:
     waits = night_of(ids(5), ahead=3)
     why = "earlier nights made 3 model calls ahead of new entries (night_calls_per_100)"
     assert used_up([], waits, Settings()) == why
+
+
+@pytest.mark.parametrize(
+    ("made", "begun", "step"),
+    [(13, False, "reflect"), (14, False, "prune"), (14, True, "reflect"), (15, True, "prune")],
+)
+def test_a_reflection_begins_only_with_calls_for_its_questions_and_its_insights(
+    made: int, begun: bool, step: str
+) -> None:
+    made_of: dict[str, Any] = {"phase": "dreaming", "operations": [], "errors": [], "inputs": []}
+    done = [("consolidate", made), ("prune_links", 0), ("write_pages", 0)]
+    done += [("reflect", 0)] if begun else []
+    plans = Plans(
+        plan(name, llm_calls=calls, key=name, finished=name != "reflect", **made_of)
+        for name, calls in done
+    )
+    night = night_of(ids(100), reflect=True, applied=["compacting"])
+    told = next_step(night, plans, Settings(), waking=False, compaction_due=False)
+    assert told == step
