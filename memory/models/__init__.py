@@ -15,7 +15,7 @@ from memory.models.registry import (
     load_embedder,
     model_name,
 )
-from memory.models.retry import Retries
+from memory.models.retry import retrying
 
 __all__ = [
     "CUT_OFF",
@@ -26,7 +26,6 @@ __all__ = [
     "Breaker",
     "Breakers",
     "HashingEmbeddings",
-    "Retries",
     "ask",
     "ask_for",
     "breakers_of",
@@ -45,6 +44,7 @@ __all__ = [
     "load_chat_model",
     "load_embedder",
     "model_name",
+    "retrying",
     "sure_words",
     "total",
 ]

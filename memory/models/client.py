@@ -18,7 +18,7 @@ from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
 from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
 from memory.models.breaker import Breaker
-from memory.models.retry import Again, Failure, Retries, Service, Sleep, persist
+from memory.models.retry import Again, Failure, Service, Sleep, persist, retrying
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel, LanguageModelInput
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools import BaseTool
+    from tenacity import AsyncRetrying
 
 
 def total(first: Usage, second: Usage) -> Usage:
@@ -200,8 +201,10 @@ async def ask_for(
     raise _charged(unfit, spent)
 
 
-def _policy(settings: Settings, attempts: int | None = None, **given: Any) -> tuple[Retries, float]:
-    return Retries(attempts or settings.model_attempts, **given), settings.model_timeout
+def _policy(
+    settings: Settings, attempts: int | None = None, **given: Any
+) -> tuple[AsyncRetrying, float]:
+    return retrying(attempts or settings.model_attempts, **given), settings.model_timeout
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
@@ -269,7 +272,7 @@ class _Meter:
 async def _answer(
     send: Send,
     meter: _Meter,
-    policy: tuple[Retries, float],
+    policy: tuple[AsyncRetrying, float],
     breaker: Breaker | None,
     known: Collection[str] = (),
 ) -> Answer:
@@ -320,7 +323,7 @@ def _countable(message: AIMessage) -> AIMessage:
 async def _usable(
     send: Send,
     meter: _Meter,
-    policy: tuple[Retries, float],
+    policy: tuple[AsyncRetrying, float],
     breaker: Breaker | None,
     known: Collection[str],
 ) -> AIMessage:

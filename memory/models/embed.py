@@ -12,10 +12,11 @@ from operator import mul
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
+from tenacity import AsyncRetrying
 
 from memory.errors import ModelError
 from memory.models.breaker import Breaker
-from memory.models.retry import Retries, Service, persist
+from memory.models.retry import Service, persist, retrying
 from memory.text import content_stems, stem, words
 
 
@@ -112,14 +113,14 @@ def _hashed(feature: str, weight: float) -> tuple[int, float]:
 async def embed_query(
     embeddings: Embeddings,
     text: str,
-    policy: Retries | None = None,
+    policy: AsyncRetrying | None = None,
     *,
     breaker: Breaker | None = None,
 ) -> list[float]:
     """The vector of a query. Raises ModelError when the embedder gives none."""
     return await persist(
         lambda: embeddings.aembed_query(text),
-        policy or Retries(),
+        policy or retrying(),
         whom=Service.of(embeddings, "embedder"),
         breaker=breaker,
     )
@@ -128,14 +129,14 @@ async def embed_query(
 async def embed_texts(
     embeddings: Embeddings,
     texts: Sequence[str],
-    policy: Retries | None = None,
+    policy: AsyncRetrying | None = None,
     *,
     breaker: Breaker | None = None,
 ) -> list[list[float]]:
     """The vectors of `texts`, in order, in one call. Raises ModelError when any is missing."""
     vectors = await persist(
         lambda: embeddings.aembed_documents(list(texts)),
-        policy or Retries(),
+        policy or retrying(),
         whom=Service.of(embeddings, "embedder"),
         breaker=breaker,
     )

@@ -1,4 +1,4 @@
-"""Retries: which failures of a provider may pass, and how a failed call is repeated.
+"""Retries: which failures of a provider may pass, and how a failed call is repeated (tenacity).
 
 What is set wrongly (key, model name, address) is told in one line that names the variable to set.
 """
@@ -24,6 +24,7 @@ from langchain_core.exceptions import (
     ModelPermissionDeniedError,
 )
 from langchain_core.exceptions import ModelError as ProviderError
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from memory.errors import (
     CircadianError,
@@ -346,32 +347,33 @@ class Again(Exception):
         self.failure = failure
 
 
-@dataclass(frozen=True)
-class Retries:
+def retrying(
+    attempts: int = 4, sleep: Sleep = asyncio.sleep, jitter: Callable[[], float] = random.random
+) -> AsyncRetrying:
     """Exponential backoff with jitter (0..1 from `jitter`), or the provider's Retry-After."""
 
-    attempts: int = 4
-    sleep: Sleep = asyncio.sleep
-    jitter: Callable[[], float] = random.random
+    def wait(state: RetryCallState) -> float:
+        asked = _failure_of(state).retry_after
+        backoff = min(LONGEST_WAIT, BASE_SECONDS * 2 ** (state.attempt_number - 1))
+        return asked if asked is not None else backoff * (0.5 + jitter())
 
-    def end(self, failure: Failure, tries: int) -> bool:
-        """Whether no try follows the `tries` so far; a service that nobody reached gets few."""
-        unreached = failure.misfit is not None
-        return tries >= (min(self.attempts, UNREACHED_TRIES) if unreached else self.attempts)
+    def stop(state: RetryCallState) -> bool:
+        unreached = _failure_of(state).misfit is not None
+        return state.attempt_number >= (min(attempts, UNREACHED_TRIES) if unreached else attempts)
 
-    async def wait(self, failure: Failure, tries: int) -> None:
-        """Wait before the next try."""
-        backoff = min(LONGEST_WAIT, BASE_SECONDS * 2 ** (tries - 1)) * (0.5 + self.jitter())
-        seconds = backoff if failure.retry_after is None else failure.retry_after
-        # The error itself names a wrong setting, so the log need not.
-        level = logging.INFO if failure.misfit else logging.WARNING
-        log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), seconds)
-        await self.sleep(seconds)
+    return AsyncRetrying(
+        stop=stop,
+        wait=wait,
+        sleep=sleep,
+        retry=retry_if_exception_type(Again),
+        before_sleep=_log_wait,
+        reraise=True,
+    )
 
 
 async def persist(
     send: Callable[[], Awaitable[T]],
-    policy: Retries,
+    policy: AsyncRetrying,
     *,
     whom: Service,
     breaker: Breaker | None = None,
@@ -398,16 +400,23 @@ async def persist(
             raise _translated(error, whom) from error
 
     async def all_tries() -> T:
-        tries = 1
-        while True:
-            try:
-                return await one_try()
-            except Again as last:
-                failure = last.failure
-                if policy.end(failure, tries):
-                    raise _given_up(failure, whom, tries) from last.__cause__
-            await policy.wait(failure, tries)
-            tries += 1
+        # Tenacity's part of a call that succeeds would be a tenth of a tick's work.
+        try:
+            return await one_try()
+        except Again as error:
+            failed = [error]
+
+        async def next_try() -> T:
+            if failed:
+                raise failed.pop()
+            return await one_try()
+
+        try:
+            answer: T = await policy(next_try)
+        except Again as last:
+            tries = policy.statistics["attempt_number"]
+            raise _given_up(last.failure, whom, tries) from last.__cause__
+        return answer
 
     return await guarded(breaker, all_tries, failure=ServiceDown)
 
@@ -459,3 +468,16 @@ def _misconfigured(failure: Failure, whom: Service) -> ConfigurationError:
 
 def _kind(failure: Failure) -> type[ModelError]:
     return ServiceDown if failure.down else ModelError
+
+
+def _failure_of(state: RetryCallState) -> Failure:
+    error = state.outcome.exception() if state.outcome is not None else None
+    return error.failure if isinstance(error, Again) else Failure("again", "")
+
+
+def _log_wait(state: RetryCallState) -> None:
+    wait = state.next_action.sleep if state.next_action is not None else 0.0
+    failure = _failure_of(state)
+    # The error itself names a wrong setting, so the log need not.
+    level = logging.INFO if failure.misfit else logging.WARNING
+    log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), wait)

@@ -36,7 +36,6 @@ from memory.installation import (
 )
 from memory.models import (
     OFFLINE,
-    Retries,
     ask,
     choose_embedder,
     choose_model,
@@ -44,6 +43,7 @@ from memory.models import (
     is_offline,
     load_embedder,
     model_name,
+    retrying,
 )
 from memory.prompt import registered
 from memory.records import LOCAL_USER, thread_id
@@ -260,7 +260,7 @@ async def _embedder(
         embeddings = await asyncio.to_thread(load)
         numbers, asked = dimension, "--call asks it"
         if call:
-            sent = embed_query(embeddings, "ready", Retries(attempts=1))
+            sent = embed_query(embeddings, "ready", retrying(attempts=1))
             vector, took = await _timed(sent, "the embedder")
             numbers = len(vector)
             asked = f"it embeds in {took}, about 1 token, {numbers:,} numbers"

@@ -23,7 +23,7 @@ from memory.models.answers import MALFORMED
 from memory.models.client import Answer, ask, ask_for
 from memory.models.embed import embed_query, embed_texts
 from memory.models.registry import choose_model, embedding_dimension, load_chat_model, load_embedder
-from memory.models.retry import Retries
+from memory.models.retry import retrying
 from memory.settings import Settings
 from tests.support import openai_server as replies
 from tests.support.openai_server import DIMENSION, Reply, Serve, text, tool_call
@@ -190,7 +190,7 @@ async def test_a_failed_embedding_call_is_tried_again_with_backoff(serve: Serve)
     server = serve()
     server.embedding_errors = [replies.rate_limited("2"), replies.error(500)]
     waits = Waits()
-    vectors = await embed_texts(load_embedder("openai:e"), ["one"], Retries(sleep=waits))
+    vectors = await embed_texts(load_embedder("openai:e"), ["one"], retrying(sleep=waits))
     assert len(vectors) == 1
     assert len(server.embedded) == 3
     assert waits.seconds[0] == 2.0
@@ -200,7 +200,7 @@ async def test_an_embedder_that_stays_down_is_one_clear_error(serve: Serve) -> N
     server = serve()
     server.embedding_errors = [replies.error(503)] * 4
     with pytest.raises(ModelError, match="embedder after 4 tries"):
-        await embed_query(load_embedder("openai:e"), "one", Retries(sleep=Waits()))
+        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
     assert len(server.embedded) == 4
 
 
@@ -217,7 +217,7 @@ async def test_a_web_page_in_place_of_vectors_names_the_address_to_set(serve: Se
     server = serve()
     server.embedding_errors = [replies.page()]
     with pytest.raises(ConfigurationError, match=r"is no API for the embedder e .*web page"):
-        await embed_query(load_embedder("openai:e"), "one", Retries(sleep=Waits()))
+        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
 
 
 def test_an_embedder_whose_dimension_cannot_be_measured_is_one_clear_error(

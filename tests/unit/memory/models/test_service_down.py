@@ -30,7 +30,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.models.breaker import Breaker, Breakers
 from memory.models.client import ask, ask_for
 from memory.models.embed import embed_query, embed_texts
-from memory.models.retry import Retries
+from memory.models.retry import retrying
 from memory.settings import Settings
 from tests.support.facts import ANA, WordEmbeddings, draft, memory_at, nearest_facts
 from tests.support.scripted import Step, Waits, call, scripted
@@ -192,7 +192,7 @@ class Broken(Embeddings):
 
 async def test_the_embedder_has_a_breaker_of_its_own() -> None:
     broken, breaker = Broken(), Breaker("embedder", failures=2)
-    policy = Retries(1)
+    policy = retrying(1)
     with pytest.raises(ServiceDown):
         await embed_query(broken, "beans", policy, breaker=breaker)
     with pytest.raises(ServiceDown):
