@@ -23,7 +23,6 @@ LOCAL = {"command": sys.executable, "args": [str(mcp_server.__file__)]}
 
 
 def written(folder: Path, config: Any) -> Path:
-    """A configuration file."""
     file = folder / "mcp.json"
     file.write_text(config if isinstance(config, str) else json.dumps(config))
     return file
@@ -31,7 +30,6 @@ def written(folder: Path, config: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[BaseTool]:
-    """The tools of one server."""
     config = {"servers": {"town": {**LOCAL, "env": {"SERVER": "${TOWN_MAYOR}"}}}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOWN_MAYOR", "Ada")
@@ -146,7 +144,6 @@ async def test_a_category_for_a_tool_that_no_server_has_is_an_error(
 
 
 def program(text: str) -> dict[str, Any]:
-    """A server that is none."""
     return {"command": sys.executable, "args": ["-c", text]}
 
 

@@ -75,11 +75,6 @@ def test_version_0_is_the_empty_prompt_also_when_the_first_versions_are_gone() -
     assert (prompt["version"], prompt["text"]) == (4, "")
 
 
-def test_a_rollback_to_the_text_in_force_changes_nothing() -> None:
-    prompt = written("one", "two")
-    assert rolled_back(prompt, 2, at=NOW, by="local") is prompt
-
-
 def test_a_version_that_is_not_kept_is_an_error_that_names_those_that_are() -> None:
     with pytest.raises(InputError, match=r"no version 1; kept are 0, 2, 3 \(0: empty\)"):
         rolled_back(written("one", "two", "three", keep=2), 1, at=NOW, by="local")
@@ -121,7 +116,7 @@ def test_an_empty_unchanged_or_too_long_text_is_no_prompt(text: str) -> None:
         "\r",
     ],
 )
-def test_what_a_person_would_not_see_in_the_difference_is_refused(hidden: str) -> None:
+def test_characters_that_nobody_sees_in_a_difference_are_refused(hidden: str) -> None:
     with pytest.raises(Refusal, match="nobody can see"):
         accepted(EMPTY, f"Be{hidden}kind.")
 
@@ -148,31 +143,8 @@ def waiting(text: str = TEXT, **decision: Any) -> State:
 
 
 async def update(state: State, text: str = TEXT, settings: Settings | None = None) -> Called:
-    """Run the tool on `state`."""
     bench = Bench(state=state, settings=settings or Settings())
     return await bench.call("update_system_prompt", new_prompt=text, reasoning="They ask for it")
-
-
-async def test_a_confirmed_change_is_a_version_that_says_who_wanted_and_approved_it() -> None:
-    settings = Settings(user_prompt="Speak French.")
-    called = await update(waiting(), settings=settings)
-    assert called.result == {
-        "success": True,
-        "version": 2,
-        "previous_version": 1,
-        "note": "It holds from the next tick on. The user's prompt still stands above it.",
-    }
-    assert list(called.update) == ["assistant_prompt"]
-    prompt = called.update["assistant_prompt"]
-    assert (prompt["version"], prompt["text"]) == (2, TEXT)
-    assert prompt["versions"][-1] == {
-        "version": 2,
-        "text": TEXT,
-        "at": NOW.isoformat(),
-        "reason": "They ask for it",
-        "by": "local, approved by local",
-    }
-    assert settings.user_prompt == "Speak French."
 
 
 async def test_a_person_may_put_another_text_in_its_place() -> None:
@@ -206,7 +178,7 @@ def other_call() -> State:
     ],
     ids=["unasked", "refused", "another_call", "no_question", "another_text", "changed_meanwhile"],
 )
-async def test_nothing_but_what_a_person_confirmed_as_it_was_shown_takes_effect(
+async def test_only_a_change_that_a_person_confirmed_as_shown_takes_effect(
     state: State, error: str
 ) -> None:
     if state["loop"] is not None and "dangerous" not in state["loop"]:
@@ -221,7 +193,6 @@ async def test_nothing_but_what_a_person_confirmed_as_it_was_shown_takes_effect(
 
 
 def asked(event: Event | None, *, context_type: str = "tick_event", **more: Any) -> State:
-    """A tick on `event`."""
     state = tick_state(event=event, **more)
     assert state["context"] is not None
     return cast(State, {**state, "context": {**state["context"], "context_type": context_type}})
@@ -230,7 +201,6 @@ def asked(event: Event | None, *, context_type: str = "tick_event", **more: Any)
 def refusal(
     state: State, settings: Settings, *, served: bool = False, text: str = TEXT
 ) -> str | None:
-    """What `why_not` says, for the user `local`."""
     shelf = cast(Any, SimpleNamespace())
     given = Resources(model=cast(Any, None), semantic=shelf, clock=datetime.now, served=served)
     refused = why_not(state, {"configurable": {KEY: given}}, settings, {"new_prompt": text})
@@ -248,7 +218,9 @@ def refusal(
     ],
     ids=["stranger", "almost_an_owner", "autonomous", "reflection", "night"],
 )
-async def test_what_no_owner_set_off_is_refused_before_anybody_is_asked(state: State) -> None:
+async def test_a_change_that_no_owner_set_off_is_refused_unasked(
+    state: State,
+) -> None:
     assert refusal(state, Settings()) is not None
 
 
