@@ -118,7 +118,6 @@ esac""",
 
 
 def run(folder: Path, **variables: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """What it did, and what it called."""
     log = folder / "called"
     for name, text in STAND_INS.items():
         file = folder / name
