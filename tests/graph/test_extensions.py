@@ -71,13 +71,6 @@ def hum() -> str:
     return "mmm"
 
 
-def test_a_module_gives_its_tools_and_components(modules: Path) -> None:
-    write(modules, MODULE)
-    found = load_extensions("mine")
-    assert [tool.name for tool in found.tools] == ["ring_bell"]
-    assert [one.key for one in found.components] == ["house_rules"]
-
-
 def test_one_of_the_two_is_enough(modules: Path) -> None:
     (modules / "mine").mkdir()
     (modules / "mine" / "kit.py").write_text(MODULE.replace("components =", "others ="))

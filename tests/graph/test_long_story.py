@@ -89,7 +89,6 @@ class ChoirModel(ReferenceModel):
 
     @property
     def sent(self) -> list[Sent]:
-        """What each tick's calls were, oldest first."""
         return self._sent
 
     def _answer(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> AIMessage:
@@ -106,7 +105,6 @@ class ChoirModel(ReferenceModel):
 
 
 def event(one: Said) -> dict[str, Any]:
-    """The event as input."""
     return {
         "id": one.id,
         "at": f"{one.at}:00+00:00",
@@ -128,8 +126,6 @@ _PAGE_LINE = re.compile(r"^- \[[0-9a-f, ]+\] (.*) \([^()]*\)$")
 
 
 class Tick(NamedTuple):
-    """The first prompt of a tick."""
-
     event: str
     sent: Sent
     used: int
@@ -137,19 +133,16 @@ class Tick(NamedTuple):
 
     @property
     def newest(self) -> HumanMessage:
-        """The message of the event in hand."""
         people = [one for one in self.sent.messages if isinstance(one, HumanMessage)]
         return people[-1]
 
     @property
     def blocks(self) -> dict[str, list[str]]:
-        """The lines of each block before the event."""
         front = str(self.newest.text)[: front_of(self.newest)]
         return {tag: text.splitlines() for tag, text in _BLOCK.findall(front)}
 
     @property
     def recalled(self) -> list[str]:
-        """The texts of the recalled memories."""
         lines = map(read_shown, self.blocks.get("semantic_memories", []))
         return [line.text for line in lines if line]
 
@@ -161,8 +154,6 @@ class Tick(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """The story as it was lived."""
-
     ticks: list[Tick]
     buffers: list[int]
     """Overheard events in the state after each night."""

@@ -80,8 +80,6 @@ class Notice:
         self.text = ""
 
     def as_tool(self) -> BaseTool:
-        """The tool that reads it."""
-
         @tool
         async def read_notice() -> str:
             """Read the notice."""
@@ -250,7 +248,6 @@ TELLS = {
 
 
 async def _world(agent: AsyncAgent, model: ScriptedChatModel) -> None:
-    """An owner with a goal, a project and a secret."""
     model.steps += [
         calls(
             ("add_goal", {"description": "Paint the gate"}),

@@ -40,11 +40,10 @@ def test_names_that_somebody_gives_for_themselves(
 
 
 async def profiles(agent: AsyncAgent) -> dict[str, list[str]]:
-    """Aliases by name."""
     return {one["name"]: one["aliases"] for one in await everyone(agent.store, agent.scope)}
 
 
-async def test_what_was_known_of_an_owner_under_another_name_becomes_the_owners(
+async def test_a_profile_under_an_owner_s_other_name_joins_the_owner_s(
     opening: Opening,
 ) -> None:
     noticed = call("update_entity_observation", entity="Hanna Berg", observation="Runs the mill.")

@@ -97,7 +97,7 @@ async def test_the_prompt_shows_the_page_and_not_the_same_memory_again(
     assert "I live in Bergen" not in memories
 
 
-async def test_a_fact_that_fell_is_shown_on_no_page_and_makes_no_attribute(
+async def test_a_superseded_fact_is_on_no_page_and_makes_no_attribute(
     agent: AsyncAgent, clock: Clock
 ) -> None:
     await agent.sleep()
@@ -201,7 +201,6 @@ async def test_only_an_owner_settles_a_contradiction(
 
 
 async def _former(agent: AsyncAgent, fact: Fact) -> list[str]:
-    """What recall shows as earlier values of a fact."""
     found = await agent.recall("Is Lila allergic to strawberries?")
     return [
         one["text"] for hit in found if hit["id"] == fact["id"] for one in hit.get("earlier", ())
