@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,9 +114,6 @@ def event(one: Said) -> dict[str, Any]:
         "addressed": one.addressed,
     }
 
-
-log = logging.getLogger(__name__)
-"""Shows the sizes of each prompt, by part: `--log-cli-level INFO`."""
 
 MOST_ON_DAY_3 = 6_000
 """Tokens of a prompt on the third day, as the report counts them."""
@@ -228,7 +225,6 @@ def test_a_fact_is_recalled_in_place_of_its_entry(lived: Lived) -> None:
     later = [text for day in "bc" for tick in on_day(lived, day) for text in tick.recalled]
     today = {one.text for one in SAID if one.id[0] in "bc"}
     raw = [text for text in later if text in made and text not in today]
-    log.info("entries of earlier days in place of facts: %d of %d", len(raw), len(later))
     assert len(raw) <= 0.1 * len(later)
 
 
@@ -258,10 +254,6 @@ def test_a_night_ends_the_talk_of_the_day(lived: Lived) -> None:
 
 
 def test_the_prompt_of_the_third_day_is_small(lived: Lived) -> None:
-    sizes: dict[str, Any] = {}
-    for before, tick in zip((lived.ticks[0], *lived.ticks), lived.ticks, strict=False):
-        sizes[tick.event] = parts(before.sent, tick.sent)
-        lists = {tag: approximate_tokens("\n".join(text)) for tag, text in tick.blocks.items()}
-        log.info("%s: %d tokens, %s, %s", tick.event, tick.used, sizes[tick.event], lists)
+    sizes = [parts(a.sent, b.sent) for a, b in pairwise((lived.ticks[0], *lived.ticks))]
     assert max(tick.used for tick in on_day(lived, "c")) <= MOST_ON_DAY_3
-    assert max(size.tools for size in sizes.values()) <= 2_000
+    assert max(size.tools for size in sizes) <= 2_000

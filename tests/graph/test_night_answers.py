@@ -239,19 +239,45 @@ async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_rea
     assert after["held"] == []
 
 
-async def test_noop_in_the_answer_that_was_rejected_twice_settles_only_the_rest(
-    tmp_path: Path, clock: Clock
+def failing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    if turn_of(messages):
+        raise ModelError("down")
+    return FIRST
+
+
+FIRST = stored((SAID[0][1], [1]))
+WRONG = call("store_memory", facts="The rent is 1,900.")
+NOTHING_ELSE = calls(
+    ("store_memory", {"facts": [{"text": BAD, "source_ids": ["3"]}]}),
+    ("noop", {"reasoning": "the rest is small talk"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("answers", "consolidated", "stored_facts", "asked_for", "reported"),
+    [
+        ([NOTHING_ELSE, NOTHING_ELSE], ["e1", "e2"], 0, 2, BAD),
+        ([FIRST, "That is all.", "I said so."], ["e1"], 1, 3, ""),
+        ([WRONG, WRONG], [], 0, 2, "store_memory"),
+        (failing, ["e1"], 1, 2, "consolidate: down"),
+    ],
+    ids=["rejected twice", "prose after the nudge", "wrong arguments twice", "the model fails"],
+)
+async def test_a_loop_without_a_usable_end_leaves_the_rest_pending(
+    tmp_path: Path,
+    clock: Clock,
+    answers: Any,
+    consolidated: list[str],
+    stored_facts: int,
+    asked_for: int,
+    reported: str,
 ) -> None:
-    both = calls(
-        ("store_memory", {"facts": [{"text": BAD, "source_ids": ["3"]}]}),
-        ("noop", {"reasoning": "the rest is small talk"}),
-    )
-    report, journal, _, asked = await night(tmp_path, clock, model(consolidate=[both, both]))
+    report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
     marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
-    assert marks == {"e1": "consolidated", "e2": "consolidated", "e3": "pending"}
-    assert len(of(asked, "store_memory")) == 2
-    reasons = {one["reason"] for one in report["operations"] if one["kind"] == "mark_entry"}
-    assert reasons == {"the model found nothing in it to keep"}
+    assert [one for one, mark in marks.items() if mark == "consolidated"] == consolidated
+    assert list(marks.values()).count("pending") == len(report["held"]) == 3 - len(consolidated)
+    assert (len(facts), len(of(asked, "store_memory"))) == (stored_facts, asked_for)
+    assert reported in "".join([*report["refused"], *report["errors"]])
 
 
 async def test_an_answer_in_prose_is_asked_for_a_call_once(tmp_path: Path, clock: Clock) -> None:
@@ -265,40 +291,6 @@ async def test_an_answer_in_prose_is_asked_for_a_call_once(tmp_path: Path, clock
     assert str(second[-1].text).startswith("Call store_memory")
     assert "noop" in str(second[-1].text)
     assert (len(facts), report["held"]) == (3, [])
-
-
-async def test_prose_after_the_nudge_leaves_the_rest_pending(tmp_path: Path, clock: Clock) -> None:
-    asked = model(consolidate=[stored((SAID[0][1], [1])), "That is all.", "I said so."])
-    report, journal, facts, _ = await night(tmp_path, clock, asked)
-    assert len(of(asked, "store_memory")) == 3
-    assert (len(facts), len(report["held"])) == (1, 2)
-    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
-    assert marks == {"e1": "consolidated", "e2": "pending", "e3": "pending"}
-
-
-async def test_wrong_arguments_are_told_and_given_up_after_two_tries(
-    tmp_path: Path, clock: Clock
-) -> None:
-    wrong = call("store_memory", facts="The rent is 1,900.")
-    report, journal, _, asked = await night(tmp_path, clock, model(consolidate=[wrong, wrong]))
-    (_, second) = of(asked, "store_memory")
-    assert "facts" in result_of(second[-1])["error"]
-    assert {entry["consolidation"] for entry in journal} == {"pending"}
-    assert "store_memory" in report["refused"][0]
-
-
-async def test_a_model_that_fails_in_the_loop_leaves_no_fact_to_be_made_twice(
-    tmp_path: Path, clock: Clock
-) -> None:
-    def failing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-        if turn_of(messages):
-            raise ModelError("down")
-        return stored((SAID[0][1], [1]))
-
-    report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=failing))
-    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
-    assert marks == {"e1": "consolidated", "e2": "pending", "e3": "pending"}
-    assert (len(facts), len(report["held"]), report["errors"]) == (1, 2, ["consolidate: down"])
 
 
 async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock: Clock) -> None:

@@ -62,14 +62,15 @@ def test_consolidation_stores_a_fact_per_entry_that_states_something() -> None:
     assert not decide([HumanMessage(BATCH), *after], TOOLS).calls
 
 
-def test_consolidation_without_anything_left_out_needs_no_noop() -> None:
-    text = "Entries:\n[j1] 2026-05-10T09:00 Alice: I moved to Porto."
-    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == ["store_memory"]
-
-
-def test_consolidation_of_small_talk_is_a_noop() -> None:
-    text = "Entries:\n[j1] 2026-05-10T09:00 Alice: Hello there! How are you?"
-    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == ["noop"]
+@pytest.mark.parametrize(
+    ("said", "called"),
+    [("I moved to Porto.", ["store_memory"]), ("Hello there! How are you?", ["noop"])],
+)
+def test_consolidation_calls_noop_only_where_something_is_left_out(
+    said: str, called: list[str]
+) -> None:
+    text = f"Entries:\n[j1] 2026-05-10T09:00 Alice: {said}"
+    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == called
 
 
 @pytest.mark.parametrize(
