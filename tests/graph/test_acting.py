@@ -160,7 +160,7 @@ async def test_a_reflection_keeps_the_beginning_of_its_prompt(opening: Opening) 
     assert len(model.calls) == 4
 
 
-async def test_what_is_spent_and_why_stands_in_the_report(opening: Opening) -> None:
+async def test_the_report_has_assessment_pattern_and_context_use(opening: Opening) -> None:
     async with opening(scripted("You are welcome.")) as agent:
         output = await agent.ainvoke(said("Thank you!"))
     [tick] = output["report"]["ticks"]

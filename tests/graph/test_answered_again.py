@@ -51,7 +51,7 @@ async def test_a_run_that_a_server_does_again_answers_no_other_question(job: Job
         assert (launched(job), await parked(agent)) == (["the moon"], [])
 
 
-async def test_an_answer_that_names_its_question_answers_no_other(job: Job) -> None:
+async def test_an_answer_with_a_question_id_answers_only_that_question(job: Job) -> None:
     async with running(job, Points(job)) as (agent, run):
         await run({"events": [MOON, MARS]})
         moon, mars = [one["question"]["id"] for one in await parked(agent)]
@@ -64,7 +64,7 @@ async def test_an_answer_that_names_its_question_answers_no_other(job: Job) -> N
     assert launched(job) == ["the moon", "Mars"]
 
 
-async def test_an_answer_that_waited_for_another_process_answers_no_later_question(
+async def test_an_answer_that_waited_for_the_lock_answers_no_later_question(
     tmp_path: Path, clock: Clock
 ) -> None:
     launches = Launches()

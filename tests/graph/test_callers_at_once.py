@@ -75,7 +75,7 @@ async def test_a_tick_is_found_after_its_checkpoints_are_gone(opening: Opening) 
     assert unknown is None
 
 
-async def test_what_is_kept_of_a_tick_is_forgotten_with_its_event(opening: Opening) -> None:
+async def test_the_kept_report_of_a_tick_is_forgotten_with_its_event(opening: Opening) -> None:
     async with opening(model()) as agent:
         await agent.ainvoke(said("my word is quibbles", sender="Zora", id="m1"))
         await agent.ainvoke(said("number 2", id="m2"))

@@ -248,7 +248,7 @@ async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(opening: Openi
             await find_fact(agent.context, entry["id"])
 
 
-async def test_what_depends_on_a_corrected_fact_is_in_doubt_and_recalled_so(
+async def test_facts_that_depend_on_a_corrected_fact_are_recalled_as_doubtful(
     agent: AsyncAgent, paris: Fact
 ) -> None:
     semantic, scope = agent.resources.semantic, agent.scope

@@ -34,7 +34,7 @@ def decision(word: Any, by: str = "ana") -> Decision:
     return {"decision": word, "args": None, "reason": None, "by": by, "at": AT}
 
 
-async def test_of_concurrent_answers_the_first_holds_and_the_others_are_refused(
+async def test_the_first_of_concurrent_answers_holds_and_others_are_refused(
     opening: Opening,
 ) -> None:
     launches = Launches()

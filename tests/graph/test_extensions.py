@@ -92,9 +92,7 @@ def test_one_of_the_two_is_enough(modules: Path) -> None:
         ("components = [1]", r"mine\.components\[0\] is a int; it must be made with component"),
     ],
 )
-def test_what_is_wrong_with_a_module_is_one_clear_error(
-    modules: Path, text: str, says: str
-) -> None:
+def test_an_invalid_module_is_one_clear_error(modules: Path, text: str, says: str) -> None:
     write(modules, text)
     with pytest.raises(InputError, match=f"CIRCADIAN_EXTENSIONS: .*{says}"):
         load_extensions("mine")

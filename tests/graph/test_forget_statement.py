@@ -95,7 +95,7 @@ async def test_a_fact_goes_with_the_entry_that_nothing_else_needs(
     assert holding(tmp_path, ["mill street"]) == []
 
 
-async def test_of_an_entry_that_another_fact_needs_the_sentence_goes(
+async def test_an_entry_that_another_fact_needs_loses_the_sentence(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(otherwise=answers)

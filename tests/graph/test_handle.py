@@ -267,7 +267,7 @@ async def test_a_run_that_a_server_does_again_takes_a_message_without_an_id_once
     assert len(await entries(agent)) == 3
 
 
-async def test_what_the_run_before_left_behind_is_taken_by_a_run_that_is_done_again(
+async def test_a_repeated_run_takes_messages_left_by_the_run_before(
     agent: AsyncAgent,
 ) -> None:
     hi: Any = {"type": "human", "content": "Hi"}

@@ -33,7 +33,7 @@ def shown(made: RecordedCall) -> list[str]:
     )
 
 
-async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_too(
+async def test_an_observation_is_shown_to_later_ticks_and_after_a_restart(
     opening: Opening,
 ) -> None:
     model = scripted(TULIPS, "Noted.", "Tulips.")

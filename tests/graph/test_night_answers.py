@@ -121,7 +121,7 @@ async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_ti
     assert not [id_ for id_ in ids if id_ in f"{dream[1].text}{insights[1].text}"]
 
 
-async def test_an_answer_stands_with_the_assistants_question(opening: Opening) -> None:
+async def test_an_entry_is_shown_with_the_question_that_it_answers(opening: Opening) -> None:
     asked = scripted("Noted. Is the loan taken?", "Good.", otherwise=model().otherwise)
     async with opening(asked) as agent:
         for number, text in enumerate(["We need a loan for the second shop.", "Yes, by Ilir."]):

@@ -155,7 +155,7 @@ async def test_a_broken_answer_leaves_it_to_the_rules(
 
 
 @pytest.mark.parametrize("settings", [{"judge_facts": False}, {"night_tokens": 1}])
-async def test_nothing_is_asked_when_it_is_off_or_the_budget_is_used_up(
+async def test_no_verdict_is_asked_for_when_disabled_or_out_of_budget(
     tmp_path: Path, clock: Clock, settings: dict[str, Any]
 ) -> None:
     asked = judged(fails, stored((PARAPHRASE, "1"), (PLAIN, "2")))

@@ -158,7 +158,7 @@ async def test_an_undo_removes_the_archive_and_keeps_the_conversation(
         assert (await agent.aget_state()).values["messages"] == talk
 
 
-async def test_what_several_batches_made_of_one_fact_can_be_undone(
+async def test_changes_of_one_fact_by_several_batches_can_be_undone(
     opening: Opening, clock: Clock
 ) -> None:
     model = dreamer(("vital", "by boat.", "duplicates"), ("weighty", "by boat.", "duplicates"))

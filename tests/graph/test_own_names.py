@@ -87,7 +87,7 @@ async def test_a_person_who_speaks_keeps_the_name(opening: Opening) -> None:
         ("Nora Feld chairs it.", "local", "Nora Feld", "local", {"local": []}),
     ],
 )
-async def test_who_gives_a_name_is_noted_under_it(
+async def test_a_given_name_joins_the_profile_of_its_sender(
     text: str,
     sender: str,
     name: str,

@@ -96,7 +96,7 @@ async def test_the_beginning_of_a_prompt_stays_byte_identical_from_tick_to_tick(
     assert "Bake bread number 3" in front(last)
 
 
-async def test_what_a_tick_looked_up_in_memory_is_shown_in_that_tick_only(opening: Opening) -> None:
+async def test_looked_up_memories_are_shown_only_in_their_tick(opening: Opening) -> None:
     model = scripted(call("recall_memories", query="rye"), "From Ada.", "As I said.", "Yes.")
     async with opening(model) as agent:
         fact = draft("1", "The rye comes from Ada, who lives beyond the river with seven cats.")

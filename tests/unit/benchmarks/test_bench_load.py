@@ -40,7 +40,7 @@ def test_a_worker_is_killed_half_way_and_nothing_is_lost(
     assert "2, 1 killed" in capsys.readouterr().out
 
 
-def test_what_is_lost_doubled_or_of_another_is_seen(
+def test_lost_doubled_and_crossed_events_are_counted(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)

@@ -132,7 +132,7 @@ def test_a_prompt_is_read_in_the_order_system_tools_messages() -> None:
     assert tokens(sent) > tokens(Sent(messages, [])) > 0
 
 
-def test_what_repeats_is_the_common_beginning_alone() -> None:
+def test_only_the_common_beginning_of_prompts_counts_as_repeated() -> None:
     assert repeated("abc", "abcd") == (3, 4)
     assert repeated("abcd", "abXd") == (2, 4)
     assert repeated("", "abcd") == (0, 0)

@@ -165,7 +165,7 @@ def test_without_data_nothing_is_measured_and_that_is_said(
         ("data.json", ["--embedder", "unknown"], "unknown"),
     ],
 )
-def test_what_the_variable_or_an_argument_names_wrongly_is_one_line(
+def test_a_wrong_file_or_argument_is_one_line(
     file: str,
     arguments: list[str],
     told: str,
@@ -213,7 +213,7 @@ def test_words_that_are_rare_and_texts_that_are_short_weigh_more() -> None:
     assert index.search("and the") == []
 
 
-async def test_what_stands_beside_gives_the_nearest_turn_first() -> None:
+async def test_the_compared_systems_give_the_nearest_turn_first() -> None:
     embeddings = WordEmbeddings()
     for searcher in (by_words, by_meaning(embeddings), by_mem0(embeddings)):
         async with searcher(sample(), Notes()) as ask:

@@ -46,7 +46,7 @@ def test_the_configuration_is_valid() -> None:
     assert "1 graph found" in langgraph("validate", "--config", str(ROOT / "langgraph.json"))
 
 
-def test_all_that_it_names_is_there() -> None:
+def test_every_object_of_the_server_configuration_exists() -> None:
     paths = [CONFIG["graphs"]["agent"]["path"], CONFIG["http"]["app"]]
     paths += [CONFIG[part]["path"] for part in ("checkpointer", "store", "auth")]
     for path in paths:

@@ -177,7 +177,7 @@ def test_the_top_goals_are_open_roots_before_subtasks_and_three_at_most() -> Non
     assert shown == ["second, high", "first, low", "part of the second"]
 
 
-def test_of_the_conversation_the_newest_messages_are_told_and_a_long_one_is_cut() -> None:
+def test_a_briefing_has_the_newest_messages_and_cuts_long_ones() -> None:
     said = [HumanMessage(f"number {at}", name="Alice") for at in range(9)]
     lent = requester(tick_state(messages=[*said, AIMessage("many words " * 500)]))
     assert [line[:15] for line in lent["recent"][:-1]] == [
@@ -236,7 +236,7 @@ def test_a_result_says_what_was_done_and_a_failure_what_to_do() -> None:
     assert (broken["calls"][0]["ok"], broken["calls"][0]["error"]) == (False, "No.")
 
 
-async def test_what_a_step_returns_is_checked_against_the_sub_agent_s_own_state() -> None:
+async def test_a_step_returns_only_keys_of_the_sub_agent_s_state() -> None:
     def returning(update: dict[str, Any]) -> Any:
         @checked
         async def step(state: DelegateState) -> dict[str, Any]:

@@ -63,7 +63,7 @@ async def test_the_model_gets_the_answer_as_a_text(found: list[BaseTool]) -> Non
     assert (done.succeeded, done.raised) == (3, 0)
 
 
-async def test_what_a_tool_says_went_wrong_is_an_error_and_no_failure_of_ours(
+async def test_an_error_of_an_mcp_tool_does_not_count_as_our_failure(
     found: list[BaseTool],
 ) -> None:
     done = await executed([wanted("paint_wall", wall="glass")], found)

@@ -101,7 +101,7 @@ async def test_a_message_to_the_asker_in_the_same_place_is_refused(
     ],
     ids=["nobody", "nothing", "long_name", "long_text", "long_channel"],
 )
-async def test_what_is_blank_or_too_long_is_refused(arguments: dict[str, str]) -> None:
+async def test_a_blank_or_overlong_message_is_refused(arguments: dict[str, str]) -> None:
     called = await Bench().call("send_message", **arguments)
     assert called.result["success"] is False
     assert called.result["error"]

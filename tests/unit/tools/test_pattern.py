@@ -196,7 +196,7 @@ def test_the_signal_table_of_the_page(measured: dict[str, Any], limits: Limits) 
     assert limits_of(assessment(**measured)) == limits
 
 
-def test_what_is_recommended_narrows_beside_the_signals() -> None:
+def test_recommendations_narrow_beside_the_signals() -> None:
     assert limits_of(assessment(iterations=3)) == Limits(max_iterations=3)
     assert limits_of(assessment(mode="react_loop")) == Limits(mode="react_loop")
     assert limits_of(assessment(confirm=True)) == CONFIRM

@@ -232,7 +232,7 @@ async def test_an_owner_may_and_is_known_by_id_alone() -> None:
     )
 
 
-async def test_on_a_server_the_input_and_the_context_make_nobody_an_owner() -> None:
+async def test_on_a_server_neither_input_nor_context_makes_an_owner() -> None:
     settings = Settings(owners=["Alice"])
     assert refusal(asked(EVENT), settings, served=True) is not None
     assert refusal(asked(OWNERS_EVENT), settings, served=True) is not None
@@ -240,7 +240,7 @@ async def test_on_a_server_the_input_and_the_context_make_nobody_an_owner() -> N
     assert refusal(asked(chat), settings, served=True) is None
 
 
-async def test_nobody_is_asked_about_a_text_that_is_refused_all_the_same() -> None:
+async def test_a_text_that_would_be_refused_is_refused_unasked() -> None:
     state = asked(OWNERS_EVENT, assistant_prompt=written("Be kind."))
     assert refusal(state, Settings(), text=TEXT) is None
     for text in ("", "Be kind.", "x" * (LONGEST + 1), "Be\u202e kind."):

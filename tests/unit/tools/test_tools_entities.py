@@ -315,7 +315,7 @@ async def test_a_plan_sees_what_it_has_planned_so_far() -> None:
     assert (await note(bench, "Bea", "Bea likes flowers")).result["total_observations"] == 2
 
 
-async def test_in_a_plan_an_alias_means_the_same_from_then_on() -> None:
+async def test_an_alias_holds_within_a_plan() -> None:
     bench = extracting(asleep=True)
     bench.state["messages"] = heard(("Ann", "Bea, or Queen B., likes tulips"), ("Bob", "Hello"))
     first = await note(bench, "Bea", "Bea likes tulips", "Queen B.")

@@ -146,7 +146,7 @@ async def test_a_note_on_oneself_is_never_made_into_a_fact() -> None:
     assert bench.shelf.facts == {}
 
 
-async def test_in_a_night_facts_join_the_plan_with_their_sources() -> None:
+async def test_facts_of_a_night_join_the_plan_with_their_sources() -> None:
     bench = night()
     assert bench.plan is not None
     assert bench.plan.shown is not None
@@ -168,7 +168,7 @@ async def test_in_a_night_facts_join_the_plan_with_their_sources() -> None:
     assert bench.shelf.facts == {}
 
 
-async def test_in_a_night_only_shown_ids_count_and_the_unknown_are_named() -> None:
+async def test_a_night_accepts_only_shown_ids_and_names_the_others() -> None:
     bench = night()
     called = await bench.call(
         "store_memory",
@@ -188,7 +188,7 @@ async def test_in_a_night_only_shown_ids_count_and_the_unknown_are_named() -> No
     assert called.result["suggestion"]
 
 
-async def test_what_earlier_calls_of_the_loop_cited_is_not_told_again() -> None:
+async def test_entries_cited_by_earlier_calls_are_not_listed_again() -> None:
     bench = night()
     first, second = [
         await bench.call("store_memory", facts=[{"text": text, "source_ids": [id_]}])
@@ -198,7 +198,7 @@ async def test_what_earlier_calls_of_the_loop_cited_is_not_told_again() -> None:
     assert set(second.result["not_cited"]) < set(first.result["not_cited"])
 
 
-async def test_in_a_night_an_event_left_in_hand_is_no_source() -> None:
+async def test_the_event_in_hand_is_no_source_in_a_night() -> None:
     bench = night()
     bench.state["event"] = EVENT
     called = await bench.call("store_memory", facts=[{"text": "It rained"}])

@@ -190,7 +190,7 @@ async def test_only_a_reflection_is_shown_the_notes_of_reflections() -> None:
         assert (await other.call("review_journal", tags=["self"])).result["count"] == 0
 
 
-async def test_in_a_night_an_entry_joins_the_plan_and_shares_no_id_with_the_loops_others() -> None:
+async def test_entries_of_a_night_join_the_plan_with_ids_of_their_own() -> None:
     bench = night()
     for content in ("The gate is shut", "The mill is old"):
         await bench.call("add_journal_entry", content=content)

@@ -184,7 +184,7 @@ async def read(batch: list[EntityNews]) -> list[AttributeGiven]:
     return numbering.read(answer)
 
 
-async def test_what_someone_likes_and_does_is_listed_with_its_observations() -> None:
+async def test_likes_and_habits_are_listed_with_their_observations() -> None:
     made = await attributes(
         observation(1, "Ada likes green tea."),
         observation(2, "Ada really loves jazz, and old films."),

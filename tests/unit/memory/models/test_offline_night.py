@@ -217,7 +217,7 @@ def reviewed(human: str, *rows: dict[str, Any]) -> list[AnyMessage]:
     return results(look(human), {"entries": list(rows), "count": len(rows)})
 
 
-def test_it_reads_the_journal_first() -> None:
+def test_a_reflection_reads_the_journal_first() -> None:
     assert asked(look(text(failed=2))) == [("review_journal", {"limit": 50})]
 
 

@@ -270,7 +270,7 @@ async def test_thinking_is_left_out(serve: Serve, asked: Callable[..., Any]) -> 
     assert (await asked()).message.content == "It is noon."
 
 
-async def test_an_answer_that_is_cut_off_is_known(serve: Serve, asked: Callable[..., Any]) -> None:
+async def test_a_cut_off_answer_is_recognised(serve: Serve, asked: Callable[..., Any]) -> None:
     serve(text("It is", finish="length"), text("It is noon."))
     assert (await asked()).cut_off
     assert not (await asked()).cut_off
