@@ -186,6 +186,14 @@ async def test_correcting_an_invalid_fact_without_successor_is_an_error(
         await correct(agent.context, paris["id"], OSLO)
 
 
+async def test_correcting_back_makes_a_third_fact(agent: AsyncAgent, paris: Fact) -> None:
+    oslo = await correct(agent.context, paris["id"], OSLO)
+    again = await correct(agent.context, oslo["id"], PARIS)
+    third = await correct(agent.context, again["id"], OSLO)
+    assert len({paris["id"], oslo["id"], again["id"], third["id"]}) == 4
+    assert [one["text"] for one in await stored(agent) if one["invalid_at"] is None] == [OSLO]
+
+
 async def test_a_text_that_holds_already_changes_nothing_and_is_not_audited(
     agent: AsyncAgent, paris: Fact
 ) -> None:
