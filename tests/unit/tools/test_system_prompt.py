@@ -75,6 +75,11 @@ def test_version_0_is_the_empty_prompt_also_when_the_first_versions_are_gone() -
     assert (prompt["version"], prompt["text"]) == (4, "")
 
 
+def test_a_rollback_to_the_text_in_force_changes_nothing() -> None:
+    prompt = written("one", "two")
+    assert rolled_back(prompt, 2, at=NOW, by="local") is prompt
+
+
 def test_a_version_that_is_not_kept_is_an_error_that_names_those_that_are() -> None:
     with pytest.raises(InputError, match=r"no version 1; kept are 0, 2, 3 \(0: empty\)"):
         rolled_back(written("one", "two", "three", keep=2), 1, at=NOW, by="local")
