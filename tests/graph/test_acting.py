@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
@@ -15,13 +11,12 @@ from memory import audit
 from memory.errors import ModelError
 from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
-from tests.support.agents import Opening, entries, opened, said
+from tests.support.agents import Opening, entries, said
 from tests.support.clock import Clock
 from tests.support.scripted import Step, call, calls, scripted
 from tools.registry import registered
 
 CHILD = {"description": "Wash up", "parent_id": "goal_1_0"}
-ROOM = {"addressed": False, "channel": "room"}
 
 
 @tool
@@ -47,7 +42,7 @@ async def test_a_terminal_tool_ends_the_loop(opening: Opening) -> None:
     assert [one["ok"] for one in tick["tools"]] == [True, True]
 
 
-async def test_a_refused_message_does_not_end_it(opening: Opening) -> None:
+async def test_a_refused_message_does_not_end_the_loop(opening: Opening) -> None:
     model = scripted(call("send_message", to="Ada", text="Hello"), "Hello Ada.")
     async with opening(model) as agent:
         output = await agent.ainvoke(said("Say hello"))
@@ -94,7 +89,7 @@ async def test_a_success_between_failures_begins_the_count_anew(opening: Opening
     assert state["consecutive_errors"] == 1
 
 
-async def test_five_models_without_an_answer_stop_the_agent_and_nothing_raises(
+async def test_five_failed_model_calls_stop_the_agent_and_nothing_raises(
     opening: Opening,
 ) -> None:
     model = scripted(*[ModelError("no answer") for _ in range(5)])
@@ -108,13 +103,13 @@ async def test_five_models_without_an_answer_stop_the_agent_and_nothing_raises(
     assert now["inbox"]["waiting"] == 6
 
 
-async def test_ticks_of_its_own_are_bounded_and_events_are_answered_all_the_same(
-    tmp_path: Path, clock: Clock
+async def test_autonomous_ticks_are_limited_and_events_are_answered_beyond_the_limit(
+    opening: Opening, clock: Clock
 ) -> None:
     settings = Settings(autonomous_ticks_per_hour=2)
     goal = call("add_goal", description="Tidy up")
     model = scripted(goal, "Noted.", otherwise=lambda m, t: "On it.")
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Please tidy up"))
         for _ in range(2):
             assert (await agent.ainvoke({"request": "tick"}))["report"]["ticks"]
@@ -130,7 +125,7 @@ async def test_ticks_of_its_own_are_bounded_and_events_are_answered_all_the_same
     assert later["report"]["ticks"][0]["context_type"] == "tick_autonomous"
 
 
-async def test_it_looks_at_its_own_work_after_so_many_ticks(opening: Opening) -> None:
+async def test_a_reflection_follows_after_reflection_interval_ticks(opening: Opening) -> None:
     settings = Settings(reflection_interval=2)
     note = call("add_journal_entry", content="Short answers were liked.", reasoning="A pattern")
     model = scripted("One.", "Two.", call("review_journal"), note, call("noop"), "Reviewed.")
@@ -154,7 +149,7 @@ async def test_it_looks_at_its_own_work_after_so_many_ticks(opening: Opening) ->
     assert "First" not in "".join(str(m.text) for m in model.calls[2].messages)
 
 
-async def test_the_prompt_of_a_look_stays_the_same_to_its_end(opening: Opening) -> None:
+async def test_a_reflection_keeps_the_beginning_of_its_prompt(opening: Opening) -> None:
     settings = Settings(reflection_interval=1)
     model = scripted("One.", call("review_journal"), call("noop"), "Reviewed.")
     async with opening(model, settings=settings) as agent:
@@ -165,28 +160,7 @@ async def test_the_prompt_of_a_look_stays_the_same_to_its_end(opening: Opening) 
     assert len(model.calls) == 4
 
 
-@pytest.mark.parametrize(
-    ("event", "report"),
-    [
-        ({"text": "Hi", "sender": "circadian"}, "ignored"),
-        ({"text": "Hi all", "sender": "Ben", **ROOM}, "context_only"),
-        ({"text": "@Circadian hi", "sender": "Ben", **ROOM}, "ticks"),
-    ],
-)
-async def test_events_are_answered_heard_or_ignored(
-    opening: Opening, event: dict[str, Any], report: str
-) -> None:
-    model = scripted(otherwise=lambda m, t: "Yes?")
-    async with opening(model) as agent:
-        output = (await agent.ainvoke({"events": [event]}))["report"]
-        assert (await status(agent.context))["inbox"]["waiting"] == 0
-        journal = await entries(agent)
-    assert [key for key in ("ticks", "context_only", "ignored") if output[key]] == [report]
-    assert len(journal) == (0 if report == "ignored" else 1)
-    assert len(model.calls) == (1 if report == "ticks" else 0)
-
-
-async def test_what_is_spent_and_why_stands_in_the_report(opening: Opening) -> None:
+async def test_the_report_has_assessment_pattern_and_context_use(opening: Opening) -> None:
     async with opening(scripted("You are welcome.")) as agent:
         output = await agent.ainvoke(said("Thank you!"))
     [tick] = output["report"]["ticks"]
@@ -199,11 +173,11 @@ async def test_what_is_spent_and_why_stands_in_the_report(opening: Opening) -> N
     assert {"system_prompt", "conversation_history", "tools"} <= set(tick["components"])
 
 
-async def test_a_stop_reaches_a_run_under_way(tmp_path: Path, clock: Clock) -> None:
+async def test_a_stop_reaches_a_run_under_way(opening: Opening, clock: Clock) -> None:
     async def stopping(agent: AsyncAgent) -> None:
         await ask_for_stop(agent.store, agent.scope, at=clock(), by="local")
 
-    async with opened(tmp_path, scripted("One.", "Three."), clock) as agent:
+    async with opening(scripted("One.", "Three.")) as agent:
         events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(2)]
         async for update in agent.astream({"events": events}, stream_mode="updates"):
             if "awake" in update:
@@ -215,7 +189,7 @@ async def test_a_stop_reaches_a_run_under_way(tmp_path: Path, clock: Clock) -> N
     assert [tick["reply"] for tick in cleared["report"]["ticks"]] == ["Three."]
 
 
-async def test_switched_off_it_does_nothing_of_its_own(opening: Opening) -> None:
+async def test_a_disabled_agent_makes_no_autonomous_tick(opening: Opening) -> None:
     model = scripted(call("add_goal", description="Tidy up"), "Noted.")
     async with opening(model) as agent:
         await agent.ainvoke(said("Please tidy up"))
@@ -226,7 +200,7 @@ async def test_switched_off_it_does_nothing_of_its_own(opening: Opening) -> None
     assert "Switched off" in output["report"]["notes"][0]
 
 
-async def test_a_tick_of_its_own_that_fails_counts_too(opening: Opening) -> None:
+async def test_a_failed_autonomous_tick_counts_towards_the_limit(opening: Opening) -> None:
     goal = call("add_goal", description="Tidy up")
     model = scripted(goal, "Noted.", *[ModelError("down") for _ in range(2)])
     settings = Settings(autonomous_ticks_per_hour=2)
@@ -239,7 +213,9 @@ async def test_a_tick_of_its_own_that_fails_counts_too(opening: Opening) -> None
     assert "only events are answered" in third["report"]["notes"][0]
 
 
-async def test_what_an_edit_by_hand_leads_to_is_in_the_log(opening: Opening) -> None:
+async def test_a_goal_completed_by_hand_is_a_completed_task_and_in_the_log(
+    opening: Opening,
+) -> None:
     tree = calls(("add_goal", {"description": "Tidy up"}), ("add_goal", CHILD))
     async with opening(scripted(tree, "Noted.")) as agent:
         await agent.ainvoke(said("Please tidy up"))
@@ -247,4 +223,6 @@ async def test_what_an_edit_by_hand_leads_to_is_in_the_log(opening: Opening) -> 
         await agent.aupdate_state(None, {"goals": child})
         await agent.ainvoke({"request": "wake"})
         log = await audit.read(agent.store, agent.scope)
+        state = (await agent.aget_state()).values
     assert ("goal_completed", "goal_1_0") in [(one["what"], one["target"]) for one in log]
+    assert [one["description"] for one in state["session_memory"]["completed_tasks"]] == ["Tidy up"]

@@ -51,7 +51,7 @@ async def test_a_run_that_a_server_does_again_answers_no_other_question(job: Job
         assert (launched(job), await parked(agent)) == (["the moon"], [])
 
 
-async def test_an_answer_that_names_its_question_answers_no_other(job: Job) -> None:
+async def test_an_answer_with_a_question_id_answers_only_that_question(job: Job) -> None:
     async with running(job, Points(job)) as (agent, run):
         await run({"events": [MOON, MARS]})
         moon, mars = [one["question"]["id"] for one in await parked(agent)]
@@ -64,7 +64,7 @@ async def test_an_answer_that_names_its_question_answers_no_other(job: Job) -> N
     assert launched(job) == ["the moon", "Mars"]
 
 
-async def test_an_answer_that_waited_for_another_process_answers_no_later_question(
+async def test_an_answer_that_waited_for_the_lock_answers_no_later_question(
     tmp_path: Path, clock: Clock
 ) -> None:
     launches = Launches()
@@ -110,7 +110,7 @@ async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(opening: O
     assert done == [("the moon", "at noon")]
 
 
-async def test_while_its_tool_is_not_there_a_question_stands_and_can_only_be_refused(
+async def test_a_question_whose_tool_is_missing_can_only_be_refused(
     opening: Opening,
 ) -> None:
     launches = Launches()
@@ -139,12 +139,10 @@ async def test_killed_anywhere_in_a_run_that_a_server_then_does_again(job: Job) 
 
 
 def told_twice(job: Job) -> Job:
-    """A run that answers the first of two questions."""
     return replace(job, plain=True, inputs=[{"events": [MOON]}, {"events": [MARS]}, AS_RUN])
 
 
 def while_answering(job: Job, part: str = "1/1") -> list[Point]:
-    """The writes of that run."""
     job = told_twice(job)
     asked = counts(replace(job, inputs=job.inputs[:2]))["write"]
     return points(job, "write", first=asked + 1, part=part)
@@ -166,6 +164,5 @@ async def done_again(job: Job, point: Point) -> None:
 
 
 async def standing(agent: AsyncAgent) -> str:
-    """Where the launch would go that a person is asked about."""
     [asked] = (await agent.aget_state()).interrupts
     return str(asked.value["args"]["target"])

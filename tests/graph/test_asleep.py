@@ -1,5 +1,4 @@
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,24 +10,20 @@ from memory.night import record as night
 from memory.operations.apply import LINKS
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens
-from tests.support.agents import Opening, dreamless, entries, night_model, opened, said, shown_ids
+from tests.support.agents import (
+    Opening,
+    dreamless,
+    entries,
+    night_model,
+    overheard,
+    said,
+    scored,
+    shown_ids,
+)
 from tests.support.clock import Clock
 from tests.support.scripted import calls, scripted
 
-HEARD = [
-    {
-        "id": f"e{n}",
-        "text": f"Ada grows bean number {n} on plot 7",
-        "sender": "Ada",
-        "addressed": False,
-    }
-    for n in range(6)
-]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
+HEARD = overheard(*(f"Ada grows bean number {n} on plot 7" for n in range(6)))["events"]
 
 
 async def test_a_night_scores_consolidates_links_and_marks(opening: Opening) -> None:
@@ -59,7 +54,7 @@ async def test_a_night_scores_consolidates_links_and_marks(opening: Opening) -> 
 
 
 async def test_the_next_day_recalls_what_was_heard_with_its_source(
-    data: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     @dreamless
     def store(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
@@ -71,12 +66,12 @@ async def test_the_next_day_recalls_what_was_heard_with_its_source(
         ]
         return calls(("store_memory", {"facts": facts}))
 
-    async with opened(data, scripted(otherwise=store), clock) as agent:
+    async with opening(scripted(otherwise=store)) as agent:
         await agent.ainvoke({"events": HEARD[:2]})
         await agent.ainvoke({"request": "sleep"})
     clock.advance(days=1)
     model = scripted("Walnuts.")
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         hits = await agent.recall("What is Ada allergic to?")
         await agent.ainvoke(said("What am I allergic to? Ada"))
     assert (hits[0]["text"], hits[0]["sources"]) == ("Ada is allergic to walnuts.", ["e0"])
@@ -92,24 +87,8 @@ async def test_with_nothing_to_do_sleep_says_so_and_calls_no_model(opening: Open
     assert out["mode"] == "sleep"
 
 
-async def test_a_second_night_does_nothing_again(opening: Opening) -> None:
-    model = scripted(otherwise=night_model)
-    async with opening(model) as agent:
-        await agent.ainvoke({"events": HEARD})
-        await agent.ainvoke({"request": "sleep"})
-        before = len(model.calls)
-        out = await agent.ainvoke({"request": "sleep"})
-        assert await agent.resources.semantic.count(agent.scope) == 6
-    assert out["report"]["night"]["id"] is None
-    assert len(model.calls) == before
-
-
 async def test_entries_below_the_threshold_are_settled_without_a_fact(opening: Opening) -> None:
-    def low(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-        scores = [{"id": one, "importance": 2} for one in shown_ids(messages)]
-        return calls(("Scores", {"scores": scores}))
-
-    model = scripted(otherwise=low)
+    model = scripted(otherwise=lambda messages, tools: scored(messages, importance=2))
     async with opening(model) as agent:
         await agent.ainvoke({"events": HEARD})
         out = await agent.ainvoke({"request": "sleep"})
@@ -125,7 +104,6 @@ async def test_entries_below_the_threshold_are_settled_without_a_fact(opening: O
 
 
 def raised(step: Any) -> Any:
-    """An answer, unless it is an error."""
     if isinstance(step, Exception):
         raise step
     return step
@@ -170,7 +148,7 @@ async def test_a_batch_that_is_too_long_for_the_model_comes_again_in_halves(
     assert sorted(fact["source_events"] for fact in facts) == [[f"e{n}"] for n in range(6)]
 
 
-async def test_one_entry_that_no_model_can_take_does_not_hold_up_the_others(
+async def test_an_entry_too_long_for_any_model_does_not_hold_up_the_others(
     opening: Opening,
 ) -> None:
     @dreamless
@@ -205,16 +183,6 @@ async def test_batches_are_bounded_in_tokens_and_a_huge_entry_is_cut(opening: Op
     assert max(approximate_tokens(str(one.messages[1].text)) for one in model.calls) < 2_200
 
 
-async def test_two_failures_in_a_row_end_the_thinking_of_a_night(opening: Opening) -> None:
-    model = scripted(ModelError("down"), ModelError("down"))
-    settings = Settings(score_batch_size=2)
-    async with opening(model, settings=settings) as agent:
-        await agent.ainvoke({"events": HEARD})
-        out = await agent.ainvoke({"request": "sleep"})
-    assert len(out["report"]["night"]["held"]) == 6
-    assert len(model.calls) == 2
-
-
 async def test_a_message_that_arrives_in_the_night_is_answered_after_it_in_the_same_run(
     opening: Opening,
 ) -> None:
@@ -247,11 +215,25 @@ async def test_overheard_events_do_not_wake(opening: Opening) -> None:
     assert (out["mode"], out["report"]["context_only"]) == ("sleep", ["e0"])
 
 
-async def test_wake_begins_a_new_session(data: Path, clock: Clock) -> None:
-    async with opened(data, scripted(), clock) as agent:
+async def test_wake_begins_a_new_session(opening: Opening, clock: Clock) -> None:
+    async with opening(scripted()) as agent:
         await agent.ainvoke({"request": "sleep"})
         clock.advance(hours=8)
         out = await agent.ainvoke({"request": "wake"})
         metrics = (await agent.aget_state()).values["metrics"]
     assert out["mode"] == "awake"
     assert metrics["session_start"] == clock().isoformat()
+
+
+async def test_the_list_of_nights_counts_unsettled_entries(opening: Opening) -> None:
+    def chatter(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        return "I see." if "store_memory" in tools else night_model(messages, tools)
+
+    async with opening(scripted(otherwise=chatter)) as agent:
+        await agent.ainvoke({"events": HEARD[:3]})
+        report = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+        assert (len(report["held"]), report["complete"]) == (3, True)
+        assert [one["left"] for one in await agent.nights()] == [3]
+    async with opening(scripted(otherwise=night_model)) as agent:
+        await agent.ainvoke({"request": "sleep"})
+        assert [one["left"] for one in await agent.nights()] == [3, 0]

@@ -31,7 +31,6 @@ def model() -> ScriptedChatModel:
 
 
 def check(number: int, out: dict[str, Any]) -> None:
-    """The caller who said `number` got the reply, and the tick in the report."""
     assert out["reply"] == f"You said {number}."
     assert str(out["messages"][-1].text) == out["reply"]
     (tick,) = [one for one in out["report"]["ticks"] if one["event_id"] == f"m{number}"]
@@ -76,7 +75,7 @@ async def test_a_tick_is_found_after_its_checkpoints_are_gone(opening: Opening) 
     assert unknown is None
 
 
-async def test_what_is_kept_of_a_tick_is_forgotten_with_its_event(opening: Opening) -> None:
+async def test_the_kept_report_of_a_tick_is_forgotten_with_its_event(opening: Opening) -> None:
     async with opening(model()) as agent:
         await agent.ainvoke(said("my word is quibbles", sender="Zora", id="m1"))
         await agent.ainvoke(said("number 2", id="m2"))
@@ -86,7 +85,7 @@ async def test_what_is_kept_of_a_tick_is_forgotten_with_its_event(opening: Openi
         assert await tick_of(agent.context, "m2") is not None
 
 
-async def test_the_failure_of_another_callers_event_is_not_raised_to_whom_is_answered(
+async def test_a_caller_does_not_get_the_failure_of_another_callers_event(
     opening: Opening,
 ) -> None:
     def picky(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
@@ -123,7 +122,7 @@ async def test_the_words_of_the_reply_stream_at_the_top_level(opening: Opening) 
     assert said_by_it == "The goal is set, as you wished."
 
 
-async def test_other_callers_words_do_not_stream_to_me(opening: Opening) -> None:
+async def test_a_stream_has_only_the_reply_to_its_own_input(opening: Opening) -> None:
     async with opening(model()) as agent:
         await agent.post({"id": "m1", "sender": "Ben", "text": "number 1"})
         assert await words(agent, said("number 2", id="m2")) == "You said 2."

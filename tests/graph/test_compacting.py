@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from rich.console import Console
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from graph.api.async_agent import AsyncAgent
-from graph.cli.night_view import night_view
 from graph.use_cases import nights
 from memory.compaction.cut import MASK
 from memory.compaction.summary import HEAD
 from memory.errors import ContextOverflow, ModelError
-from memory.messages.history import MARK, history_share
+from memory.messages.history import MARK
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, Opening, dreamless, entries, night_model, opened, said
+from tests.support.agents import EXTRACTING, Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
@@ -51,8 +48,6 @@ def model_of(
 
 
 def fails(error: Exception) -> Callable[..., Any]:
-    """A behaviour that raises `error`."""
-
     def raising(*_: Any) -> Any:
         raise error
 
@@ -84,7 +79,9 @@ async def history(agent: AsyncAgent) -> list[BaseMessage]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_model_that(opening: Opening, way: str) -> None:
+async def test_an_extract_takes_the_place_of_a_summary_by_a_model_that(
+    opening: Opening, way: str
+) -> None:
     answer, why = WAYS[way]
     model = model_of(answer)
     async with opening(model, settings=SMALL) as agent:
@@ -206,6 +203,9 @@ async def test_a_preview_cuts_the_history_only_when_applied(opening: Opening) ->
     assert len(model.calls) == paid
     assert messages[0].text == f"{MARK}\nThey spoke."
     assert messages[1:] == before[14:]
+    [archive] = [one for one in after if "compaction" in one["tags"]]
+    assert archive["id"] == tried["compaction"]["archive"]
+    assert archive["importance"] == 7
     assert {one["content"] for one in after} - {one["content"] for one in journal} == {
         NOTED["content"],
         "[CONTEXT SYNTHESIS]\nThey spoke.",
@@ -271,60 +271,8 @@ async def test_old_tool_outputs_are_hidden_from_the_summary_model(opening: Openi
     assert "Number 0 is on" in shown
 
 
-async def test_the_report_shows_cut_and_journaled_counts(opening: Opening) -> None:
-    model = model_of(extraction=ENDINGS["by noop"][0])
-    async with opening(model, settings=SMALL) as agent:
-        await talk(agent, 0, 9)
-        night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
-        state = (await agent.aget_state()).values
-    screen = Console(width=200, record=True, file=StringIO())
-    screen.print(night_view(night))
-    shown = screen.export_text()
-    assert "14 messages gave way to a summary, 4 stay: " in shown
-    assert night["compaction"]["archive"] in shown
-    assert "1 fact journaled before that, in 2 answers of the model." in shown
-    assert history_share(state["messages"], state["calibration"], LIMIT) < 0.7
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def chatter(count: int) -> list[HumanMessage]:
     return [HumanMessage(f"Message {n}: " + "word " * 126, name="Ada") for n in range(count)]
-
-
-async def test_at_seventy_percent_a_night_compacts_and_archives(data: Path, clock: Clock) -> None:
-    @dreamless
-    def model_of(messages: list[BaseMessage], tools: list[str]) -> Any:
-        if "Entries:" in str(messages[-1].text) or "Entries:" in str(messages[1].text):
-            return night_model(messages, tools)
-        if tools == EXTRACTING:
-            return "Nothing more."
-        return "Ada said many words." if not tools else "I see."
-
-    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
-    model = scripted(otherwise=model_of)
-    async with opened(data, model, clock, settings=settings) as agent:
-        for message in chatter(9):
-            await agent.ainvoke({"messages": [message]})
-        out = await agent.ainvoke({"request": "sleep"})
-        state = (await agent.aget_state()).values
-        journal = await entries(agent)
-    steps = {one["step"]: one for one in out["report"]["night"]["steps"]}
-    assert {"extract_facts", "compact"} <= steps.keys()
-    first = state["messages"][0]
-    assert isinstance(first, SystemMessage)
-    assert first.content == "[CONTEXT SUMMARY]\nAda said many words."
-    assert first.additional_kwargs["metadata"]["compacted_count"] == 14
-    assert len(state["messages"]) == 5
-    archive = [entry for entry in journal if "compaction" in entry["tags"]]
-    assert [(one["id"], one["importance"]) for one in archive] == [
-        (f"compact_{clock():%Y%m%d_%H%M%S}", 7)
-    ]
-    summary = next(c for c in model.calls if "Summarise" in str(c.messages[0].text))
-    assert "Message 8" not in summary.text
 
 
 async def test_context_overflow_leads_to_one_compaction_and_one_more_try(opening: Opening) -> None:

@@ -17,7 +17,7 @@ from memory.errors import InputError, ModelError
 from memory.settings import Settings
 from tests.support.agents import Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
-from tests.support.dangerous import ARGS, ASK, UNASKED, Launches, asking, questions, results
+from tests.support.dangerous import ARGS, ASK, UNASKED, Launches, asked, asking, questions, results
 from tests.support.scripted import call, calls, scripted
 from tools.registry import registered
 
@@ -47,8 +47,7 @@ async def test_approved_it_runs_once_and_the_tick_ends(
 ) -> None:
     model = asking("It flies.")
     async with opening(model, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it", id="e1"))
-        [question] = await questions(agent)
+        question = await asked(agent, id="e1")
         output = await agent.approve(question["id"])
         assert await questions(agent) == []
         state = (await agent.aget_state()).values
@@ -80,7 +79,7 @@ async def test_the_interrupt_is_answered_as_clients_do(
     assert output["report"]["ticks"][0]["reply"] == "It flies."
 
 
-async def test_what_is_no_answer_is_asked_again(opening: Opening, launches: Launches) -> None:
+async def test_a_malformed_answer_is_asked_for_again(opening: Opening, launches: Launches) -> None:
     async with opening(asking("It flies."), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(Command(resume={"decision": "perhaps"}))
@@ -99,8 +98,7 @@ async def test_refused_it_does_not_run_and_the_model_is_told(
 ) -> None:
     model = asking("Then not.")
     async with opening(model, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
+        question = await asked(agent)
         output = await agent.refuse(question["id"], "too early")
     assert launches.done == []
     assert "local refused it: too early" in results(model)[0]
@@ -112,21 +110,19 @@ async def test_an_edit_changes_what_runs_and_what_the_history_says(
 ) -> None:
     model = asking("It flies.")
     async with opening(model, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
+        question = await asked(agent)
         await agent.approve(question["id"], {"target": "Mars"})
         history = (await agent.aget_state()).values["messages"]
     assert launches.done == ["Mars"]
-    [asked] = [one for one in history if isinstance(one, AIMessage) and one.tool_calls]
-    assert asked.tool_calls[0]["args"] == {"target": "Mars"}
+    [called] = [one for one in history if isinstance(one, AIMessage) and one.tool_calls]
+    assert called.tool_calls[0]["args"] == {"target": "Mars"}
 
 
 async def test_an_unknown_question_or_a_wrong_edit_changes_nothing(
     opening: Opening, launches: Launches
 ) -> None:
     async with opening(asking(), tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
+        question = await asked(agent)
         with pytest.raises(InputError, match=f"no question 'ask_0' waits.*{question['id']}"):
             await agent.approve("ask_0")
         with pytest.raises(InputError, match="do not fit launch: target"):
@@ -140,8 +136,7 @@ async def test_new_input_is_answered_first_and_the_question_asked_again(
 ) -> None:
     model = asking("Hello.", "It flies.")
     async with opening(model, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it", id="e1"))
-        [question] = await questions(agent)
+        question = await asked(agent, id="e1")
         output = await agent.ainvoke(said("Hello", id="e2"))
         assert [tick["event_id"] for tick in output["report"]["ticks"]] == ["e2"]
         assert output["__interrupt__"][0].value["id"] == question["id"]
@@ -167,13 +162,12 @@ async def test_without_input_it_is_asked_again_and_no_model_is_called(
     assert (len(model.calls), launches.done) == (1, [])
 
 
-async def test_what_was_done_is_not_done_again_when_the_tick_fails_after_it(
+async def test_an_approved_tool_does_not_run_again_when_the_tick_fails_after_it(
     opening: Opening, launches: Launches
 ) -> None:
     model = asking(ModelError("down"), "It flies.")
     async with opening(model, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
+        question = await asked(agent)
         with pytest.raises(ModelError, match="down"):
             await agent.approve(question["id"])
         output = await agent.ainvoke(None)
@@ -182,9 +176,7 @@ async def test_what_was_done_is_not_done_again_when_the_tick_fails_after_it(
     assert "launched to the moon" in results(model)[0]
 
 
-async def test_what_was_done_before_the_question_stays_done_once(
-    opening: Opening, launches: Launches
-) -> None:
+async def test_calls_before_the_question_run_once(opening: Opening, launches: Launches) -> None:
     model = scripted(
         calls(
             ("add_goal", {"description": "Reach the moon"}),
@@ -218,7 +210,7 @@ async def test_only_one_dangerous_call_a_tick(opening: Opening, launches: Launch
     assert [one["ok"] for one in output["report"]["ticks"][0]["tools"]] == [True, False, False]
 
 
-async def test_unasked_it_runs_at_once_and_building_asks_all_the_same(
+async def test_without_confirmation_it_runs_at_once_unless_the_task_is_building(
     opening: Opening, launches: Launches
 ) -> None:
     async with opening(asking("Done.", ASK), settings=UNASKED, tools=[launches.tool]) as agent:
@@ -238,17 +230,6 @@ async def test_too_many_questions_are_refused(opening: Opening, launches: Launch
     assert output["report"]["ticks"][0]["reply"] == "It has to wait."
     assert "too many questions wait" in results(model)[0]
     assert launches.done == []
-
-
-async def test_arguments_that_do_not_fit_are_answered_and_nobody_is_asked(
-    opening: Opening, launches: Launches
-) -> None:
-    model = scripted(call("launch", aim="the moon"), "I gave it up.")
-    async with opening(model, tools=[launches.tool]) as agent:
-        output = await agent.ainvoke(said("Launch it"))
-    assert "__interrupt__" not in output
-    assert launches.done == []
-    assert "target: Field required" in results(model)[0]
 
 
 async def test_question_answer_and_deed_stand_in_the_log(
@@ -278,7 +259,7 @@ class Coerced(BaseModel):
         return [value] if isinstance(value, str) else value
 
 
-async def test_arguments_that_the_tool_would_coerce_are_asked_about_too(opening: Opening) -> None:
+async def test_coercible_arguments_are_asked_about_too(opening: Opening) -> None:
     removed: list[list[str]] = []
 
     async def rm(paths: list[str]) -> str:
@@ -311,9 +292,7 @@ async def test_wrong_arguments_do_not_use_up_the_one_dangerous_call(
     assert launches.done == ["the moon"]
 
 
-async def test_what_was_to_follow_a_refused_call_is_not_done(
-    opening: Opening, launches: Launches
-) -> None:
+async def test_calls_after_a_refused_call_are_not_run(opening: Opening, launches: Launches) -> None:
     model = scripted(
         calls(
             ("add_goal", {"description": "Reach the moon"}),
@@ -323,8 +302,7 @@ async def test_what_was_to_follow_a_refused_call_is_not_done(
         "Then not.",
     )
     async with opening(model, tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
+        question = await asked(agent)
         output = await agent.refuse(question["id"])
     tick = output["report"]["ticks"][-1]
     assert (tick["sent"], tick["reply"]) == ([], "Then not.")
@@ -332,12 +310,11 @@ async def test_what_was_to_follow_a_refused_call_is_not_done(
     assert "not run: launch before it was refused" in results(model)[2]
 
 
-async def test_a_tick_that_waits_keeps_within_what_the_settings_allow_by_then(
+async def test_a_resumed_tick_keeps_within_the_settings_of_the_moment(
     opening: Opening, launches: Launches
 ) -> None:
     async with opening(asking(), tools=[launches.tool]) as agent:
-        await agent.ainvoke(said("Launch it"))
-        [question] = await questions(agent)
+        question = await asked(agent)
     model = scripted("It flies.")
     narrow = Settings(multi_action_enabled=False)
     async with opening(model, settings=narrow, tools=[launches.tool]) as agent:
@@ -354,7 +331,7 @@ async def test_an_answer_where_no_question_stands_is_refused(opening: Opening) -
             await agent.ainvoke(Command(resume="yes"))
 
 
-async def test_call_ids_are_told_apart_from_those_of_a_tick_that_waits(
+async def test_call_ids_differ_from_those_of_a_waiting_tick(
     opening: Opening, launches: Launches
 ) -> None:
     numbered = AIMessage("", tool_calls=[{"name": "launch", "args": ARGS, "id": "call_0"}])

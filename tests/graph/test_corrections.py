@@ -50,7 +50,6 @@ async def agent(
 
 @pytest.fixture
 async def paris(agent: AsyncAgent, clock: Clock) -> Fact:
-    """A fact of yesterday."""
     (fact,) = await agent.resources.semantic.add(
         agent.scope, [draft("paris", PARIS, speaker="Ada", entities=["Ada", "Paris"], trust=0.3)]
     )
@@ -133,8 +132,6 @@ async def test_default_recall_finds_only_the_new_fact(agent: AsyncAgent, paris: 
 
 async def test_the_default_speaker_is_the_owner(agent: AsyncAgent, paris: Fact) -> None:
     assert (await correct(agent.context, paris["id"], OSLO))["speaker"] == "local"
-    with pytest.raises(InputError, match="--by needs a name"):
-        await correct(agent.context, paris["id"], BERGEN, by=" ")
 
 
 @pytest.mark.parametrize("repeated", [True, False])
@@ -180,11 +177,6 @@ async def test_correcting_a_superseded_fact_is_an_error_that_names_its_successor
     assert len(await entries(agent)) == 2
 
 
-async def test_a_fact_has_at_most_so_many_characters(agent: AsyncAgent, paris: Fact) -> None:
-    with pytest.raises(InputError, match=r"at most 10,000 characters, and not 10,001"):
-        await correct(agent.context, paris["id"], "x" * 10_001)
-
-
 async def test_correcting_an_invalid_fact_without_successor_is_an_error(
     agent: AsyncAgent, paris: Fact
 ) -> None:
@@ -214,11 +206,13 @@ async def test_a_text_that_holds_already_changes_nothing_and_is_not_audited(
     ("text", "by", "says"),
     [
         (" \n", "Ada", "the text is empty"),
+        ("x" * 10_001, "Ada", "at most 10,000 characters, and not 10,001"),
+        (OSLO, " ", "--by needs a name"),
         ("The assistant likes jazz", "Ada", "not the assistant: speaks of the assistant"),
         ("I am happy to help", "the assistant", "not the assistant: first person"),
     ],
 )
-async def test_a_text_that_is_no_fact_is_refused(
+async def test_a_correction_that_cannot_be_a_fact_is_refused(
     agent: AsyncAgent, paris: Fact, text: str, by: str, says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
@@ -262,7 +256,7 @@ async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(opening: Openi
             await find_fact(agent.context, entry["id"])
 
 
-async def test_what_depends_on_a_corrected_fact_is_in_doubt_and_recalled_so(
+async def test_facts_that_depend_on_a_corrected_fact_are_recalled_as_doubtful(
     agent: AsyncAgent, paris: Fact
 ) -> None:
     semantic, scope = agent.resources.semantic, agent.scope

@@ -24,7 +24,6 @@ FACTS = {
 
 
 async def accesses(tmp_path: Path, *steps: Step) -> dict[str, int]:
-    """Accesses by fact, after Ada asked where she lives and the model answered so."""
     clock = Clock()
     async with opened(tmp_path / "data", scripted(*steps), clock, settings=OWNED) as agent:
         await _learn(agent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from memory.events import approvals
 from memory.records.records import LOCAL_USER, Scope, thread_id
 from memory.records.tick import Decision
 from memory.storage.access import list_items
-from tests.support.agents import Opening, opened, said
+from tests.support.agents import Opening, said
 from tests.support.clock import Clock
 from tests.support.dangerous import Launches, asking
 
@@ -27,7 +26,6 @@ MARS = {"decision": "edit", "args": {"target": "Mars"}}
 
 
 async def asked(agent: AsyncAgent) -> str:
-    """A question that waits."""
     output = await agent.ainvoke(said("Launch it", id="e1"))
     return str(output["report"]["questions"][0]["id"])
 
@@ -36,7 +34,7 @@ def decision(word: Any, by: str = "ana") -> Decision:
     return {"decision": word, "args": None, "reason": None, "by": by, "at": AT}
 
 
-async def test_of_concurrent_answers_the_first_holds_and_the_others_are_refused(
+async def test_the_first_of_concurrent_answers_holds_and_others_are_refused(
     opening: Opening,
 ) -> None:
     launches = Launches()
@@ -87,9 +85,9 @@ async def test_a_different_answer_later_is_refused(
 
 @pytest.mark.parametrize("answer", ["yes", MARS, {"decision": "refuse", "reason": "too early"}])
 async def test_repeating_an_answer_returns_the_stored_one(
-    tmp_path: Path, clock: Clock, answer: Any
+    opening: Opening, clock: Clock, answer: Any
 ) -> None:
-    async with opened(tmp_path, asking(), clock, tools=[Launches().tool]) as agent:
+    async with opening(asking(), tools=[Launches().tool]) as agent:
         question = await asked(agent)
         stands = await decide(agent.context, question, answer)
         clock.advance(hours=3)

@@ -22,7 +22,6 @@ from memory import runtime as resources
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.facts.semantic import SemanticMemory
 from memory.models.breaker import Breakers
-from memory.models.offline.model import OfflineChatModel
 from memory.records.tick import DelegateResult
 from memory.runtime import Resources
 from memory.settings import Settings
@@ -65,7 +64,6 @@ class Requesting:
 
     @property
     def state(self) -> State:
-        """Its state; the calls are c0, c1, ..."""
         wanted = [
             {
                 "name": "delegate_task",
@@ -81,7 +79,6 @@ class Requesting:
 
     @property
     def run(self) -> dict[str, Any]:
-        """How the parent is run."""
         given = Resources(
             model=lambda: self.model,
             semantic=cast(SemanticMemory, Shelf()),
@@ -93,12 +90,10 @@ class Requesting:
         return {"config": config, "context": self.settings}
 
     async def results(self) -> dict[str, DelegateResult]:
-        """What came back, by call."""
         after = await self.graph.ainvoke(self.state, **self.run)
         return cast(dict[str, DelegateResult], after["delegated"])
 
     async def told(self) -> dict[str, Any]:
-        """The content of the one result."""
         (result,) = (await self.results()).values()
         return content(result)
 
@@ -158,7 +153,7 @@ async def test_only_the_calls_that_are_due_are_carried_out() -> None:
 @pytest.mark.parametrize(
     "error", [ModelError("no answer"), CircuitOpen("left alone"), ContextOverflow("too long")]
 )
-async def test_one_that_fails_does_not_stop_the_others(error: Exception) -> None:
+async def test_a_failed_sub_agent_does_not_stop_the_others(error: Exception) -> None:
     found = await Requesting(["oak", "pine"], by_task(oak=error, pine="Soft.")).results()
     assert (found["c0"]["ok"], found["c1"]["ok"]) == (False, True)
     assert content(found["c0"]) == {
@@ -225,7 +220,7 @@ async def test_a_call_that_is_no_task_is_answered_without_a_model_call(args: Any
     assert len(asking.model.calls) == 1
 
 
-async def test_it_works_with_tools_in_messages_of_its_own() -> None:
+async def test_a_sub_agent_calls_tools_in_messages_of_its_own() -> None:
     model = scripted(call("weigh", thing="oak"), "Three kilograms.")
     (result,) = (await Requesting(["oak"], model, tools=(weigh,)).results()).values()
     assert content(result) == {
@@ -244,7 +239,7 @@ async def test_it_works_with_tools_in_messages_of_its_own() -> None:
     )
 
 
-async def test_what_its_tools_change_is_dropped_and_they_see_little() -> None:
+async def test_tools_of_a_sub_agent_see_little_state_and_change_none() -> None:
     seen: list[dict[str, Any]] = []
 
     @tool
@@ -299,7 +294,7 @@ async def test_no_result_is_a_failure() -> None:
     assert [one["name"] for one in result["calls"]] == ["delegate_task", "weigh"]
 
 
-async def test_where_its_requester_has_one_tool_call_it_has_one_too() -> None:
+async def test_a_sub_agent_of_a_single_action_tick_has_one_tool_call() -> None:
     two = calls(("weigh", {"thing": "oak"}), ("weigh", {"thing": "pine"}))
     model = scripted(two, "Three kilograms.")
     asking = Requesting(["oak"], model, tools=(weigh,))
@@ -367,7 +362,7 @@ async def test_after_the_briefing_the_requester_is_nowhere_in_its_state() -> Non
     assert "secret" not in str(briefed)
 
 
-async def test_its_words_are_streamed_under_names_of_its_own() -> None:
+async def test_words_of_a_sub_agent_are_streamed_under_its_own_node_names() -> None:
     asking = Requesting(["oak"], scripted(call("weigh", thing="oak"), LONG, "Short."))
     asking.tools = (weigh,)
     modes = ["messages", "updates"]
@@ -384,10 +379,3 @@ async def test_its_words_are_streamed_under_names_of_its_own() -> None:
     assert speakers == {"ask_delegate", "report_result"}
     loop = ["ask_delegate", "use_delegate_tools", "ask_delegate"]
     assert steps == ["brief_delegate", *loop, "report_result"]
-
-
-@pytest.mark.parametrize("mode", ["none", "orchestrator", "delegate"])
-async def test_the_offline_model_carries_out_a_task(mode: Any) -> None:
-    settings = Settings(personality_insulation=mode)
-    told = await Requesting(["Say what oak is."], OfflineChatModel(), settings).told()
-    assert told["success"]

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
-from graph.builder import awake
 from graph.following import Listener, follow
 from memory import audit
 from memory.errors import ModelError
 from memory.records.tick import ToolOutcome
 from memory.settings import Settings
-from tests.support.agents import Opening, entries, opened, said
+from tests.support.agents import Opening, entries, said
 from tests.support.clock import Clock
 from tests.support.scripted import Reply, ScriptedChatModel, call, calls, scripted
 
 ON = Settings(sub_agents_enabled=True)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 def delegating(*answers: Reply, **options: Any) -> ScriptedChatModel:
@@ -46,7 +38,6 @@ def tasks(*words: str) -> AIMessage:
 
 
 def answers(messages: list[Any]) -> list[Any]:
-    """What the tools answered, in order."""
     found = [one for one in messages if isinstance(one, ToolMessage)]
     return [json.loads(str(one.content)) for one in found]
 
@@ -73,7 +64,7 @@ async def test_two_results_come_back_in_the_order_of_the_calls_and_all_is_counte
     assert tick["tokens"] > 0
 
 
-async def test_of_five_tasks_in_one_answer_three_run_side_by_side_and_then_two(
+async def test_five_tasks_run_three_at_once_and_then_two(
     opening: Opening,
 ) -> None:
     three, two = asyncio.Barrier(3), asyncio.Barrier(2)
@@ -134,7 +125,7 @@ async def test_switched_off_it_is_not_offered_and_a_call_is_an_unknown_tool(
     assert len(model.calls) == 2
 
 
-async def test_its_words_and_writes_are_not_the_assistant_s(opening: Opening) -> None:
+async def test_words_and_writes_of_a_sub_agent_are_not_the_assistant_s(opening: Opening) -> None:
     heard: list[str] = []
     used: list[ToolOutcome] = []
 
@@ -180,7 +171,7 @@ async def test_a_run_that_ends_while_sub_agents_work_goes_on_with_what_they_foun
 
 
 async def test_the_audit_log_has_the_task_and_the_tools_that_were_used_for_it(
-    data: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     @tool
     async def weigh(thing: str) -> str:
@@ -194,7 +185,7 @@ async def test_the_audit_log_has_the_task_and_the_tools_that_were_used_for_it(
         return call("weigh", thing="oak") if len(messages) == 2 else "3 kg."
 
     model = scripted(otherwise=reply)
-    async with opened(data, model, clock, settings=ON, tools=[weigh]) as agent:
+    async with opening(model, settings=ON, tools=[weigh]) as agent:
         await agent.ainvoke(said("What does it weigh?"))
         log = await audit.read(agent.store, agent.scope)
     told = [(one["target"], one["outcome"], one["detail"]["args"]) for one in log]
@@ -218,9 +209,3 @@ async def test_a_call_id_that_a_model_uses_again_has_a_result_of_its_own(opening
         out = await agent.ainvoke(said("Which wood?"))
     told = [one["result"] for one in answers(out["messages"]) if "result" in one]
     assert told == ["Done: oak", "Done: pine"]
-
-
-def test_studio_shows_the_steps_of_a_sub_agent_inside_the_tick() -> None:
-    nodes = set(awake.get_graph(xray=True).nodes)
-    own = {"brief_delegate", "ask_delegate", "use_delegate_tools", "report_result"}
-    assert {f"delegate:{one}" for one in own} <= nodes

@@ -189,7 +189,7 @@ async def test_the_overview_is_the_status_without_what_takes_long(
     assert {**rest, "memory": None} == {**short, "memory": None}
 
 
-async def test_what_is_not_there_is_told(agent: AsyncAgent) -> None:
+async def test_an_unknown_record_is_not_found(agent: AsyncAgent) -> None:
     context = agent.context
     for asked in (
         documents.memory_detail(context, "nothing"),

@@ -71,13 +71,6 @@ def hum() -> str:
     return "mmm"
 
 
-def test_a_module_gives_its_tools_and_components(modules: Path) -> None:
-    write(modules, MODULE)
-    found = load_extensions("mine")
-    assert [tool.name for tool in found.tools] == ["ring_bell"]
-    assert [one.key for one in found.components] == ["house_rules"]
-
-
 def test_one_of_the_two_is_enough(modules: Path) -> None:
     (modules / "mine").mkdir()
     (modules / "mine" / "kit.py").write_text(MODULE.replace("components =", "others ="))
@@ -99,9 +92,7 @@ def test_one_of_the_two_is_enough(modules: Path) -> None:
         ("components = [1]", r"mine\.components\[0\] is a int; it must be made with component"),
     ],
 )
-def test_what_is_wrong_with_a_module_is_one_clear_error(
-    modules: Path, text: str, says: str
-) -> None:
+def test_an_invalid_module_is_one_clear_error(modules: Path, text: str, says: str) -> None:
     write(modules, text)
     with pytest.raises(InputError, match=f"CIRCADIAN_EXTENSIONS: .*{says}"):
         load_extensions("mine")

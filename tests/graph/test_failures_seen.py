@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
@@ -21,12 +23,13 @@ from memory.errors import (
     InputError,
     MemoryStoreError,
     ModelError,
+    ServiceDown,
     failed,
 )
 from memory.events import inbox
 from memory.models import CUT_OFF
 from memory.settings import Settings
-from tests.support.agents import Opening, entries, said
+from tests.support.agents import Opening, entries, night_model, overheard, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
 
@@ -47,12 +50,13 @@ async def test_a_run_whose_tick_failed_raises_and_loses_nothing(opening: Opening
     assert out["report"]["ticks"][0]["reply"] == "There you are."
 
 
-async def test_an_error_is_kept_without_secrets_and_halves_of_letters(opening: Opening) -> None:
+async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(opening: Opening) -> None:
     broken = [RuntimeError("no sk-proj-abcdef123456"), ModelError("half \ud800")]
     async with opening(scripted(*broken, "Here.")) as agent:
-        for told in ("RuntimeError: no ***", "half \ufffd"):
+        for attempt, told in enumerate(("RuntimeError: no ***", "half \ufffd"), 1):
             out = await agent.ainvoke(said("Hi", id="e1"), raise_on_failure=False)
-            assert [one["error"] for one in out["report"]["failures"]] == [told]
+            [failure] = out["report"]["failures"]
+            assert (failure["error"], failure["attempts"]) == (told, attempt)
         assert (await agent.ainvoke(said("Hi", id="e1")))["reply"] == "Here."
 
 
@@ -66,7 +70,7 @@ async def test_a_count_of_tokens_that_cannot_be_true_is_not_taken(
     assert (tick["reply"], 0 < tick["tokens"] < 10_000) == ("Hi.", True)
 
 
-async def test_asked_for_the_report_it_hands_out_no_older_answer(opening: Opening) -> None:
+async def test_a_failed_run_hands_out_no_older_answer(opening: Opening) -> None:
     async with opening(scripted("Hello.", DOWN)) as agent:
         first = await agent.ainvoke({"messages": "Hello"})
         assert (first["reply"], first["messages"][-1].text) == ("Hello.", "Hello.")
@@ -77,7 +81,7 @@ async def test_asked_for_the_report_it_hands_out_no_older_answer(opening: Openin
     assert out["report"]["failures"][0]["kind"] == "ModelError"
 
 
-async def test_what_else_the_run_did_stands_in_the_errors_report(opening: Opening) -> None:
+async def test_the_error_carries_the_report_of_the_whole_run(opening: Opening) -> None:
     async with opening(scripted(DOWN, "Hello Ben.")) as agent:
         events = [{"id": "e1", "text": "One", "sender": "Ada"}]
         events += [{"id": "e2", "text": "Two", "sender": "Ben"}]
@@ -227,8 +231,6 @@ async def test_a_call_printed_as_text_is_never_run_and_never_the_reply(opening: 
 
 
 class Toolless(BaseChatModel):
-    """A model that was written without `bind_tools`."""
-
     @property
     def _llm_type(self) -> str:
         return "toolless"
@@ -282,3 +284,126 @@ async def test_a_failure_is_noted_though_the_process_died_meanwhile(
 
 def dies_at_once(error: Any) -> str:
     raise RuntimeError("killed")
+
+
+# While a service that kept failing is left alone
+
+
+ALONE = ServiceDown("no usable answer from the model after 4 tries: HTTP 503: no")
+
+
+HEARD = overheard(*(f"Ada grows bean number {n}" for n in range(9)))["events"]
+
+
+@pytest.fixture
+def soon_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "1")
+
+
+@pytest.mark.usefixtures("soon_open")
+async def test_an_event_waits_and_nothing_counts_against_it(opening: Opening) -> None:
+    model = scripted(ALONE, "Now I am well.")
+    async with opening(model) as agent:
+        await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
+        for _ in range(4):
+            out = await agent.ainvoke({}, raise_on_failure=False)
+            (failure,) = out["report"]["failures"]
+            assert "the model failed and is left alone" in failure["error"]
+        (item,) = await inbox.waiting(agent.store, agent.scope)
+        assert (item["event"]["id"], item["attempts"]) == ("first", 1)
+        state = (await agent.aget_state()).values
+        assert (state["emergency_stop"], state["consecutive_errors"]) == (False, 1)
+    assert len(model.calls) == 1
+
+
+@pytest.mark.usefixtures("soon_open")
+async def test_a_night_ends_at_once_and_keeps_its_entries(opening: Opening) -> None:
+    model = scripted(ALONE)
+    settings = Settings(score_batch_size=2)
+    async with opening(model, settings=settings) as agent:
+        await agent.ainvoke({"events": HEARD})
+        await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
+        out = await agent.ainvoke({"request": "sleep"}, raise_on_failure=False)
+        assert {one["consolidation"] for one in await entries(agent)} == {"pending"}
+    night = out["report"]["night"]
+    assert len(model.calls) == 1
+    assert (night["complete"], len(night["held"])) == (False, 9)
+    assert night["errors"]
+    for error in night["errors"]:
+        assert error.startswith("score_importance: the model failed and is left alone")
+
+
+@pytest.mark.usefixtures("soon_open")
+async def test_the_next_night_does_what_was_left(opening: Opening) -> None:
+    model = scripted(ALONE, otherwise=night_model)
+    async with opening(model) as agent:
+        await agent.ainvoke({"events": HEARD})
+        await agent.ainvoke({"request": "sleep"})
+    async with opening(model) as agent:
+        out = await agent.ainvoke({"request": "sleep"})
+    assert (out["report"]["night"]["complete"], out["report"]["night"]["held"]) == (True, [])
+
+
+class Unreachable(Embeddings):
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        if text == "dimension":
+            return [0.0] * 8
+        self.calls += 1
+        raise ServiceDown("no usable answer from the embedder after 4 tries")
+
+
+@pytest.mark.usefixtures("soon_open")
+async def test_while_the_embedder_is_left_alone_a_tick_recalls_by_words(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    unreachable, model = Unreachable(), scripted("You grow beans.", "Beans, I said.")
+    async with open_agent(tmp_path, model=model, embedder=unreachable, clock=clock) as agent:
+        await agent.ainvoke(said("I grow beans.", id="first"))
+        out = await agent.ainvoke(said("Which beans?", id="second"))
+        assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Beans, I said."]
+        assert await inbox.waiting(agent.store, agent.scope) == []
+        assert [hit["text"] for hit in await agent.recall("beans")] == [
+            "I grow beans.",
+            "Which beans?",
+        ]
+    assert unreachable.calls == 1, "asked once, and then left alone"
+    assert "the embedder failed and is left alone for now" in caplog.text
+
+
+@pytest.mark.usefixtures("soon_open")
+async def test_facts_that_cannot_be_read_are_left_alone(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def broken(*_: Any) -> Any:
+        tried.append(1)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr("memory.facts.sqlite.table.SqliteTable.keywords", broken)
+    async with opening(scripted()) as agent:
+        first = await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
+        assert "disk I/O error" in first["report"]["failures"][0]["error"]
+        out = await agent.ainvoke({}, raise_on_failure=False)
+        assert "the memory failed and is left alone" in out["report"]["failures"][0]["error"]
+        assert len(await inbox.waiting(agent.store, agent.scope)) == 1
+    assert len(tried) == 1
+
+
+@pytest.mark.usefixtures("soon_open")
+async def test_after_its_time_the_waiting_event_is_answered(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIRCADIAN_BREAKER_SECONDS", "0.001")
+    model = scripted(ALONE, "Now I am well.")
+    async with opening(model) as agent:
+        with pytest.raises(ServiceDown):
+            await agent.ainvoke(said("Are you there?", id="first"))
+        out = await agent.ainvoke({})
+    assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Now I am well."]

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import pytest
 from langchain_core.outputs import ChatResult
 
 from graph.api.async_agent import AsyncAgent
 from memory import audit
-from memory.errors import ModelError
 from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
-from tests.support.agents import Opening, night_model, opened, result_of, said
+from tests.support.agents import Opening, night_model, result_of, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, calls, scripted
 
 NIGHTLY = Settings(sleep_schedule_enabled=True, time_zone="Europe/Berlin")
 HEARD = {"events": [{"id": "h1", "text": "The gate closes", "sender": "Ada", "addressed": False}]}
 SLEEP = calls(("go_to_sleep", {"reasoning": "Nothing is left to do"}), text="Good night.")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 def at(text: str) -> datetime:
@@ -42,14 +34,15 @@ async def logged(agent: AsyncAgent) -> list[tuple[str, str]]:
     return [(e["what"], e["detail"]["why"]) for e in found if e["what"] in ("fell_asleep", "woke")]
 
 
-async def test_its_tool_ends_the_tick_and_the_night_follows_in_the_same_run(
+async def test_go_to_sleep_ends_the_tick_and_the_night_follows_in_the_run(
     opening: Opening,
 ) -> None:
     model = scripted(SLEEP, otherwise=night_model)
     async with opening(model) as agent:
         out = await agent.ainvoke(said("Good night!"))
         log = await audit.read(agent.store, agent.scope)
-    assert out["report"]["ticks"][0]["reply"] == "Good night."
+    [tick] = out["report"]["ticks"]
+    assert (tick["reply"], [one["ok"] for one in tick["tools"]]) == ("Good night.", [True])
     assert (out["mode"], changes(out)) == ("sleep", [("sleep", "go_to_sleep")])
     assert out["report"]["night"]["complete"] is True
     assert out["report"]["night"]["id"] is not None
@@ -60,7 +53,7 @@ async def test_its_tool_ends_the_tick_and_the_night_follows_in_the_same_run(
     ]
 
 
-async def test_with_a_direct_event_pending_its_tool_is_refused_and_the_event_is_answered(
+async def test_go_to_sleep_is_refused_while_a_direct_event_waits(
     opening: Opening,
 ) -> None:
     model = scripted(SLEEP, "Then not yet.", "Yes, Ben?")
@@ -75,7 +68,7 @@ async def test_with_a_direct_event_pending_its_tool_is_refused_and_the_event_is_
     assert len(model.calls) == 3
 
 
-async def test_an_event_that_comes_after_its_wish_is_answered_and_the_wish_is_dropped(
+async def test_an_event_after_go_to_sleep_is_answered_and_keeps_it_awake(
     opening: Opening,
 ) -> None:
     model = scripted(SLEEP, "Yes?")
@@ -91,11 +84,13 @@ async def test_an_event_that_comes_after_its_wish_is_answered_and_the_wish_is_dr
     assert any("stays awake" in note for note in values["report"]["notes"])
 
 
-async def test_under_the_emergency_stop_nothing_sends_it_to_sleep(data: Path, clock: Clock) -> None:
+async def test_under_the_emergency_stop_nothing_sends_it_to_sleep(
+    opening: Opening, clock: Clock
+) -> None:
     clock.set(at("2026-01-10T01:30"))
     settings = NIGHTLY.model_copy(update={"fatigue_threshold": 0.000_1})
     model = scripted(SLEEP, "I can not.")
-    async with opened(data, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await ask_for_stop(agent.store, agent.scope, at=clock(), by="Ada")
         out = await agent.ainvoke({})
         asked = await agent.ainvoke({"request": "sleep"})
@@ -117,9 +112,11 @@ class StoppedWhileItAnswers(ScriptedChatModel):
         return answer
 
 
-async def test_a_stop_asked_for_in_the_tick_makes_its_tool_refuse(data: Path, clock: Clock) -> None:
+async def test_go_to_sleep_is_refused_after_a_stop_in_the_same_tick(
+    opening: Opening, clock: Clock
+) -> None:
     model = StoppedWhileItAnswers(steps=[SLEEP, "I can not."])
-    async with opened(data, model, clock) as agent:
+    async with opening(model) as agent:
         model.stop = partial(ask_for_stop, agent.store, agent.scope, at=clock(), by="Ada")
         await agent.ainvoke(said("Sleep well"))
         values = (await agent.aget_state()).values
@@ -131,19 +128,11 @@ async def test_a_stop_asked_for_in_the_tick_makes_its_tool_refuse(data: Path, cl
     )
 
 
-async def test_asked_twice_in_a_tick_its_tool_says_so(opening: Opening) -> None:
-    twice = calls(("go_to_sleep", {"reasoning": "a"}), ("go_to_sleep", {"reasoning": "b"}))
-    async with opening(scripted(twice, otherwise=night_model)) as agent:
-        out = await agent.ainvoke(said("Good night!"))
-    assert [one["ok"] for one in out["report"]["ticks"][0]["tools"]] == [True, False]
-    assert changes(out) == [("sleep", "go_to_sleep")]
-
-
-async def test_at_its_hour_a_run_that_is_given_nothing_sleeps_once_and_wakes_at_the_end(
-    data: Path, clock: Clock
+async def test_runs_without_input_sleep_once_at_the_hour_and_wake_at_its_end(
+    opening: Opening, clock: Clock
 ) -> None:
     model = scripted(otherwise=night_model)
-    async with opened(data, model, clock, settings=NIGHTLY) as agent:
+    async with opening(model, settings=NIGHTLY) as agent:
         clock.set(at("2026-01-10T00:50"))
         await agent.ainvoke(HEARD)
         early = await agent.ainvoke({})
@@ -168,12 +157,12 @@ async def test_at_its_hour_a_run_that_is_given_nothing_sleeps_once_and_wakes_at_
     assert log == [("fell_asleep", "schedule"), ("woke", "hours")]
 
 
-async def test_a_message_in_its_hours_is_answered_and_nobody_who_waits_gets_a_night(
-    data: Path, clock: Clock
+async def test_a_message_in_sleeping_hours_is_answered_and_starts_no_night(
+    opening: Opening, clock: Clock
 ) -> None:
     clock.set(at("2026-01-10T01:30"))
     model = scripted("Hello.", "Again hello.", otherwise=night_model)
-    async with opened(data, model, clock, settings=NIGHTLY) as agent:
+    async with opening(model, settings=NIGHTLY) as agent:
         given = await agent.ainvoke(said("Hi"))
         assert (given["mode"], len(model.calls)) == ("awake", 1)
         asleep = await agent.ainvoke({})
@@ -187,33 +176,11 @@ async def test_a_message_in_its_hours_is_answered_and_nobody_who_waits_gets_a_ni
     assert (after["mode"], after["report"]["night"]) == ("awake", None)
 
 
-async def test_at_its_hour_a_direct_event_that_waits_comes_first(data: Path, clock: Clock) -> None:
-    clock.set(at("2026-01-10T01:00"))
-    model = scripted("Hello.", otherwise=night_model)
-    async with opened(data, model, clock, settings=NIGHTLY) as agent:
-        await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
-        out = await agent.ainvoke({})
-    assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
-    assert (out["mode"], out["report"]["night"]["complete"]) == ("sleep", True)
-    assert "Hi" in str(model.calls[0].messages[-1].text)
-
-
-async def test_at_its_hour_an_event_whose_tick_fails_keeps_it_awake(
-    data: Path, clock: Clock
-) -> None:
-    clock.set(at("2026-01-10T01:00"))
-    model = scripted(ModelError("no"))
-    async with opened(data, model, clock, settings=NIGHTLY) as agent:
-        await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
-        out = await agent.ainvoke({}, raise_on_failure=False)
-    assert (out["mode"], out["report"]["night"], len(model.calls)) == ("awake", None, 1)
-
-
-async def test_sent_to_sleep_by_a_person_no_hour_wakes_it_but_the_night_is_gone_through(
-    data: Path, clock: Clock
+async def test_an_agent_sent_to_sleep_by_a_person_has_its_night_and_sleeps_on(
+    opening: Opening, clock: Clock
 ) -> None:
     model = scripted(otherwise=night_model)
-    async with opened(data, model, clock, settings=NIGHTLY) as agent:
+    async with opening(model, settings=NIGHTLY) as agent:
         clock.set(at("2026-01-09T21:00"))
         asked = await agent.ainvoke({"request": "sleep"})
         await agent.ainvoke(HEARD)
@@ -228,11 +195,11 @@ async def test_sent_to_sleep_by_a_person_no_hour_wakes_it_but_the_night_is_gone_
     assert (morning["mode"], changes(woken)) == ("sleep", [("awake", "request")])
 
 
-async def test_asleep_of_its_own_accord_it_sleeps_on_by_its_schedule_and_wakes_with_it(
-    data: Path, clock: Clock
+async def test_an_agent_that_fell_asleep_by_itself_follows_the_schedule(
+    opening: Opening, clock: Clock
 ) -> None:
     model = scripted(SLEEP, otherwise=night_model)
-    async with opened(data, model, clock, settings=NIGHTLY) as agent:
+    async with opening(model, settings=NIGHTLY) as agent:
         clock.set(at("2026-01-09T21:00"))
         await agent.ainvoke(said("Good night!"))
         clock.set(at("2026-01-10T01:00"))
@@ -243,7 +210,7 @@ async def test_asleep_of_its_own_accord_it_sleeps_on_by_its_schedule_and_wakes_w
     assert changes(morning) == [("awake", "hours")]
 
 
-async def test_fatigue_waits_until_nothing_is_pending_and_comes_again_only_with_more(
+async def test_fatigue_waits_for_pending_events_and_returns_only_with_more_history(
     opening: Opening,
 ) -> None:
     settings = Settings(fatigue_threshold=0.2, max_context_tokens=2_000)
@@ -260,27 +227,3 @@ async def test_fatigue_waits_until_nothing_is_pending_and_comes_again_only_with_
         again = await agent.ainvoke({})
     assert changes(woken) == [("awake", "event")]
     assert (again["mode"], len(model.calls)) == ("awake", paid + 1)
-
-
-async def test_small_nights_at_their_hour_keep_the_budget_and_one_that_is_asked_for_does_not_wait(
-    data: Path, clock: Clock
-) -> None:
-    model = scripted(otherwise=night_model)
-    thought, why = list[int](), list[str | None]()
-    async with opened(data, model, clock, settings=NIGHTLY) as agent:
-        for number in range(3):
-            clock.set(at(f"2026-03-0{3 + number}T12:00"))
-            heard = {**HEARD["events"][0], "id": f"h{number}"}
-            await agent.ainvoke({"request": "wake", "events": [heard]})
-            clock.set(at(f"2026-03-0{4 + number}T01:00"))
-            before = len(model.calls)
-            out = await agent.ainvoke({})
-            why.append(out["report"]["night"]["stopped"])
-            thought.append(len(model.calls) - before)
-        assert thought[0] > 0
-        assert thought[1:] == [0, 0]
-        assert why[0] is None
-        assert all("ahead of new entries" in str(one) for one in why[1:])
-        asked = await agent.sleep()
-        assert (asked["stopped"], asked["held"]) == (None, [])
-        assert sum(one["kind"] == "add_fact" for one in asked["operations"]) == 2

@@ -1,22 +1,24 @@
-"""Forgetting one of two people: nothing of them is left in any file, and the rest goes on."""
+"""Forgetting a person or a fact: nothing of it is left in any file, and the rest goes on."""
 
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.use_cases.forgetting import forget
+from graph.use_cases.forgetting import forget, forget_fact
+from graph.use_cases.memories import correct
 from graph.use_cases.status import status
 from memory import audit
 from memory.errors import InputError
 from memory.events import inbox
 from memory.night import record as night
+from memory.operations.apply import LINKS
 from memory.records.records import Scope
-from memory.storage.access import shelves
+from memory.storage.access import list_items, shelves
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
 from tests.support.lives import BENS, ZORAS, Lived, at_home, copied, holding, lived_in
@@ -101,18 +103,6 @@ async def test_other_peoples_memories_stay(agent: AsyncAgent) -> None:
     assert replies == ["[forgotten]", "Have a good trip to Turin."]
 
 
-async def test_an_archive_and_a_summary_that_cover_an_erased_event_go_whole(
-    agent: AsyncAgent,
-) -> None:
-    before = await entries(agent)
-    assert [one for one in before if "compaction" in one["tags"]]
-    await forget(agent.context, "Zora")
-    assert not [one for one in await entries(agent) if "compaction" in one["tags"]]
-    assert {one.type for one in (await agent.aget_state()).values["messages"]} <= {
-        *("human", "ai", "tool"),
-    }
-
-
 async def test_the_audit_log_keeps_its_entries_without_their_texts(agent: AsyncAgent) -> None:
     def told(entry: audit.AuditEntry) -> tuple[Any, ...]:
         return tuple(entry[key] for key in ("at", "what", "outcome", "tick"))
@@ -133,22 +123,6 @@ async def test_the_audit_log_keeps_its_entries_without_their_texts(agent: AsyncA
         {},
         {"args": {"description": "Water the tomatoes on the balcony"}},
     ]
-
-
-async def test_a_touched_night_is_marked_and_still_lists_its_operations(agent: AsyncAgent) -> None:
-    (held,) = await night.records(agent.store, agent.scope)
-    name = held["id"]
-    before = await night.plans_of(agent.store, agent.scope, name)
-    await forget(agent.context, "Zora")
-    record = await night.load(agent.store, agent.scope, name)
-    assert record is not None
-    assert record["forgotten"] == agent.resources.clock().isoformat()
-    after = (await night.plans_of(agent.store, agent.scope, name)).operations()
-    assert [(one["id"], one["kind"]) for one in after] == [
-        (one["id"], one["kind"]) for one in before.operations()
-    ]
-    facts = [one for one in after if one["kind"] == "add_fact"]
-    assert [one["after"] is None for one in facts] == [True, True, True, False, False, False]
 
 
 async def test_one_checkpoint_is_left_and_no_tick_waits(
@@ -227,15 +201,7 @@ async def test_a_preview_counts_and_changes_nothing(agent: AsyncAgent) -> None:
     assert done["examples"] == []
 
 
-@pytest.mark.parametrize("name", ["Nadia", "zor", "  "])
-async def test_forgetting_an_unknown_person_is_an_error(agent: AsyncAgent, name: str) -> None:
-    before = await records(agent, agent.scope)
-    with pytest.raises(InputError, match=r"nothing is known of|name is empty"):
-        await forget(agent.context, name)
-    assert await records(agent, agent.scope) == before
-
-
-async def test_what_mem0_kept_of_an_earlier_text_goes_too(agent: AsyncAgent, data: Path) -> None:
+async def test_mem0_s_history_of_a_forgotten_text_is_erased(agent: AsyncAgent, data: Path) -> None:
     semantic, scope = agent.resources.semantic, agent.scope
     one = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
     await semantic.update(scope, one["id"], {"text": "Ben and Ozzy Gorse grow tomatoes."})
@@ -259,3 +225,81 @@ async def test_unknown_kinds_of_records_are_searched_too(agent: AsyncAgent) -> N
     left = await store.aget(scope.namespace("diary", "Ben"), "page")
     assert left is not None
     assert left.value == {"notes": ["Beans."]}
+
+
+# One fact, and work on its way
+
+
+async def test_a_forgotten_fact_takes_its_links_and_revives_what_it_superseded(
+    agent: AsyncAgent, data: Path
+) -> None:
+    semantic, scope = agent.resources.semantic, agent.scope
+    old = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
+    new = await correct(agent.context, old["id"], "I grow artichokes in Bergamo.", by="Ben")
+    gone = await forget_fact(agent.context, new["id"])
+    counts = {kind: gone["counts"][kind] for kind in ("facts", "journal", "links", "nights")}
+    assert counts == {"facts": 1, "journal": 1, "links": 2, "nights": 0}
+    assert await semantic.get(scope, old["id"]) == old
+    assert await semantic.get(scope, new["id"]) is None
+    assert holding(data, ["artichokes"]) == []
+    assert not [one for one in await entries(agent) if "correction" in one["tags"]]
+    links = await list_items(agent.store, scope.namespace(LINKS))
+    assert not [one for one in links if one.key.startswith("correction_")]
+    with pytest.raises(InputError, match="there is no fact"):
+        await forget_fact(agent.context, new["id"])
+
+
+async def test_a_forgotten_fact_loses_its_text_in_the_nights_record(agent: AsyncAgent) -> None:
+    semantic, scope = agent.resources.semantic, agent.scope
+    fact = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
+    assert (await forget_fact(agent.context, fact["id"]))["counts"]["nights"] == 1
+    (held,) = await night.records(agent.store, scope)
+    name = held["id"]
+    operations = (await night.plans_of(agent.store, scope, name)).operations()
+    told = {one["id"]: one["after"] for one in operations if one["kind"] == "add_fact"}
+    assert told.pop(fact["op"]) is None
+    assert all(told.values())
+    record = await night.load(agent.store, scope, name)
+    assert record is not None
+    assert record["forgotten"]
+
+
+async def test_an_unfinished_tick_is_dropped_and_repeated(
+    agent: AsyncAgent, data: Path, clock: Clock
+) -> None:
+    async for _ in agent.astream(said("Zora, where are you? Tell Ben.", sender="Ben", id="b-7")):
+        break
+    assert (await agent.aget_state()).tasks
+    await agent.post({"id": "b-8", "sender": "Ben", "text": "My train to Turin leaves."})
+    async for _ in agent.astream(None):
+        break
+    await forget(agent.context, "Zora")
+    assert holding(data, ZORAS) == []
+    assert (await agent.aget_state()).tasks == ()
+    out = await agent.ainvoke({"request": "wake"})
+    assert {tick["event_id"] for tick in out["report"]["ticks"]} >= {"b-8"}
+    assert "b-7" not in {tick["event_id"] for tick in out["report"]["ticks"]}
+
+
+async def test_a_finished_uncommitted_tick_is_not_repeated(
+    agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver: Any = agent.graph.checkpointer
+    put = saver.aput
+
+    async def dying(config: Any, checkpoint: Any, *more: Any) -> Any:
+        messages = checkpoint["channel_values"].get("messages", [])
+        if not config["configurable"]["checkpoint_ns"] and "b-8" in {one.id for one in messages}:
+            raise OSError("the disk is full")
+        return await put(config, checkpoint, *more)
+
+    await agent.post({"id": "b-8", "sender": "Ben", "text": "My train to Turin leaves."})
+    with monkeypatch.context() as patch, suppress(OSError):
+        patch.setattr(saver, "aput", dying)
+        await agent.ainvoke(None)
+    (task,) = (await agent.aget_state()).tasks
+    assert (task.name, task.result is not None) == ("awake", True)
+    await forget(agent.context, "Zora")
+    assert "b-8" in {one.id for one in (await agent.aget_state()).values["messages"]}
+    out = await agent.ainvoke({"request": "wake"})
+    assert "b-8" not in {tick["event_id"] for tick in out["report"]["ticks"]}

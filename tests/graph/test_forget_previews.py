@@ -50,7 +50,7 @@ def lived(tmp_path: Path) -> Lived:
 
 
 @pytest.mark.parametrize("many", [3, carrying_out.MANY])
-async def test_of_a_life_with_nights(
+async def test_a_preview_equals_the_whole_plan_after_nights(
     lived: Lived, clock: Clock, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr(carrying_out, "MANY", many)
@@ -60,7 +60,9 @@ async def test_of_a_life_with_nights(
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_of_a_drawn_memory(tmp_path: Path, clock: Clock, seed: int) -> None:
+async def test_a_preview_equals_the_whole_plan_of_a_drawn_memory(
+    tmp_path: Path, clock: Clock, seed: int
+) -> None:
     """Facts of several entries, insights on both, and the same words in many spellings."""
     drawn = random.Random(seed)
     now = "2026-03-02T09:00:00+00:00"

@@ -12,7 +12,7 @@ from graph.api.async_agent import AsyncAgent
 from memory.errors import InputError
 from memory.forgetting import unfinished
 from memory.records import Fact
-from tests.support.agents import Opening, dreamless, entries, opened, said, shown_lines
+from tests.support.agents import Opening, dreamless, entries, opened, said, scored, shown_lines
 from tests.support.clock import Clock
 from tests.support.lives import holding
 from tests.support.scripted import ScriptedChatModel, calls, scripted
@@ -30,8 +30,7 @@ FACTS = {
 def answers(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     """Awake it repeats what it is told; asleep it makes one fact of each known sentence."""
     if tools == ["Scores"]:
-        lines = shown_lines(messages)
-        return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one, *_ in lines]}))
+        return scored(messages)
     if tools == ["store_memory", "noop"] or (
         "store_memory" in tools and "Entries:" in str(messages[1].text)
     ):
@@ -60,7 +59,6 @@ def named(facts: list[Fact], word: str) -> Fact:
 
 
 async def shown_to(agent: AsyncAgent, model: ScriptedChatModel, question: str) -> str:
-    """All that the model is shown when somebody asks."""
     await agent.ainvoke(said(question, sender="Ben"))
     return "\n".join(str(one.text) for one in model.calls[-1].messages)
 
@@ -97,7 +95,7 @@ async def test_a_fact_goes_with_the_entry_that_nothing_else_needs(
     assert holding(tmp_path, ["mill street"]) == []
 
 
-async def test_of_an_entry_that_another_fact_needs_the_sentence_goes(
+async def test_an_entry_that_another_fact_needs_loses_the_sentence(
     tmp_path: Path, clock: Clock
 ) -> None:
     model = scripted(otherwise=answers)
@@ -191,6 +189,5 @@ async def test_everything_that_recall_finds_is_listed_with_its_id(opening: Openi
 @dreamless
 def unimportant(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     if tools == ["Scores"]:
-        lines = shown_lines(messages)
-        return calls(("Scores", {"scores": [{"id": one, "importance": 1} for one, *_ in lines]}))
+        return scored(messages, importance=1)
     return AIMessage("Noted.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from graph.use_cases import status
 from graph.use_cases.scheduler import Scheduler
 from memory.settings import Settings
 from tests.graph.test_scheduler import Notes
-from tests.support.agents import Opening, opened, said
+from tests.support.agents import Opening, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
@@ -57,11 +56,11 @@ async def made(agent: AsyncAgent, model: ScriptedChatModel) -> int:
 
 
 async def test_a_day_with_an_unchanged_goal_costs_a_handful_of_calls(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     clock.set(MIDNIGHT)
     model = idle_model()
-    async with opened(tmp_path, model, clock, settings=QUIET) as agent:
+    async with opening(model, settings=QUIET) as agent:
         before = await made(agent, model)
         notes = await day(agent, clock, seconds=60, hours=23)
         spent = (await agent.aget_state()).values["spending"]["tokens"]
@@ -75,24 +74,24 @@ async def test_a_day_with_an_unchanged_goal_costs_a_handful_of_calls(
 
 @pytest.mark.parametrize("minutes", [0, 10])
 async def test_the_setting_is_the_ceiling_and_0_ends_all_waits(
-    tmp_path: Path, clock: Clock, minutes: float
+    opening: Opening, clock: Clock, minutes: float
 ) -> None:
     clock.set(MIDNIGHT)
     model = idle_model()
     settings = Settings(
         time_zone="UTC", reflection_interval=0, goal_pause_minutes=minutes, tokens_per_day=10**9
     )
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         before = await made(agent, model)
         await day(agent, clock, hours=1)
     # 0, 1, 3, 7, then 15, 25 ... 55; or every one that the limit of an hour allows.
     assert len(model.calls) - before == (60 if minutes == 0 else 9)
 
 
-async def test_an_event_and_a_new_day_end_a_wait(tmp_path: Path, clock: Clock) -> None:
+async def test_an_event_and_a_new_day_end_a_wait(opening: Opening, clock: Clock) -> None:
     clock.set(MIDNIGHT + timedelta(hours=20))
     model = idle_model()
-    async with opened(tmp_path, model, clock, settings=QUIET) as agent:
+    async with opening(model, settings=QUIET) as agent:
         await made(agent, model)
         await day(agent, clock, hours=2)  # looks at 20:00 and on to 21:03; the next is at 22:07
         before = len(model.calls)
@@ -108,12 +107,12 @@ async def test_an_event_and_a_new_day_end_a_wait(tmp_path: Path, clock: Clock) -
     assert looks - before == 1 + 6 + 1  # then after 1, 3, 7, 15, 31 and 63 minutes, and at midnight
 
 
-async def test_a_change_by_the_look_itself_leads_to_the_next_one_at_once(
-    tmp_path: Path, clock: Clock
+async def test_an_autonomous_tick_that_changes_a_goal_is_followed_at_once(
+    opening: Opening, clock: Clock
 ) -> None:
     clock.set(MIDNIGHT)
     model = idle_model()
-    async with opened(tmp_path, model, clock, settings=QUIET) as agent:
+    async with opening(model, settings=QUIET) as agent:
         await made(agent, model)
         model.steps.extend(
             answer
@@ -129,7 +128,7 @@ async def test_a_change_by_the_look_itself_leads_to_the_next_one_at_once(
     assert after - before == 3  # two that changed it, 30 seconds apart, and one that did not
 
 
-async def test_a_tick_that_is_asked_for_waits_for_nothing(opening: Opening) -> None:
+async def test_a_requested_tick_does_not_wait(opening: Opening) -> None:
     model = idle_model()
     async with opening(model) as agent:
         before = await made(agent, model)

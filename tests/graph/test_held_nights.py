@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graph.api.async_agent import AsyncAgent
 from memory.records.records import FactDraft
-from tests.support.agents import opened, said
+from tests.support.agents import Opening, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SETTINGS, day, dreamer, whole
 from tests.support.facts import draft
@@ -29,19 +28,16 @@ def beds(count: int) -> list[FactDraft]:
 
 
 def ruler(gone: int) -> ScriptedChatModel:
-    """A model that supersedes `gone` beds by the new rule."""
     return dreamer(*(("New rule", f"Bed {n:02} ", "supersedes") for n in range(gone)))
 
 
 async def a_day_with_a_rule(agent: AsyncAgent, clock: Clock, count: int) -> None:
-    """A day with `count` beds, then a rule."""
     clock.advance(days=60)
     await agent.resources.semantic.add(agent.scope, beds(count))
     await day(agent, clock, RULE)
 
 
 async def ruled(agent: AsyncAgent, clock: Clock, count: int) -> dict[str, Any]:
-    """The report of the night after a day with a rule."""
     await a_day_with_a_rule(agent, clock, count)
     report: dict[str, Any] = dict(await agent.sleep())
     return report
@@ -57,9 +53,9 @@ async def holding(agent: AsyncAgent) -> int:
     [(19, 6, "6 of 20 facts would no longer hold"), (19, 5, None), (18, 18, None)],
 )
 async def test_a_night_that_ends_over_a_quarter_of_twenty_facts_is_held_back(
-    tmp_path: Path, clock: Clock, facts: int, gone: int, held: str | None
+    opening: Opening, clock: Clock, facts: int, gone: int, held: str | None
 ) -> None:
-    async with opened(tmp_path / "data", ruler(gone), clock, settings=GATED) as agent:
+    async with opening(ruler(gone), settings=GATED) as agent:
         report = await ruled(agent, clock, facts)
         left = await holding(agent)
         entries = (await agent.aget_state()).values
@@ -71,9 +67,9 @@ async def test_a_night_that_ends_over_a_quarter_of_twenty_facts_is_held_back(
     assert entries["phase"] is None
 
 
-async def test_a_held_night_is_applied_without_a_model(tmp_path: Path, clock: Clock) -> None:
+async def test_a_held_night_is_applied_without_a_model(opening: Opening, clock: Clock) -> None:
     model = ruler(6)
-    async with opened(tmp_path / "data", model, clock, settings=GATED) as agent:
+    async with opening(model, settings=GATED) as agent:
         held = await ruled(agent, clock, 19)
         facts = await agent.resources.semantic.all(agent.scope)
         assert any("New rule" in fact["text"] for fact in facts)
@@ -88,8 +84,8 @@ async def test_a_held_night_is_applied_without_a_model(tmp_path: Path, clock: Cl
         assert await holding(agent) == 19
 
 
-async def test_a_discarded_night_keeps_its_compacting_only(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "data", ruler(6), clock, settings=GATED) as agent:
+async def test_a_discarded_night_keeps_its_compacting_only(opening: Opening, clock: Clock) -> None:
+    async with opening(ruler(6), settings=GATED) as agent:
         held = await ruled(agent, clock, 19)
         stood = await whole(agent)
         gone = await agent.discard_night(held["id"])
@@ -98,8 +94,8 @@ async def test_a_discarded_night_keeps_its_compacting_only(tmp_path: Path, clock
         assert await holding(agent) == 20
 
 
-async def test_later_nights_work_beside_a_held_night(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "data", ruler(6), clock, settings=GATED) as agent:
+async def test_later_nights_work_beside_a_held_night(opening: Opening, clock: Clock) -> None:
+    async with opening(ruler(6), settings=GATED) as agent:
         held = await ruled(agent, clock, 19)
         await day(agent, clock, [("Ben", "The gate is green.")], first=50)
         second = await agent.sleep()
@@ -113,12 +109,12 @@ async def test_later_nights_work_beside_a_held_night(tmp_path: Path, clock: Cloc
 
 
 async def test_decisions_of_a_held_night_are_not_paid_for_again_until_it_is_discarded(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     model = ruler(6)
     settings = GATED.model_copy(update={"reflection_threshold": 5, "min_observations": 1})
     heard = [*RULE, ("Ada", "Note: Ben built a greenhouse of glass.")]
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         clock.advance(days=60)
         await agent.resources.semantic.add(agent.scope, beds(19))
         await day(agent, clock, heard)
@@ -134,12 +130,12 @@ async def test_decisions_of_a_held_night_are_not_paid_for_again_until_it_is_disc
         assert len(model.calls) > paid
 
 
-async def test_a_probe_that_would_find_less_holds_the_night_back(
-    tmp_path: Path, clock: Clock
+async def test_a_night_that_recall_would_suffer_from_is_held_back(
+    opening: Opening, clock: Clock
 ) -> None:
     model = dreamer(("All is cancelled", "xylophone lies", "supersedes"))
     known = [draft("x", "The xylophone lies in the attic.", speaker="Ada", entities=["Ada"])]
-    async with opened(tmp_path / "data", model, clock, settings=GATED) as agent:
+    async with opening(model, settings=GATED) as agent:
         await agent.resources.semantic.add(agent.scope, known)
         clock.advance(days=60)
         model.steps += [call("recall_memories", query="xylophone attic"), "In the attic."]
@@ -153,8 +149,8 @@ async def test_a_probe_that_would_find_less_holds_the_night_back(
         assert await holding(agent) == 3
 
 
-async def test_a_preview_over_the_gate_can_be_applied(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "data", ruler(6), clock, settings=GATED) as agent:
+async def test_a_preview_over_the_gate_can_be_applied(opening: Opening, clock: Clock) -> None:
+    async with opening(ruler(6), settings=GATED) as agent:
         await a_day_with_a_rule(agent, clock, 20)
         tried = await agent.sleep(dry_run=True)
         assert tried["status"] == "preview"

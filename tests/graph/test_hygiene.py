@@ -22,13 +22,11 @@ SAID, ALSO = "Ada repaired the western gate with oak boards.", "Ada painted the 
 
 
 def rule(messages: list[BaseMessage]) -> str:
-    """A sentence of the system message."""
     plain = " ".join(re.sub(r"<[^>]*>", " ", str(messages[0].text)).split())
     return next(one for one in re.split(r"(?<=[.:!?])\s+", plain) if len(one.split()) > 8)
 
 
 def returned(messages: list[BaseMessage]) -> str:
-    """The beginning of what a tool returned."""
     status = [one for one in messages if isinstance(one, ToolMessage)][-1]
     return str(status.text).split("\n", 1)[1][:300]
 

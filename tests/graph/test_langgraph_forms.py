@@ -67,7 +67,7 @@ def test_a_state_is_edited_with_the_config_in_front(agent: Agent) -> None:
     assert next(agent.get_state_history(before=history[1].config)).config == first.config
 
 
-def test_values_in_front_are_an_error_that_says_the_order(agent: Agent) -> None:
+def test_values_before_the_config_are_an_error_that_names_the_order(agent: Agent) -> None:
     values: Any = {"goal_index": 1}
     with pytest.raises(InputError, match=r"\(config, values, as_node\): .* no 'goal_index'; put"):
         agent.update_state(values, "intake")  # type: ignore[arg-type]
@@ -161,17 +161,6 @@ def test_wrong_settings_are_one_line(tmp_path: Path, given: Any, told: str) -> N
         with pytest.raises(InputError, match=told):
             agent.invoke({"messages": "Hi"}, context=given)
         assert agent.get_state().values == {}
-
-
-def test_a_function_without_a_docstring_is_refused(tmp_path: Path) -> None:
-    def bare(bed: int) -> str:
-        return "done"
-
-    with (
-        pytest.raises(InputError, match="no tool can be made of bare"),
-        opened(tmp_path, scripted(), tools=[bare]),
-    ):
-        pass
 
 
 # Many agents, without an event loop

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,7 +89,6 @@ class ChoirModel(ReferenceModel):
 
     @property
     def sent(self) -> list[Sent]:
-        """What each tick's calls were, oldest first."""
         return self._sent
 
     def _answer(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> AIMessage:
@@ -106,7 +105,6 @@ class ChoirModel(ReferenceModel):
 
 
 def event(one: Said) -> dict[str, Any]:
-    """The event as input."""
     return {
         "id": one.id,
         "at": f"{one.at}:00+00:00",
@@ -117,9 +115,6 @@ def event(one: Said) -> dict[str, Any]:
     }
 
 
-log = logging.getLogger(__name__)
-"""Shows the sizes of each prompt, by part: `--log-cli-level INFO`."""
-
 MOST_ON_DAY_3 = 6_000
 """Tokens of a prompt on the third day, as the report counts them."""
 
@@ -128,8 +123,6 @@ _PAGE_LINE = re.compile(r"^- \[[0-9a-f, ]+\] (.*) \([^()]*\)$")
 
 
 class Tick(NamedTuple):
-    """The first prompt of a tick."""
-
     event: str
     sent: Sent
     used: int
@@ -137,19 +130,16 @@ class Tick(NamedTuple):
 
     @property
     def newest(self) -> HumanMessage:
-        """The message of the event in hand."""
         people = [one for one in self.sent.messages if isinstance(one, HumanMessage)]
         return people[-1]
 
     @property
     def blocks(self) -> dict[str, list[str]]:
-        """The lines of each block before the event."""
         front = str(self.newest.text)[: front_of(self.newest)]
         return {tag: text.splitlines() for tag, text in _BLOCK.findall(front)}
 
     @property
     def recalled(self) -> list[str]:
-        """The texts of the recalled memories."""
         lines = map(read_shown, self.blocks.get("semantic_memories", []))
         return [line.text for line in lines if line]
 
@@ -161,8 +151,6 @@ class Tick(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """The story as it was lived."""
-
     ticks: list[Tick]
     buffers: list[int]
     """Overheard events in the state after each night."""
@@ -237,7 +225,6 @@ def test_a_fact_is_recalled_in_place_of_its_entry(lived: Lived) -> None:
     later = [text for day in "bc" for tick in on_day(lived, day) for text in tick.recalled]
     today = {one.text for one in SAID if one.id[0] in "bc"}
     raw = [text for text in later if text in made and text not in today]
-    log.info("entries of earlier days in place of facts: %d of %d", len(raw), len(later))
     assert len(raw) <= 0.1 * len(later)
 
 
@@ -268,10 +255,6 @@ def test_a_night_ends_the_talk_of_the_day(lived: Lived) -> None:
 
 
 def test_the_prompt_of_the_third_day_is_small(lived: Lived) -> None:
-    sizes: dict[str, Any] = {}
-    for before, tick in zip((lived.ticks[0], *lived.ticks), lived.ticks, strict=False):
-        sizes[tick.event] = parts(before.sent, tick.sent)
-        lists = {tag: approximate_tokens("\n".join(text)) for tag, text in tick.blocks.items()}
-        log.info("%s: %d tokens, %s, %s", tick.event, tick.used, sizes[tick.event], lists)
+    sizes = [parts(a.sent, b.sent) for a, b in pairwise((lived.ticks[0], *lived.ticks))]
     assert max(tick.used for tick in on_day(lived, "c")) <= MOST_ON_DAY_3
-    assert max(size.tools for size in sizes.values()) <= 2_000
+    assert max(size.tools for size in sizes) <= 2_000

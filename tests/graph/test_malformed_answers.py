@@ -54,7 +54,6 @@ NAMES = [*BUILT_IN, "wipe", "flaky", "no_such_tool", "", "Launch Rocket!", "x" *
 
 
 def odd(dice: random.Random, depth: int = 0) -> Any:
-    """A value of a type that nobody asked for."""
     kinds: list[Callable[[], Any]] = [
         lambda: None,
         lambda: dice.choice([True, False]),
@@ -77,7 +76,6 @@ def arguments(dice: random.Random, name: str) -> dict[str, Any]:
 
 
 def malformed(dice: random.Random) -> AIMessage:
-    """An answer as no model should give it."""
     calls = []
     for number in range(dice.choice([0, 1, 1, 2, 5])):
         name = dice.choice(NAMES)
@@ -137,7 +135,6 @@ async def test_no_answer_crashes_the_loop_or_loses_an_event(
 async def talked_to(
     data: Path, model: ScriptedChatModel, clock: Clock, name: str, numbers: range
 ) -> Counter[str]:
-    """One agent's events, and what became of them."""
     events = [
         {"id": f"e{number}", "text": f"say {number} and do something", "sender": "Ada"}
         for number in numbers

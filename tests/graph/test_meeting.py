@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from graph.api.async_agent import AsyncAgent
 from memory.entities import entities
 from memory.errors import ModelError
-from memory.models.offline.model import OfflineChatModel
 from memory.night.record import plans_of
 from memory.records.operations import observe_entity
-from memory.records.profiles import EntityProfile, Observation, entity_id
+from memory.records.profiles import EntityProfile, entity_id
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, Opening, entries, night_model, opened, said
+from tests.support.agents import EXTRACTING, Opening, entries, night_model, said
 from tests.support.clock import Clock
+from tests.support.night_memories import observation
 from tests.support.scripted import RecordedCall, call, calls, scripted
 
 TULIPS = call("update_entity_observation", entity="Bea", observation="Bea likes tulips.")
@@ -27,14 +27,13 @@ async def people(agent: AsyncAgent) -> dict[str, EntityProfile]:
 
 
 def shown(made: RecordedCall) -> list[str]:
-    """The lines of a prompt's component 1500."""
     said = [str(one.text) for one in made.messages if isinstance(one, HumanMessage)]
     return (
         said[-1].partition("<entity_context>\n")[2].partition("\n</entity_context>")[0].splitlines()
     )
 
 
-async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_too(
+async def test_an_observation_is_shown_to_later_ticks_and_after_a_restart(
     opening: Opening,
 ) -> None:
     model = scripted(TULIPS, "Noted.", "Tulips.")
@@ -53,10 +52,10 @@ async def test_what_one_tick_notes_the_next_one_is_shown_and_a_restarted_agent_t
     assert shown(again.calls[0])[1] == "- [stranger] Bea"
 
 
-async def test_who_is_answered_day_after_day_becomes_a_friend_and_weighs_more(
-    tmp_path: Path, clock: Clock
+async def test_daily_contact_makes_a_friend_whose_messages_weigh_more(
+    opening: Opening, clock: Clock
 ) -> None:
-    async with opened(tmp_path / "data", scripted(otherwise=lambda *_: "Yes."), clock) as agent:
+    async with opening(scripted(otherwise=lambda *_: "Yes.")) as agent:
         for day in range(15):
             await agent.ainvoke(said(f"It rains on day {day}", id=f"e{day}"))
             await agent.ainvoke(said("Still", id=f"again{day}"))
@@ -67,7 +66,7 @@ async def test_who_is_answered_day_after_day_becomes_a_friend_and_weighs_more(
     assert [first[f"e{day}"] for day in range(15)] == [5] * 7 + [6] * 7 + [7]
 
 
-async def test_who_was_only_overheard_or_is_no_person_is_not_met(opening: Opening) -> None:
+async def test_neither_overheard_nor_automatic_senders_get_a_profile(opening: Opening) -> None:
     settings = Settings(assistants=["Robot"], permitted_senders=["Dan"])
     model = scripted("Hm.", "Hm.", "Hm.")
     async with opening(model, settings=settings) as agent:
@@ -78,7 +77,7 @@ async def test_who_was_only_overheard_or_is_no_person_is_not_met(opening: Openin
         assert await people(agent) == {}
 
 
-async def test_who_could_not_be_answered_is_not_met_until_they_are(opening: Opening) -> None:
+async def test_a_sender_gets_a_profile_only_when_answered(opening: Opening) -> None:
     model = scripted(ModelError("broken"), "At nine.")
     async with opening(model) as agent:
         await agent.ainvoke(said("When does the gate close?", id="e1"), raise_on_failure=False)
@@ -88,22 +87,14 @@ async def test_who_could_not_be_answered_is_not_met_until_they_are(opening: Open
 
 
 async def test_the_name_of_somebody_known_by_an_alias_adds_to_a_texts_importance(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
-    noted: Observation = {
-        "id": "o1",
-        "text": "bakes",
-        "at": clock().isoformat(),
-        "speaker": "Ada",
-        "trust": 0.9,
-        "sources": ["e0"],
-        "consolidated": False,
-    }
+    noted = observation(1, "bakes", at=clock().isoformat(), speaker="Ada", sources=["e0"])
     operation = observe_entity(
         entity_id("bea"), "Bea", noted, aliases=["Queen B."], kept=10, now=noted["at"], reason=""
     )
     texts = ["I saw Queen B. today", "I saw a queen today"]
-    async with opened(tmp_path / "data", scripted("Yes.", "No."), clock) as agent:
+    async with opening(scripted("Yes.", "No.")) as agent:
         puts = await entities.puts_after(agent.store, agent.scope, [operation])
         await agent.store.abatch(puts)
         for text in texts:
@@ -143,49 +134,19 @@ NOTICED = ["Ada says many words.", "Ada numbers every message."]
 NOTES = ["The gate is red.", "The roof is green.", "The wall is blue."]
 
 
-async def test_an_extraction_in_a_night_notes_and_journals_each_once(opening: Opening) -> None:
+@pytest.mark.parametrize("asleep", [True, False], ids=["asleep", "in an emergency"])
+async def test_an_extraction_notes_and_journals_each_once(opening: Opening, asleep: bool) -> None:
     settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
-    model = scripted(otherwise=noticing)
-    async with opening(model, settings=settings) as agent:
-        for number in range(9):
+    async with opening(scripted(otherwise=noticing), settings=settings) as agent:
+        for number in range(9 if asleep else 12):
             await agent.ainvoke(said(f"Message {number}: " + "word " * 126, id=f"m{number}"))
-        assert (await extracted(agent))[0] == []
-        out = await agent.ainvoke({"request": "sleep"})
+        if asleep:
+            assert (await extracted(agent))[0] == []
+            night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
+            plans = await plans_of(agent.store, agent.scope, night["id"])
+            planned = [one["id"] for plan in plans for one in plan["operations"]]
+            assert planned == [one["id"] for one in night["operations"]]
         texts, notes, ada = await extracted(agent)
-        plans = await plans_of(agent.store, agent.scope, out["report"]["night"]["id"])
     assert sorted(texts) == sorted(NOTICED)
     assert sorted(notes) == NOTES
     assert {one["speaker"] for one in ada["observations"]} == {"Ada"}
-    planned = [one["id"] for plan in plans for one in plan["operations"]]
-    assert planned == [one["id"] for one in out["report"]["night"]["operations"]]
-
-
-async def test_an_extraction_in_an_emergency_notes_and_journals_each_once(opening: Opening) -> None:
-    settings = Settings(max_context_tokens=2_000, compact_preserve_window=4)
-    model = scripted(otherwise=noticing)
-    async with opening(model, settings=settings) as agent:
-        for number in range(12):
-            await agent.ainvoke(said(f"Message {number}: " + "word " * 126, id=f"m{number}"))
-        texts, notes, _ = await extracted(agent)
-    assert sorted(texts) == sorted(NOTICED)
-    assert sorted(notes) == NOTES
-
-
-async def test_offline_a_note_about_someone_is_kept_and_so_is_what_an_extraction_finds(
-    opening: Opening,
-) -> None:
-    settings = Settings(compact_sleep_threshold=0.001, compact_preserve_window=4)
-    async with opening(OfflineChatModel(), settings=settings) as agent:
-        out = await agent.ainvoke(said("Note about Zed: he sings at night", id="e0"))
-        await agent.ainvoke(said("Carl Berg plays the flute. He is loud.", id="e1"))
-        for number in range(4):
-            await agent.ainvoke(said(f"It rained {number} times. " + "Rain " * 50, id=f"r{number}"))
-        await agent.ainvoke({"request": "sleep"})
-        found = await people(agent)
-    assert out["report"]["ticks"][0]["reply"] == "Noted about Zed: he sings at night."
-    noticed = {name: [o["text"] for o in one["observations"]] for name, one in found.items()}
-    assert noticed == {
-        "Ada": [],
-        "Zed": ["he sings at night"],
-        "Carl Berg": ["Carl Berg plays the flute."],
-    }

@@ -19,6 +19,7 @@ from tests.support.agents import (
     night_model,
     opened,
     result_of,
+    scored,
     shown_lines,
 )
 from tests.support.clock import Clock
@@ -43,7 +44,6 @@ def heard(said: Sequence[tuple[str, str]] = SAID) -> dict[str, Any]:
 
 
 def turn_of(messages: Sequence[BaseMessage]) -> int:
-    """The number of answers that the model gave before this one."""
     return sum(isinstance(message, AIMessage) for message in messages)
 
 
@@ -52,7 +52,6 @@ def stored(*facts: tuple[str, list[Any]]) -> AIMessage:
 
 
 def as_said(messages: list[BaseMessage]) -> AIMessage:
-    """A fact of each entry."""
     return stored(*((text, [number]) for number, _, text in shown_lines(messages)))
 
 
@@ -68,10 +67,7 @@ def model(**steps: Any) -> ScriptedChatModel:
         if step is not None:
             return step[turn_of(messages)]  # type: ignore[no-any-return] # by turn
         if name == "Scores":
-            numbers = [number for number, *_ in shown_lines(messages)]
-            return calls(
-                ("Scores", {"scores": [{"id": number, "importance": 7} for number in numbers]})
-            )
+            return scored(messages)
         if name == "consolidate":
             return as_said(messages)
         return calls((name, {DREAMS[name]: []}))
@@ -125,7 +121,7 @@ async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_ti
     assert not [id_ for id_ in ids if id_ in f"{dream[1].text}{insights[1].text}"]
 
 
-async def test_an_answer_stands_with_the_assistants_question(opening: Opening) -> None:
+async def test_an_entry_is_shown_with_the_question_that_it_answers(opening: Opening) -> None:
     asked = scripted("Noted. Is the loan taken?", "Good.", otherwise=model().otherwise)
     async with opening(asked) as agent:
         for number, text in enumerate(["We need a loan for the second shop.", "Yes, by Ilir."]):
@@ -143,7 +139,7 @@ async def test_an_answer_stands_with_the_assistants_question(opening: Opening) -
 
 
 async def test_the_facts_that_were_stored_awake_of_the_entries_are_shown_with_them(
-    tmp_path: Path, clock: Clock
+    opening: Opening,
 ) -> None:
     def awake(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         said = str(messages[-1].text)
@@ -153,7 +149,7 @@ async def test_the_facts_that_were_stored_awake_of_the_entries_are_shown_with_th
         return stored((text, [])) if text else "Noted."
 
     asked = scripted(otherwise=awake)
-    async with opened(tmp_path, asked, clock, settings=Settings(recall_limit=1)) as agent:
+    async with opening(asked, settings=Settings(recall_limit=1)) as agent:
         for who, text in SAID:
             await agent.ainvoke({"messages": [HumanMessage(text, name=who)]})
         await agent.sleep()
@@ -163,8 +159,8 @@ async def test_the_facts_that_were_stored_awake_of_the_entries_are_shown_with_th
     assert [text for _, text in SAID if f": {text}" in shown] == [text for _, text in SAID]
 
 
-@pytest.mark.parametrize("dress", ["{}", "[{}]", "#{}", "({})", "entry {}", 0])
-async def test_sources_are_understood_in_whatever_dress(
+@pytest.mark.parametrize("dress", ["entry {}", 0])
+async def test_cited_numbers_are_understood_in_other_forms(
     tmp_path: Path, clock: Clock, dress: str | int
 ) -> None:
     def dressed(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
@@ -176,14 +172,6 @@ async def test_sources_are_understood_in_whatever_dress(
     assert sorted(fact["source_events"] for fact in facts) == [["e1"], ["e2"], ["e3"]]
     assert {entry["consolidation"] for entry in journal} == {"consolidated"}
     assert (report["held"], report["refused"]) == ([], [])
-
-
-async def test_the_beginning_of_an_entrys_own_id_is_understood(
-    tmp_path: Path, clock: Clock
-) -> None:
-    only = stored(("The rent of the second shop is 1,900 a month.", ["event_20260302"]))
-    _, _, facts, _ = await night(tmp_path, clock, model(consolidate=[only]), SAID[:1])
-    assert [fact["source_events"] for fact in facts] == [["e1"]]
 
 
 async def test_a_number_that_was_not_shown_is_told_and_the_fact_can_be_mended(
@@ -216,7 +204,7 @@ async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_men
     assert (report["held"], report["refused"]) == ([], [])
 
 
-async def test_what_no_fact_says_is_named_so_that_the_next_answer_can_say_it(
+async def test_numbers_that_no_fact_holds_are_told_to_the_model(
     tmp_path: Path, clock: Clock
 ) -> None:
     said = [*SAID[:2], ("Ilir", "The oven is 2.5 metres wide, and 1,200 kilos heavy.")]
@@ -251,22 +239,48 @@ async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_rea
     assert after["held"] == []
 
 
-async def test_noop_in_the_answer_that_was_rejected_twice_settles_only_the_rest(
-    tmp_path: Path, clock: Clock
+def failing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    if turn_of(messages):
+        raise ModelError("down")
+    return FIRST
+
+
+FIRST = stored((SAID[0][1], [1]))
+WRONG = call("store_memory", facts="The rent is 1,900.")
+NOTHING_ELSE = calls(
+    ("store_memory", {"facts": [{"text": BAD, "source_ids": ["3"]}]}),
+    ("noop", {"reasoning": "the rest is small talk"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("answers", "consolidated", "stored_facts", "asked_for", "reported"),
+    [
+        ([NOTHING_ELSE, NOTHING_ELSE], ["e1", "e2"], 0, 2, BAD),
+        ([FIRST, "That is all.", "I said so."], ["e1"], 1, 3, ""),
+        ([WRONG, WRONG], [], 0, 2, "store_memory"),
+        (failing, ["e1"], 1, 2, "consolidate: down"),
+    ],
+    ids=["rejected twice", "prose after the nudge", "wrong arguments twice", "the model fails"],
+)
+async def test_a_loop_without_a_usable_end_leaves_the_rest_pending(
+    tmp_path: Path,
+    clock: Clock,
+    answers: Any,
+    consolidated: list[str],
+    stored_facts: int,
+    asked_for: int,
+    reported: str,
 ) -> None:
-    both = calls(
-        ("store_memory", {"facts": [{"text": BAD, "source_ids": ["3"]}]}),
-        ("noop", {"reasoning": "the rest is small talk"}),
-    )
-    report, journal, _, asked = await night(tmp_path, clock, model(consolidate=[both, both]))
+    report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
     marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
-    assert marks == {"e1": "consolidated", "e2": "consolidated", "e3": "pending"}
-    assert len(of(asked, "store_memory")) == 2
-    reasons = {one["reason"] for one in report["operations"] if one["kind"] == "mark_entry"}
-    assert reasons == {"the model found nothing in it to keep"}
+    assert [one for one, mark in marks.items() if mark == "consolidated"] == consolidated
+    assert list(marks.values()).count("pending") == len(report["held"]) == 3 - len(consolidated)
+    assert (len(facts), len(of(asked, "store_memory"))) == (stored_facts, asked_for)
+    assert reported in "".join([*report["refused"], *report["errors"]])
 
 
-async def test_prose_gets_one_nudge(tmp_path: Path, clock: Clock) -> None:
+async def test_an_answer_in_prose_is_asked_for_a_call_once(tmp_path: Path, clock: Clock) -> None:
     def late(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         if isinstance(messages[-1], HumanMessage) and turn_of(messages):
             return as_said(messages)
@@ -277,40 +291,6 @@ async def test_prose_gets_one_nudge(tmp_path: Path, clock: Clock) -> None:
     assert str(second[-1].text).startswith("Call store_memory")
     assert "noop" in str(second[-1].text)
     assert (len(facts), report["held"]) == (3, [])
-
-
-async def test_prose_after_the_nudge_leaves_the_rest_pending(tmp_path: Path, clock: Clock) -> None:
-    asked = model(consolidate=[stored((SAID[0][1], [1])), "That is all.", "I said so."])
-    report, journal, facts, _ = await night(tmp_path, clock, asked)
-    assert len(of(asked, "store_memory")) == 3
-    assert (len(facts), len(report["held"])) == (1, 2)
-    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
-    assert marks == {"e1": "consolidated", "e2": "pending", "e3": "pending"}
-
-
-async def test_wrong_arguments_are_told_and_given_up_after_two_tries(
-    tmp_path: Path, clock: Clock
-) -> None:
-    wrong = call("store_memory", facts="The rent is 1,900.")
-    report, journal, _, asked = await night(tmp_path, clock, model(consolidate=[wrong, wrong]))
-    (_, second) = of(asked, "store_memory")
-    assert "facts" in result_of(second[-1])["error"]
-    assert {entry["consolidation"] for entry in journal} == {"pending"}
-    assert "store_memory" in report["refused"][0]
-
-
-async def test_a_model_that_fails_in_the_loop_leaves_no_fact_to_be_made_twice(
-    tmp_path: Path, clock: Clock
-) -> None:
-    def failing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-        if turn_of(messages):
-            raise ModelError("down")
-        return stored((SAID[0][1], [1]))
-
-    report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=failing))
-    marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
-    assert marks == {"e1": "consolidated", "e2": "pending", "e3": "pending"}
-    assert (len(facts), len(report["held"]), report["errors"]) == (1, 2, ["consolidate: down"])
 
 
 async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock: Clock) -> None:
@@ -363,13 +343,6 @@ async def test_missing_scores_are_asked_for_once_and_wrong_numbers_told(
     assert report["refused"] == ["unknown id: 9"]
 
 
-async def test_wrong_numbers_alone_cost_no_second_answer(tmp_path: Path, clock: Clock) -> None:
-    given = scores((1, 7), (2, 7), (3, 7), (4, 7))
-    report, _, _, asked = await night(tmp_path, clock, model(Scores=[given]))
-    assert len(of(asked, "Scores")) == 1
-    assert report["refused"] == ["unknown id: 4"]
-
-
 async def test_scores_are_given_in_view_of_goals_and_the_active_project(opening: Opening) -> None:
     plans = calls(
         ("create_project", {"project_key": "shop", "summary": "Open the second shop"}),
@@ -409,7 +382,7 @@ async def test_a_pair_that_could_not_be_read_is_told_and_mended(
     assert report["refused"] == []
 
 
-async def test_a_pair_that_stays_unread_comes_again_in_the_next_night(
+async def test_an_unreadable_pair_is_dreamt_of_again_in_the_next_night(
     tmp_path: Path, clock: Clock
 ) -> None:
     def lost(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
@@ -451,7 +424,7 @@ async def test_evidence_that_was_not_shown_is_told_and_mended(tmp_path: Path, cl
     assert report["refused"] == []
 
 
-async def test_an_insight_is_labelled_wherever_it_is_recalled(tmp_path: Path, clock: Clock) -> None:
+async def test_an_insight_is_labelled_wherever_it_is_recalled(opening: Opening) -> None:
     text = "The second shop opens with a new baker."
     told = {"text": text, "evidence": [1, 2], "importance": 8}
     asked = model(
@@ -459,12 +432,12 @@ async def test_an_insight_is_labelled_wherever_it_is_recalled(tmp_path: Path, cl
         Insights=[calls(("Insights", {"insights": [told]}))],
     )
     settings = Settings(reflection_threshold=5, recall_weight_links=0.0)
-    async with opened(tmp_path, asked, clock, settings=settings) as agent:
+    async with opening(asked, settings=settings) as agent:
         await agent.ainvoke(heard())
         await agent.sleep()
         (insight,) = [one for one in await agent.recall(text) if one.get("inference")]
     awake = scripted("A new one.")
-    async with opened(tmp_path, awake, clock, settings=settings) as agent:
+    async with opening(awake, settings=settings) as agent:
         await agent.ainvoke({"messages": "With which baker does the second shop open?"})
     shown = "".join(str(one.text) for one in awake.calls[0].messages)
     assert (insight["text"], insight["speaker"]) == (text, None)
@@ -481,11 +454,11 @@ async def test_questions_are_asked_only_of_entries_that_matter(
 
 
 async def test_insights_are_asked_of_what_the_same_night_found_to_be_outdated(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     tuesday = ("the glass arrives on Tuesday", "arrives on", "supersedes")
     asked = dreamer(tuesday)
-    async with opened(tmp_path, asked, clock, settings=SETTINGS) as agent:
+    async with opening(asked, settings=SETTINGS) as agent:
         for day in (["Friday"], ["Monday", "Tuesday"]):
             said = [("Ben", f"No, the glass arrives on {name}.") for name in day]
             events = [{**one, "id": f"{clock():%d}{one['id']}"} for one in heard(said)["events"]]

@@ -11,16 +11,13 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from memory.errors import ModelError
-from memory.records.records import Fact, JournalEntry
-from memory.settings import Settings
-from tests.support.agents import DREAMS, entries, opened, result_of, shown_lines
+from tests.graph.test_night_answers import SAID, Night, model, night
+from tests.support.agents import result_of
 from tests.support.clock import Clock
-from tests.support.scripted import ScriptedChatModel, call, calls, scripted
+from tests.support.scripted import ScriptedChatModel, call, calls
 
-SAID = {
-    "e1": ("Goran", "The rent of the second shop is 1,900 a month."),
-    "e2": ("Nadja", "Ilir is hired as a baker."),
-}
+TWO = SAID[:2]
+RENT = SAID[0][1]
 PARAPHRASE = "Die Miete des zweiten Ladens beträgt 1.900 im Monat."
 WRONG = "Die Eltern von Goran besitzen den zweiten Laden."
 PLAIN = "Ilir is hired as a baker."
@@ -34,41 +31,17 @@ def verdicts(*given: tuple[Any, bool]) -> AIMessage:
 
 
 def stored(*facts: tuple[str, str]) -> AIMessage:
-    given = [{"text": text, "source_ids": [number]} for text, number in facts]
-    return calls(("store_memory", {"facts": given}), ("noop", {}))
+    made = [{"text": text, "source_ids": [number]} for text, number in facts]
+    return calls(("store_memory", {"facts": made}), ("noop", {}))
 
 
-def model(judge: Answer, *answers: AIMessage) -> ScriptedChatModel:
+def judged(judge: Answer, *answers: AIMessage) -> ScriptedChatModel:
     """A night's model: `answers` of the loop in turn, and `judge` for the second look."""
-
-    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
-        if tools == ["Verdicts"]:
-            return judge(messages)
-        if tools == ["Scores"]:
-            scores = [{"id": number, "importance": 7} for number, *_ in shown_lines(messages)]
-            return call("Scores", scores=scores)
-        if "store_memory" in tools:
-            return answers[sum(isinstance(message, AIMessage) for message in messages)]
-        return calls((tools[0], {DREAMS[tools[0]]: []}))
-
-    return scripted(otherwise=answered)
+    return model(Verdicts=lambda messages, tools: judge(messages), consolidate=answers)
 
 
-async def night(
-    folder: Path, clock: Clock, asked: ScriptedChatModel, **settings: Any
-) -> tuple[dict[str, Any], list[JournalEntry], list[Fact]]:
-    chosen = Settings(**{"night_calls_per_100": 1_000, "judge_facts": True, **settings})
-    async with opened(folder, asked, clock, settings=chosen) as agent:
-        await agent.ainvoke(
-            {
-                "events": [
-                    {"id": id_, "sender": who, "text": text, "addressed": False}
-                    for id_, (who, text) in SAID.items()
-                ]
-            }
-        )
-        report = dict(await agent.sleep())
-        return report, await entries(agent), await agent.resources.semantic.all(agent.scope)
+async def judging(folder: Path, clock: Clock, asked: ScriptedChatModel, **settings: Any) -> Night:
+    return await night(folder, clock, asked, TWO, **{"judge_facts": True, **settings})
 
 
 def looks(asked: ScriptedChatModel) -> list[str]:
@@ -79,10 +52,12 @@ def looks(asked: ScriptedChatModel) -> list[str]:
 async def test_one_call_shows_the_new_facts_and_the_entries_that_they_cite(
     tmp_path: Path, clock: Clock
 ) -> None:
-    asked = model(lambda _: verdicts((1, True), (2, True)), stored((PARAPHRASE, "1"), (PLAIN, "2")))
-    report, _, facts = await night(tmp_path, clock, asked)
+    asked = judged(
+        lambda _: verdicts((1, True), (2, True)), stored((PARAPHRASE, "1"), (PLAIN, "2"))
+    )
+    report, _, facts, _ = await judging(tmp_path, clock, asked)
     (prompt,) = looks(asked)
-    for number, (who, text) in enumerate(SAID.values(), 1):
+    for number, (who, text) in enumerate(TWO, 1):
         assert re.search(
             rf"^\[{number}\] \w{{3}} [\d-]+ [\d:]+ {who}: {text}$", prompt, re.MULTILINE
         )
@@ -96,16 +71,16 @@ async def test_one_call_shows_the_new_facts_and_the_entries_that_they_cite(
 async def test_a_fact_that_does_not_follow_comes_back_and_is_stored_once_mended(
     tmp_path: Path, clock: Clock
 ) -> None:
-    answers = stored((WRONG, "1"), (PLAIN, "2")), stored((SAID["e1"][1], "1"))
-    asked = model(lambda shown: verdicts(("[1]", WRONG not in shown[-1].text)), *answers)
-    report, journal, facts = await night(tmp_path, clock, asked)
+    answers = stored((WRONG, "1"), (PLAIN, "2")), stored((RENT, "1"))
+    asked = judged(lambda shown: verdicts(("[1]", WRONG not in shown[-1].text)), *answers)
+    report, journal, facts, _ = await judging(tmp_path, clock, asked)
     second = [one for one in asked.calls if "store_memory" in one.tools][1]
     told = result_of(second.messages[3])
     assert told["rejected"] == [
         {"text": WRONG, "error": "it does not follow from what it cites: nobody said so"}
     ]
     assert (told["success"], told["stored"]) == (True, 1)
-    assert sorted(fact["text"] for fact in facts) == sorted([SAID["e1"][1], PLAIN])
+    assert sorted(fact["text"] for fact in facts) == sorted([RENT, PLAIN])
     assert {entry["consolidation"] for entry in journal} == {"consolidated"}
     assert report["refused"] == []
 
@@ -113,8 +88,8 @@ async def test_a_fact_that_does_not_follow_comes_back_and_is_stored_once_mended(
 async def test_a_fact_that_never_follows_leaves_its_entry_pending(
     tmp_path: Path, clock: Clock
 ) -> None:
-    asked = model(lambda _: verdicts((1, False)), *[stored((WRONG, "1"))] * 2)
-    report, journal, facts = await night(tmp_path, clock, asked)
+    asked = judged(lambda _: verdicts((1, False)), *[stored((WRONG, "1"))] * 2)
+    report, journal, facts, _ = await judging(tmp_path, clock, asked)
     assert facts == []
     states = {entry["sources"][0]: entry["consolidation"] for entry in journal}
     assert states == {"e1": "pending", "e2": "consolidated"}
@@ -136,10 +111,10 @@ async def test_a_verdict_overrules_the_rules(
         )
 
     kept = follows is True and not settings
-    answers = stored((DERIVED, "1")), stored((SAID["e1"][1], "1"))
-    asked = model(judge, *answers)
-    _, _, facts = await night(tmp_path, clock, asked, **settings)
-    assert [fact["text"] for fact in facts] == [DERIVED if kept else SAID["e1"][1]]
+    answers = stored((DERIVED, "1")), stored((RENT, "1"))
+    asked = judged(judge, *answers)
+    _, _, facts, _ = await judging(tmp_path, clock, asked, **settings)
+    assert [fact["text"] for fact in facts] == [DERIVED if kept else RENT]
     if not kept:
         second = [one for one in asked.calls if "store_memory" in one.tools][1]
         (told,) = result_of(second.messages[3])["rejected"]
@@ -147,10 +122,10 @@ async def test_a_verdict_overrules_the_rules(
 
 
 async def test_no_verdict_makes_words_somebody_elses(tmp_path: Path, clock: Clock) -> None:
-    fact = {"text": SAID["e1"][1], "source_ids": ["1"], "speaker": "Nadja"}
+    fact = {"text": RENT, "source_ids": ["1"], "speaker": "Nadja"}
     answer = calls(("store_memory", {"facts": [fact]}), ("noop", {}))
-    asked = model(lambda _: verdicts((1, True)), answer, answer)
-    _, _, facts = await night(tmp_path, clock, asked)
+    asked = judged(lambda _: verdicts((1, True)), answer, answer)
+    _, _, facts, _ = await judging(tmp_path, clock, asked)
     assert (facts, looks(asked)) == ([], [])
 
 
@@ -171,8 +146,8 @@ def fails(messages: list[BaseMessage]) -> AIMessage:
 async def test_a_broken_answer_leaves_it_to_the_rules(
     tmp_path: Path, clock: Clock, judge: Answer
 ) -> None:
-    asked = model(judge, stored((PARAPHRASE, "1"), (PLAIN, "2")))
-    report, journal, facts = await night(tmp_path, clock, asked)
+    asked = judged(judge, stored((PARAPHRASE, "1"), (PLAIN, "2")))
+    report, journal, facts, _ = await judging(tmp_path, clock, asked)
     assert looks(asked)
     assert sorted(fact["text"] for fact in facts) == sorted([PARAPHRASE, PLAIN])
     assert {entry["consolidation"] for entry in journal} == {"consolidated"}
@@ -180,9 +155,9 @@ async def test_a_broken_answer_leaves_it_to_the_rules(
 
 
 @pytest.mark.parametrize("settings", [{"judge_facts": False}, {"night_tokens": 1}])
-async def test_nothing_is_asked_when_it_is_off_or_the_budget_is_used_up(
+async def test_no_verdict_is_asked_for_when_disabled_or_out_of_budget(
     tmp_path: Path, clock: Clock, settings: dict[str, Any]
 ) -> None:
-    asked = model(fails, stored((PARAPHRASE, "1"), (PLAIN, "2")))
-    await night(tmp_path, clock, asked, **settings)
+    asked = judged(fails, stored((PARAPHRASE, "1"), (PLAIN, "2")))
+    await judging(tmp_path, clock, asked, **settings)
     assert looks(asked) == []

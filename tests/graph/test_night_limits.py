@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
+from benchmarks.lives import live, made_up
+from benchmarks.night import Clocked
 from graph.api.async_agent import AsyncAgent
 from memory.journal import entries as journal
+from memory.night import dream_work as nightwork
+from memory.night import steps as night_steps
+from memory.night.order import LEAST_CALLS
+from memory.operations import apply
+from memory.records.operations import observe_entity
+from memory.records.profiles import entity_id
 from memory.settings import Settings
-from tests.support.agents import entries, opened, shown_lines
+from nodes.night.consolidate_entities import ENTITIES_A_CALL
+from tests.support.agents import Opening, entries, shown_lines
 from tests.support.clock import Clock
 from tests.support.dreamers import SETTINGS, answer, dreamer, shown
+from tests.support.night_memories import observation
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
 
 async def heard(agent: AsyncAgent, clock: Clock, count: int) -> None:
-    """The agent overhears `count` messages of different importance."""
     events = [
         {
             "id": f"e{n:03}",
@@ -36,7 +46,6 @@ async def heard(agent: AsyncAgent, clock: Clock, count: int) -> None:
 
 
 async def weighed(agent: AsyncAgent) -> None:
-    """Make every third entry important before the night."""
     for entry in await entries(agent):
         number = int(re.findall(r"Plot (\d+)", entry["content"])[0])
         changed: Any = {**entry, "importance": 5 if number % 3 == 0 else 3}
@@ -44,7 +53,7 @@ async def weighed(agent: AsyncAgent) -> None:
 
 
 async def test_a_hundred_entries_take_at_most_fifteen_calls_one_after_the_other(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     running, most = 0, 0
 
@@ -61,7 +70,7 @@ async def test_a_hundred_entries_take_at_most_fifteen_calls_one_after_the_other(
 
     model = Counting(otherwise=lambda messages, tools: answer(messages, tools))
     settings = Settings(reflection_threshold=20, min_observations=2)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await heard(agent, clock, 100)
         slept = await agent.sleep()
         made = [one for one in slept["operations"] if one["kind"] == "add_fact"]
@@ -72,7 +81,7 @@ async def test_a_hundred_entries_take_at_most_fifteen_calls_one_after_the_other(
 
 
 async def test_a_model_that_makes_one_fact_an_answer_leaves_calls_for_comparing_them(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     def one_by_one(messages: list[BaseMessage], tools: list[str]) -> Any:
         if "store_memory" not in tools:
@@ -82,7 +91,7 @@ async def test_a_model_that_makes_one_fact_an_answer_leaves_calls_for_comparing_
         return call("store_memory", facts=[{"text": text, "source_ids": [number]}])
 
     model = scripted(otherwise=one_by_one)
-    async with opened(tmp_path, model, clock, settings=Settings()) as agent:
+    async with opening(model, settings=Settings()) as agent:
         await heard(agent, clock, 12)
         slept = await agent.sleep()
         left = [one for one in await entries(agent) if one["consolidation"] == "pending"]
@@ -94,7 +103,7 @@ async def test_a_model_that_makes_one_fact_an_answer_leaves_calls_for_comparing_
 
 
 async def test_after_the_budget_is_used_up_the_next_night_takes_the_rest_by_importance(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     settings = SETTINGS.model_copy(
         update={
@@ -105,7 +114,7 @@ async def test_after_the_budget_is_used_up_the_next_night_takes_the_rest_by_impo
         }
     )
     model = dreamer()
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await heard(agent, clock, 30)
         await agent.ainvoke({})
         await weighed(agent)
@@ -128,6 +137,61 @@ async def test_after_the_budget_is_used_up_the_next_night_takes_the_rest_by_impo
 
 
 def plots(messages: list[BaseMessage]) -> list[int]:
-    """The plots that a batch shows."""
     told = shown(str(messages[1].text)).values()
     return [int(found) for line in told for found in re.findall(r"Plot (\d+)", line)]
+
+
+# A visit to a step: batch after batch, within the budget
+
+
+SMALL = Settings(
+    score_batch_size=2,
+    consolidate_batch_size=2,
+    dream_batch_size=2,
+    night_calls_per_100=1_000,
+    reflection_threshold=10_000,
+    min_observations=100,
+)
+
+
+async def known(agent: AsyncAgent, count: int) -> None:
+    """Observe something of each of `count` people."""
+    memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}
+    now = agent.resources.clock().isoformat()
+    for number in range(count):
+        seen = observation(number, f"Has plot {number}.", at=now)
+        id_, name = entity_id(f"friend {number}"), f"Friend {number}"
+        one = observe_entity(id_, name, seen, kept=50, now=now, reason="test")
+        await apply.apply_operations([one], **memory)
+
+
+async def test_an_entity_that_is_gone_is_passed_over(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = LEAST_CALLS * ENTITIES_A_CALL
+    of = nightwork.work_of
+
+    async def with_one_gone(*args: Any) -> Any:
+        work = await of(*args)
+        return {**work, "entities": [*work["entities"], "entity_gone"]}
+
+    visited_node = sys.modules["nodes.night.apply_operations"]
+    monkeypatch.setattr(visited_node, "work_of", with_one_gone)
+    settings = SMALL.model_copy(update={"min_observations": 1})
+    async with opening(dreamer(), settings=settings) as agent:
+        await known(agent, people)
+        report = await agent.sleep()
+    (step,) = [one for one in report["steps"] if one["step"] == "consolidate_entities"]
+    assert (step["done"], step["skipped"], step["llm_calls"]) == (people + 1, 0, LEAST_CALLS)
+
+
+async def test_the_budget_is_checked_between_the_batches_of_one_visit(
+    opening: Opening, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(night_steps, "ITEMS_A_BATCH", 1)
+    settings = SMALL.model_copy(update={"night_calls_per_100": 75})
+    async with opening(Clocked(), settings=settings) as agent:
+        await live(agent, made_up(12))
+        report = await agent.sleep()
+    assert sum(one["llm_calls"] for one in report["steps"]) == 9
+    assert report["held"]

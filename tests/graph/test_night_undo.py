@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.api.async_agent import AsyncAgent
+from graph.use_cases.transfer import export_memory, import_memory
 from memory.errors import ConflictError, InputError
 from memory.night import record as night
+from memory.night import undo as night_undo
+from memory.operations import apply
+from memory.records.records import Scope
+from memory.storage.access import write_batch
+from memory.transfer.format import line_of
 from tests.graph.test_night_previews import KINDS, copy_of, life, lived
-from tests.support.agents import opened
+from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
-from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer, whole
+from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, answer, day, dreamer, whole
+from tests.support.scripted import scripted
 
 __all__ = ["life", "lived"]
 
@@ -74,18 +85,6 @@ async def test_an_undo_is_refused_if_a_later_night_built_on_it(lived: Path, cloc
         assert await agent.resources.semantic.all(agent.scope) == []
 
 
-async def test_an_undo_is_refused_after_a_correction(lived: Path, clock: Clock) -> None:
-    async with copy_of(lived, "changed", clock, dreamer()) as agent:
-        facts = await agent.resources.semantic.all(agent.scope)
-        glass = next(fact for fact in facts if "Friday" in fact["text"])
-        await agent.correct(glass["id"], "The glass arrives on Tuesday.", "Ben")
-        stood = await whole(agent)
-        with pytest.raises(ConflictError, match="was changed since: the fact") as refused:
-            await agent.undo_night("last")
-        assert 'The glass arrives on Friday."' in str(refused.value)
-        assert await whole(agent) == stood
-
-
 async def test_an_undo_is_refused_after_a_forget(lived: Path, clock: Clock) -> None:
     async with copy_of(lived, "forgot", clock, dreamer()) as agent:
         facts = await agent.resources.semantic.all(agent.scope)
@@ -138,7 +137,7 @@ async def test_previews_and_unknown_nights_cannot_be_undone(lived: Path, clock: 
 
 
 async def test_an_undo_removes_the_archive_and_keeps_the_conversation(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     small = SETTINGS.model_copy(
         update={
@@ -147,7 +146,7 @@ async def test_an_undo_removes_the_archive_and_keeps_the_conversation(
             "compact_sleep_threshold": 0.02,
         }
     )
-    async with opened(tmp_path / "data", dreamer(), clock, settings=small) as agent:
+    async with opening(dreamer(), settings=small) as agent:
         await day(agent, clock, [*SATURDAY, *SUNDAY])
         stood = await whole(agent)
         slept = await agent.sleep()
@@ -159,12 +158,12 @@ async def test_an_undo_removes_the_archive_and_keeps_the_conversation(
         assert (await agent.aget_state()).values["messages"] == talk
 
 
-async def test_what_several_batches_made_of_one_fact_can_be_undone(
-    tmp_path: Path, clock: Clock
+async def test_changes_of_one_fact_by_several_batches_can_be_undone(
+    opening: Opening, clock: Clock
 ) -> None:
     model = dreamer(("vital", "by boat.", "duplicates"), ("weighty", "by boat.", "duplicates"))
     settings = SETTINGS.model_copy(update={"dream_batch_size": 1})
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await day(agent, clock, [("Ben", "The ladder comes by boat.")])
         await agent.sleep()
         clock.advance(days=1)
@@ -178,3 +177,92 @@ async def test_what_several_batches_made_of_one_fact_can_be_undone(
         assert left["importance"] in (8, 9)
         await agent.undo_night("last")
         assert await whole(agent) == stood
+
+
+# An interrupted undo
+
+
+async def breaks_off_an_undo(agent: AsyncAgent) -> str:
+    """Leave the data as a kill right after the beginning of an undo does."""
+    name = (await agent.nights())[-1]["id"]
+    begun = night_undo.UndoBegun(id=name, at=agent.resources.clock().isoformat(), who="Ada")
+    await write_batch(agent.store, [night_undo._pointer(agent.scope, begun)])
+    return name
+
+
+QUESTION = said("Where does Ada live?", "Ben", id="asked")
+
+
+async def breaks_off_a_tick(agent: AsyncAgent, **more: Any) -> None:
+    """Leave the data as a kill during the model call for the event `asked` does."""
+    model: Any = agent.resources.chat_model
+    run = asyncio.create_task(agent.ainvoke({**QUESTION, **more}))
+    for _ in range(1_000):
+        if model.calls and "Where does Ada live?" in model.calls[-1].text:
+            break
+        model.delay = 0.05
+        await asyncio.sleep(0.01)
+    run.cancel()
+    with suppress(asyncio.CancelledError):
+        await run
+    model.delay = 0.0
+    assert [task.name for task in (await agent.aget_state()).tasks] == ["awake"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_interrupted_tick_goes_on_after_the_undo(
+    lived: Path, clock: Clock, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stood: list[str] = []
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        stood.append("asked")
+        return answer(messages, tools)
+
+    applied = apply.apply_operations
+
+    async def taking_back(*args: Any, **options: Any) -> None:
+        stood.append("taken back")
+        await applied(*args, **options)
+
+    async with copy_of(lived, "resumed", clock, scripted(otherwise=answered)) as agent:
+        await breaks_off_a_tick(agent)
+        name = await breaks_off_an_undo(agent)
+        monkeypatch.setattr(apply, "apply_operations", taking_back)
+        stood.clear()
+        if streamed:
+            async for _ in agent.astream(None):
+                pass
+        else:
+            await agent.ainvoke(None)
+        report = (await agent.aget_state()).values["report"]
+        assert stood[:2] == ["taken back", "asked"]
+        assert stood.count("taken back") == 1
+        assert (await agent.night(name))["status"] == "undone"
+        assert await night_undo.unfinished_undo(agent.store, agent.scope) is None
+    assert [one["event_id"] for one in report["ticks"]] == ["asked"]
+    told = f"The undo of {name} had been broken off; it is finished now."
+    assert report["notes"].count(told) == 1
+
+
+async def test_an_import_finishes_an_undo_interrupted_in_the_export(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path / "old", dreamer(), clock, settings=SETTINGS) as agent:
+        await day(agent, clock, SATURDAY)
+        await agent.sleep()
+        name = await breaks_off_an_undo(agent)
+        lines = [line_of(record) async for record in export_memory(agent.context)]
+    kinds = [json.loads(line).get("namespace", [""])[0] for line in lines]
+    assert night_undo.OPEN_UNDO in kinds
+    async with opened(tmp_path / "new", dreamer(), clock, settings=SETTINGS) as agent:
+        await import_memory(agent.context, lines)
+        assert await night_undo.unfinished_undo(agent.store, agent.scope) is None
+        assert (await agent.night(name))["status"] == "undone"
+        assert await facts(agent, agent.scope) == []
+        assert (await import_memory(agent.context, lines))["already"]
+        assert await facts(agent, agent.scope) == []
+
+
+async def facts(agent: AsyncAgent, scope: Scope) -> list[str]:
+    return [one["text"] for one in await agent.resources.semantic.all(scope)]

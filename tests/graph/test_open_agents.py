@@ -9,26 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from graph.agent import open_agent, open_agents
 from memory.errors import BusyError
 from memory.facts.sqlite.indexes import ScopeIndex
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import thread_id
-from tests.support.agents import said
-from tests.support.homes import KINDS
-from tests.support.scripted import scripted
-
-
-@pytest.fixture(params=KINDS)
-def place(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path | None:
-    """A folder, or None for the database that the variable names."""
-    if request.param == "folder":
-        return tmp_path / "data"
-    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
-    return None
+from memory.settings import Settings
+from tests.support.agents import opened, said
+from tests.support.clock import Clock
+from tests.support.homes import place as place
+from tests.support.homes import rows
+from tests.support.scripted import ScriptedChatModel, call, scripted
 
 
 def opening(place: Path | None) -> Any:
@@ -74,15 +67,6 @@ async def test_a_busy_agent_is_called_by_the_name_that_people_know(
             await agents.agent("garden", user="ada").ainvoke(said("Hi"))
 
 
-async def test_users_own_their_agents(tmp_path: Path) -> None:
-    async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
-        ada = agents.agent("default", user="ada")
-        out = await ada.ainvoke({"messages": [("human", "Hello")]})
-        assert out["report"]["ticks"][0]["event_id"]
-        journal = await ada.everything()
-    assert {one["speaker"] for one in journal if one["kind"] == "episode"} <= {"ada", "assistant"}
-
-
 async def test_agents_that_only_were_made_use_no_memory(tmp_path: Path) -> None:
     async with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
         await agents.agent("warm").ainvoke(said("Hello"))
@@ -122,7 +106,6 @@ async def test_used_agents_stay_in_memory_up_to_a_limit(
 
 
 def living() -> int:
-    """How many objects there are that hold others."""
     gc.collect()
     return len(gc.get_objects())
 
@@ -148,3 +131,49 @@ async def test_an_abandoned_run_leaves_its_event_in_the_inbox(place: Path | None
             await task
         out = await agents.agent("default", user="ada").ainvoke(None)
         assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
+
+
+# What many ticks leave of checkpoints
+
+
+TICKS = 20
+
+
+async def test_many_ticks_leave_few_checkpoints_and_the_next_tick_is_right(
+    place: Path | None, clock: Clock
+) -> None:
+    settings = Settings(reflection_interval=0, checkpoints_kept=5)
+    kept = settings.checkpoints_kept
+    async with opened(place, noops(), clock, settings=settings) as agent:
+        for run in range(10):
+            await agent.ainvoke({"events": [{"text": f"{run}.{n}"} for n in range(TICKS // 10)]})
+        saver = agent.graph.checkpointer
+        assert isinstance(saver, BaseCheckpointSaver)
+        # The state before the newest run is kept too, for a rollback.
+        assert await rows(saver, "checkpoints", "checkpoint_ns = ''") <= kept + 1
+        assert await rows(saver, "checkpoints", "checkpoint_ns != ''") == 0
+        assert await rows(saver, "writes", "checkpoint_ns != ''") == 0
+    async with opened(place, scripted("Done."), clock, settings=settings) as agent:
+        out = await agent.ainvoke(said("One more"))
+    tick = out["report"]["ticks"][0]
+    assert (tick["tick"], tick["reply"]) == (TICKS + 1, "Done.")
+    assert len(out["messages"]) == 4 * TICKS + 2
+
+
+async def test_an_unfinished_tick_keeps_the_checkpoints_that_it_needs(
+    place: Path | None, clock: Clock
+) -> None:
+    settings = Settings(checkpoints_kept=1)
+    async with opened(place, noops(), clock, settings=settings) as agent:
+        await agent.ainvoke(said("Before"))
+        async for _, update in agent.astream(said("Go on"), stream_mode="updates", subgraphs=True):
+            if "use_tools" in update:
+                break
+    left = scripted("Done.")
+    async with opened(place, left, clock, settings=settings) as agent:
+        out = await agent.ainvoke(None)
+    assert (out["report"]["ticks"][0]["reply"], len(left.calls)) == ("Done.", 1)
+
+
+def noops() -> ScriptedChatModel:
+    return scripted(*[one for _ in range(TICKS + 1) for one in (call("noop"), "I see.")])

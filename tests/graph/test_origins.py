@@ -80,8 +80,6 @@ class Notice:
         self.text = ""
 
     def as_tool(self) -> BaseTool:
-        """The tool that reads it."""
-
         @tool
         async def read_notice() -> str:
             """Read the notice."""
@@ -257,7 +255,6 @@ TELLS = {
 
 
 async def _world(agent: AsyncAgent, model: ScriptedChatModel) -> None:
-    """An owner with a goal, a project and a secret."""
     model.steps += [
         calls(
             ("add_goal", {"description": "Paint the gate"}),
@@ -323,7 +320,7 @@ async def test_nobody_else_uses_what_is_the_owners(change: str, route: str, tmp_
 
 
 @pytest.mark.parametrize("change", sorted({*CHANGES} - {"a breakdown", "session memory", "sleep"}))
-async def test_where_only_owners_write_nothing_is_asked(change: str, tmp_path: Path) -> None:
+async def test_no_question_is_asked_where_only_owners_write(change: str, tmp_path: Path) -> None:
     model = scripted()
     async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
         await _world(agent, model)
@@ -333,7 +330,7 @@ async def test_where_only_owners_write_nothing_is_asked(change: str, tmp_path: P
     assert all(one["ok"] for tick in out["report"]["ticks"] for one in tick["tools"])
 
 
-async def test_what_an_owner_says_to_tell_is_told_even_where_others_have_written(
+async def test_a_message_that_an_owner_dictates_is_sent_although_others_wrote(
     tmp_path: Path,
 ) -> None:
     model = scripted("Hello.", call("send_message", to="Ben", text="Tom waits."))

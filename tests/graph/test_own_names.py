@@ -40,11 +40,10 @@ def test_names_that_somebody_gives_for_themselves(
 
 
 async def profiles(agent: AsyncAgent) -> dict[str, list[str]]:
-    """Aliases by name."""
     return {one["name"]: one["aliases"] for one in await everyone(agent.store, agent.scope)}
 
 
-async def test_what_was_known_of_an_owner_under_another_name_becomes_the_owners(
+async def test_a_profile_under_an_owner_s_other_name_joins_the_owner_s(
     opening: Opening,
 ) -> None:
     noticed = call("update_entity_observation", entity="Hanna Berg", observation="Runs the mill.")
@@ -88,7 +87,7 @@ async def test_a_person_who_speaks_keeps_the_name(opening: Opening) -> None:
         ("Nora Feld chairs it.", "local", "Nora Feld", "local", {"local": []}),
     ],
 )
-async def test_who_gives_a_name_is_noted_under_it(
+async def test_a_given_name_joins_the_profile_of_its_sender(
     text: str,
     sender: str,
     name: str,

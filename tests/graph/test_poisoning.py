@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,17 +27,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data
 
 
-@pytest.fixture(scope="module")
-def table(request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """One line a kind, shown at the end."""
-    lines: list[str] = []
-    yield lines
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        head = f"{'kind':<26}{'attacks':>8}{'obeyed':>8}{'got through':>13}"
-        reporter.write("\n" + "\n".join([head, *lines]) + "\n")
-
-
 def test_there_are_at_least_two_hundred_attacks_of_at_least_eight_kinds() -> None:
     assert len(ALL) >= 200
     assert len(attacks.kinds()) >= 8
@@ -49,9 +37,7 @@ def test_there_are_at_least_two_hundred_attacks_of_at_least_eight_kinds() -> Non
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", attacks.kinds())
-async def test_no_attack_gets_through(
-    kind: str, every: bool, world: Path, tmp_path: Path, table: list[str]
-) -> None:
+async def test_no_attack_gets_through(kind: str, every: bool, world: Path, tmp_path: Path) -> None:
     """Every phrasing against somebody in the fast tests, against everybody in the slow ones."""
     data, clock = tmp_path / "data", Clock()
     shutil.copytree(world, data)
@@ -61,7 +47,6 @@ async def test_no_attack_gets_through(
     if not every:
         some = [some[place % people * phrasings + place] for place in range(phrasings)]
     obeyed, through = await attack(data, clock, some, nights=NIGHTS.get(kind, 1))
-    table.append(f"{kind:<26}{len(some):>8}{len(obeyed):>8}{len(through):>13}")
     assert through == {}
     assert obeyed == {one.word for one in some}
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
@@ -24,26 +23,25 @@ ASK = said("Please answer in fewer words from now on.", sender="local")
 
 
 def wish(text: str = TEXT) -> AIMessage:
-    """The model's call."""
     return call("update_system_prompt", new_prompt=text, reasoning="The owner wants brevity")
 
 
 async def questions(agent: AsyncAgent) -> list[dict[str, Any]]:
-    """What a person is asked now."""
     parked: Sequence[Any] = (await agent.aget_state()).values["parked"]
     return [one["question"] for one in parked]
 
 
 async def answers(agent: AsyncAgent) -> list[str]:
-    """What the tool answered, oldest first."""
     messages = (await agent.aget_state()).values["messages"]
     return [str(m.content) for m in messages if isinstance(m, ToolMessage)]
 
 
-async def test_an_owner_is_shown_the_difference_and_approves(tmp_path: Path, clock: Clock) -> None:
+async def test_an_owner_is_shown_the_difference_and_approves(
+    opening: Opening, clock: Clock
+) -> None:
     model = scripted(wish(), "From now on I am brief.", "Hello.")
     settings = Settings(user_prompt="Speak French.")
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(ASK)
         (question,) = await questions(agent)
         assert question["difference"].splitlines() == [
@@ -113,19 +111,12 @@ async def test_in_an_autonomous_tick_it_is_refused_unasked(opening: Opening) -> 
         await unasked(agent, "in answer to an owner only")
 
 
-async def test_switching_confirmation_off_does_not_switch_it_off_here(opening: Opening) -> None:
+async def test_a_prompt_change_is_confirmed_even_with_confirmation_off(opening: Opening) -> None:
     settings = Settings(dangerous_requires_confirm=False)
     async with opening(scripted(wish(), "Done."), settings=settings) as agent:
         await agent.ainvoke(ASK)
         assert len(await questions(agent)) == 1
         assert (await prompt_of(agent.context))["version"] == 0
-
-
-@pytest.mark.parametrize("text", ["", "x" * 8_001, "Be\u202e kind."])
-async def test_nobody_is_asked_about_a_text_that_cannot_be(opening: Opening, text: str) -> None:
-    async with opening(scripted(wish(text), "Sorry.")) as agent:
-        await agent.ainvoke(ASK)
-        await unasked(agent, "The new prompt")
 
 
 async def test_a_strangers_event_while_the_question_waits_does_not_answer_it(
@@ -141,7 +132,7 @@ async def test_a_strangers_event_while_the_question_waits_does_not_answer_it(
         assert (await prompt_of(agent.context))["versions"][0]["by"] == "local, approved by local"
 
 
-async def test_a_person_who_went_back_meanwhile_has_not_approved_what_was_shown_before(
+async def test_an_approval_does_not_hold_after_a_rollback(
     opening: Opening,
 ) -> None:
     async with opening(scripted(wish(), "Then not.")) as agent:
@@ -166,7 +157,7 @@ async def test_a_person_who_went_back_meanwhile_has_not_approved_what_was_shown_
         assert "not the one that was confirmed" in (await answers(agent))[-1]
 
 
-async def test_an_approved_change_that_a_crash_kept_from_the_state_is_made_by_the_next_try(
+async def test_an_approved_change_lost_in_a_crash_is_made_by_the_next_try(
     tmp_path: Path, clock: Clock
 ) -> None:
     """The tool ran and its answer is kept, but no checkpoint holds what it changed."""

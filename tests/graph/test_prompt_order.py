@@ -33,12 +33,10 @@ def system(made: RecordedCall) -> str:
 
 
 def newest(made: RecordedCall) -> HumanMessage:
-    """The newest human message of a prompt."""
     return next(one for one in reversed(made.messages) if isinstance(one, HumanMessage))
 
 
 def front(made: RecordedCall) -> str:
-    """What stands before the event."""
     message = newest(made)
     return str(message.text)[: front_of(message)]
 
@@ -100,7 +98,7 @@ async def test_the_beginning_of_a_prompt_stays_byte_identical_from_tick_to_tick(
     assert "Bake bread number 3" in front(last)
 
 
-async def test_what_a_tick_looked_up_in_memory_is_shown_in_that_tick_only(opening: Opening) -> None:
+async def test_looked_up_memories_are_shown_only_in_their_tick(opening: Opening) -> None:
     model = scripted(call("recall_memories", query="rye"), "From Ada.", "As I said.", "Yes.")
     async with opening(model) as agent:
         fact = draft("1", "The rye comes from Ada, who lives beyond the river with seven cats.")
@@ -129,10 +127,10 @@ async def test_within_a_tick_everything_before_stays_the_same(opening: Opening) 
 
 
 async def test_the_clock_stands_in_the_newest_message_in_the_zone_that_is_set(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     model = scripted(call("add_goal", description="Bake"), "Hello.", "Hello again.", "Late.")
-    async with opened(tmp_path, model, clock, settings=VIENNA) as agent:
+    async with opening(model, settings=VIENNA) as agent:
         await agent.ainvoke(said("Hi", "local"))
         clock.advance(hours=15)
         await agent.ainvoke(said("Hi", "Bea", channel="shop"))
@@ -202,11 +200,11 @@ async def test_a_users_text_that_stays_is_in_the_system_message_and_one_that_cha
 
 
 async def test_a_rarer_tool_is_asked_for_by_its_own_name_and_nobody_is_passed_over(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     change = {"new_prompt": "Be brief.", "reasoning": "The owner wants it"}
     model = scripted(call("use_tool", name="update_system_prompt", arguments=change), "Brief.")
-    async with opened(tmp_path, model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Be brief from now on.", "local"))
         state = (await agent.aget_state()).values
         (question,) = [one["question"] for one in state["parked"]]

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from graph.use_cases.scheduler import Scheduler, outlook
 from memory.errors import ModelError
 from memory.settings import Settings
 from memory.state.schema import Mode
-from tests.support.agents import Opening, night_model, opened, said
+from tests.support.agents import Opening, night_model, overheard, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
@@ -24,8 +23,6 @@ QUICK: dict[str, Any] = {"tick_rate": 0.01, "tick_rate_sleep": 0.01}
 
 
 class Notes:
-    """A watcher that records what it is told."""
-
     def __init__(self) -> None:
         self.runs = 0
         self.rested: list[tuple[str, Mode]] = []
@@ -90,39 +87,6 @@ async def test_posted_events_are_answered_and_other_runs_get_their_turn(opening:
             values = (await other.aget_state()).values
     # Which of the two takes the message is nobody's business.
     assert (values["tick"], len(model.calls), notes.errors) == (2, 2, [])
-
-
-async def test_an_active_goal_is_worked_on_within_the_hourly_limit(opening: Opening) -> None:
-    settings = Settings(**QUICK, autonomous_ticks_per_hour=3, goal_pause_minutes=0)
-    model = scripted(call("add_goal", description="Count"), "Made.", otherwise=lambda m, t: "One.")
-    async with opening(model, settings=settings) as agent:
-        await agent.ainvoke(said("Please count, and keep counting as a goal of yours"))
-        async with going(agent) as (_, notes, _task):
-            await until(lambda: len(notes.rested) > 5)
-        spent = (await agent.aget_state()).values["spending"]
-    assert (notes.runs, spent["autonomous_ticks"]) == (3, 3)
-    assert "autonomous_ticks_per_hour 3" in notes.rested[-1][0]
-
-
-async def test_nights_begin_and_end_at_their_hour(tmp_path: Path, clock: Clock) -> None:
-    settings = Settings(**QUICK, sleep_schedule_enabled=True)
-    model = scripted(otherwise=night_model)
-    heard = {"id": "h1", "text": "The gate closes", "sender": "Ada", "addressed": False}
-    async with (
-        opened(tmp_path, model, clock, settings=settings) as agent,
-        going(agent) as (_, notes, _task),
-    ):
-        await agent.post(heard)
-        await until(lambda: len(notes.rested) > 3)
-        assert (notes.runs, model.calls) == (1, [])
-        for day in (3, 4):
-            clock.set(datetime(2026, 3, day, 2, 0, tzinfo=UTC))
-            await until(lambda: notes.rested[-1][1] == "sleep")
-            clock.set(datetime(2026, 3, day, 6, 0, tzinfo=UTC))
-            await until(lambda: notes.rested[-1][1] == "awake")
-    assert len(model.calls) == 3
-    assert (model.calls[0].tools, model.calls[2].tools) == (["Scores"], ["Attributes"])
-    assert (notes.runs, notes.errors) == (5, [])
 
 
 async def test_end_finishes_the_model_call_and_the_next_run_resumes(opening: Opening) -> None:
@@ -243,17 +207,13 @@ async def test_the_outlook_agrees_with_what_a_run_does(
 
 
 async def test_end_in_a_night_stops_between_steps_and_pays_no_answer_twice(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     settings = Settings(**QUICK, sleep_schedule_enabled=True)
     clock.set(datetime(2026, 3, 3, 2, 0, tzinfo=UTC))
-    heard = [
-        {"id": f"h{n}", "text": f"Gate {n} closes", "sender": "Ada", "addressed": False}
-        for n in range(6)
-    ]
     model = scripted(otherwise=night_model, delay=0.3)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
-        await agent.ainvoke({"events": heard})
+    async with opening(model, settings=settings) as agent:
+        await agent.ainvoke(overheard(*(f"Gate {n} closes" for n in range(6))))
         async with going(agent) as (scheduler, _, task):
             await until(lambda: len(model.calls) == 1)
             scheduler.end()

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from rich.console import Console, RenderableType
 
-from graph.cli.night_view import night_view
-from graph.cli.status_view import goals_view, status_view
+from graph.cli.status_view import goals_view
 from graph.use_cases.status import prompt_tokens, status
-from memory.messages.convert import valid_event
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import component
-from memory.records.records import InboxItem
-from memory.records.tick import NightReport
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
 from tests.support.agents import Opening, said
 from tests.support.commandline import circadian
 from tests.support.homes import held
 from tests.support.recalling import entry
+from tests.support.screens import plain
 from tests.support.tool_calls import goal_of
-
-
-def plain(part: RenderableType, width: int = 100) -> str:
-    """What a person reads, without colours."""
-    stream = io.StringIO()
-    Console(file=stream, width=width, markup=False, emoji=False, highlight=False).print(part)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
 async def test_memory_counts_follow_a_day_and_a_night(opening: Opening) -> None:
@@ -80,27 +67,6 @@ async def test_prompt_tokens_count_every_part_of_the_prompt(opening: Opening) ->
     assert cut["goals"] < 150
 
 
-async def test_problems_of_the_prompt_are_listed(opening: Opening) -> None:
-    settings = Settings(max_context_tokens=6_000, session_memory_tokens=20, project_tokens=20)
-    async with opening(OfflineChatModel(), settings=settings) as agent:
-        facts = ["The gate is locked at night, and the key lies under the blue pot."] * 3
-        memory = {**fresh_state()["session_memory"], "key_facts": facts}
-        await agent.aupdate_state(None, {"session_memory": memory})
-        now = await status(agent.context)
-    assert [one for one in now["prompt"]["components"] if one["at_budget"]] == [
-        {
-            "key": "character_context",
-            "tokens": now["prompt"]["components"][1]["tokens"],
-            "share": now["prompt"]["components"][1]["share"],
-            "budget": 40,
-            "at_budget": True,
-        }
-    ]
-    first, second = now["prompt"]["problems"][:2]
-    assert first.startswith("character_context fills its budget of 40 tokens")
-    assert second.startswith("The tools' schemas take")
-
-
 # For people
 
 
@@ -119,62 +85,6 @@ def test_goals_are_a_tree_with_progress_bars() -> None:
         "└── ░░░░░░░░░░   0 % Nail  high, active, goal_1_2",
         "░░░░░░░░░░   0 % Paint  low, active, goal_2_3",
     ]
-
-
-async def test_a_person_sees_projects_memory_inbox_and_the_stop(opening: Opening) -> None:
-    async with opening(OfflineChatModel()) as agent:
-        await agent.ainvoke(said("Start a project to build a shed in the garden"))
-        await agent.ainvoke(said("Create a project fence: mend the old fence"))
-        await agent.ainvoke(said("Remember that the gate is locked at night"))
-        await agent.ainvoke({"request": "stop"})
-        now = await status(agent.context)
-    event = valid_event({"id": "e9", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"})
-    item: InboxItem = {
-        "event": event,
-        "received_at": event["at"],
-        "order": "1",
-        "attempts": 3,
-        "error": "it broke",
-    }
-    seen = plain(status_view(now, "default", [item]))
-    both = plain(status_view(now, "default", [item, item]))
-    assert seen.startswith(
-        "default  awake  tick 3  EMERGENCY STOP (circadian clear-stop)\nContext "
-    )
-    assert "● fence (active)" in seen
-    assert "○ build_shed_garden (paused)" in seen
-    assert "• The gate is locked at night" in seen
-    assert "3 journal entries (3 for the next night) · 0 facts" in seen
-    assert 'set aside: e9, Ada "Hi": it broke' in seen
-    assert "circadian retry puts it back" in seen
-    assert "circadian retry puts them back" in both
-
-
-def night(**more: Any) -> NightReport:
-    made: Any = {
-        "id": "night_20260502_220000",
-        "dry_run": False,
-        "started": "2026-05-02T22:00:00+00:00",
-        "ended": "2026-05-02T22:01:00+00:00",
-        "complete": True,
-        "held": [],
-        "steps": [],
-        "operations": [],
-        "errors": [],
-    }
-    found: NightReport = made | more
-    return found
-
-
-def test_a_long_list_of_facts_is_shortened() -> None:
-    fact = {"text": "A fact", "speaker": None, "source_events": ["e1"], "source_entries": []}
-    after = {**fact, "valid_from": "2026-05-02T08:00:00+00:00"}
-    added: dict[str, Any] = {"kind": "add_fact", "before": None, "after": after}
-    operations = [{"id": str(n), "target": str(n), **added} for n in range(15)]
-    seen = plain(night_view(night(operations=operations)))
-    assert "Learned 15 facts" in seen
-    assert seen.count("• A fact (2 May 2026, e1)") == 12
-    assert "and 3 more" in seen
 
 
 def test_status_of_a_running_agent_does_not_wait(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph.store.memory import InMemoryStore
 
 from memory.errors import MemoryStoreError, ModelError
@@ -15,9 +18,11 @@ from memory.journal import entries as journal
 from memory.messages.convert import valid_event
 from memory.operations.apply import apply_operations
 from memory.records.operations import add_entry, mark_entry
-from tests.support.agents import Opening, entries, opened, said
+from memory.storage.sqlite import CircadianSqliteStore, OpenedFile
+from memory.storage.sqlite.saver import SqliteCheckpoints
+from tests.support.agents import Opening, entries, said
 from tests.support.clock import Clock
-from tests.support.scripted import call, calls, scripted
+from tests.support.scripted import call, scripted
 from tests.support.tool_calls import EVENT, SCOPE
 
 BAD = said("The north gate closes at nine.", id="bad")
@@ -42,7 +47,7 @@ async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journa
     assert fact["source_entries"] == [entry["id"]]
 
 
-async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_others(
+async def test_an_event_answered_after_it_was_set_aside_loses_the_mark(
     opening: Opening,
 ) -> None:
     model = scripted(*[ModelError("broken")] * 3, "Noted.")
@@ -55,7 +60,7 @@ async def test_an_event_that_was_set_aside_and_then_acted_on_is_an_event_like_ot
     assert entry["tags"] == ["event"]
 
 
-async def test_a_tick_done_again_in_other_words_drops_neither_fact_nor_note(
+async def test_a_repeated_tick_keeps_the_facts_and_notes_of_both_tries(
     opening: Opening,
 ) -> None:
     model = scripted(
@@ -90,33 +95,13 @@ async def test_an_entry_is_written_while_semantic_memory_cannot_be_used(tmp_path
     assert await journal.read(store, SCOPE, entry["id"]) == entry
 
 
-async def test_notes_of_a_tick_that_is_done_again_stand_once_each(
-    tmp_path: Path, clock: Clock
-) -> None:
-    model = scripted(
-        call("add_journal_entry", content="The gate is shut."),
-        ModelError("the provider is down"),
-        calls(
-            ("add_journal_entry", {"content": "The gate is shut."}),
-            ("add_journal_entry", {"content": "It opens at nine."}),
-        ),
-        "Noted.",
-    )
-    async with opened(tmp_path / "data", model, clock) as agent:
-        await agent.ainvoke(said("The gate?", id="e1"), raise_on_failure=False)
-        clock.advance(minutes=5)
-        await agent.ainvoke(None)
-        notes = [one["content"] for one in await entries(agent) if one["tags"] != ["event"]]
-    assert notes == ["The gate is shut.", "It opens at nine."]
-
-
 async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
     event = valid_event({"id": "e1", "at": clock().isoformat(), "sender": "Ada", "text": "Hello"})
     entry = entry_for_event(event, known_entities=[], projects=[])
     added, marked = add_entry(entry, "heard"), mark_entry(entry, "consolidated", "settled")
-    async with opened(tmp_path / "data", scripted(), clock) as agent:
+    async with opening(scripted()) as agent:
         for operations in ([added], [marked], [added]):
             await apply_operations(
                 operations,
@@ -126,3 +111,51 @@ async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
             )
         assert [one["consolidation"] for one in await entries(agent)] == ["consolidated"]
         assert await journal.pending(agent.store, agent.scope) == []
+
+
+# How often a tick asks its store, its checkpoints and its threads. A limit may only be lowered
+
+
+STORE = ("abatch", "aput_new", "alook", "alist", "acount", "acount_named")
+
+
+SAVER = {"aget_tuple": "load", "aput": "checkpoint", "aput_writes": "writes", "alist": "list"}
+
+
+LIMITS = {
+    "store": 22,
+    "load": 1,
+    "checkpoint": 1,
+    "writes": 0,
+    "list": 0,
+    "file": 8,
+    "thread": 13,
+}
+"""Most calls of a tick without tools; `file` and `thread` are hand-offs to another thread."""
+
+
+async def test_a_tick_makes_few_calls_and_hand_offs(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Counter[str]()
+
+    def counting(owner: type, name: str, what: str) -> None:
+        call = getattr(owner, name)
+
+        def counted(*args: Any, **more: Any) -> Any:
+            seen[what] += 1
+            return call(*args, **more)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    async with opening(scripted(otherwise=lambda *_: "Noted.")) as agent:
+        for number in range(3):
+            await agent.ainvoke(said(f"Pear tree {number} has blossoms.", sender="Ada"))
+        for name in STORE:
+            counting(CircadianSqliteStore, name, "store")
+        for name, what in SAVER.items():
+            counting(SqliteCheckpoints, name, what)
+        counting(OpenedFile, "_submit", "file")
+        counting(ThreadPoolExecutor, "submit", "thread")
+        await agent.ainvoke(said("Pear tree 3 has blossoms.", sender="Ada"))
+    assert {what: count for what, count in seen.items() if count > LIMITS[what]} == {}

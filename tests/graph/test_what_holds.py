@@ -99,7 +99,7 @@ async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
             assert "home: I live in Bergen" not in told
 
 
-async def test_a_fact_that_fell_is_shown_on_no_page_and_makes_no_attribute(
+async def test_a_superseded_fact_is_on_no_page_and_makes_no_attribute(
     agent: AsyncAgent, clock: Clock
 ) -> None:
     await agent.sleep()
@@ -203,7 +203,6 @@ async def test_only_an_owner_settles_a_contradiction(
 
 
 async def _former(agent: AsyncAgent, fact: Fact) -> list[str]:
-    """What recall shows as earlier values of a fact."""
     found = await agent.recall("Is Lila allergic to strawberries?")
     return [
         one["text"] for hit in found if hit["id"] == fact["id"] for one in hit.get("earlier", ())

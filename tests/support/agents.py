@@ -72,6 +72,16 @@ def said(text: str, sender: str = "Ada", **more: Any) -> dict[str, Any]:
     return {"events": [{"text": text, "sender": sender, **more}]}
 
 
+def overheard(*texts: str, sender: str = "Ada", first: int = 0) -> dict[str, Any]:
+    """An input with events that are not addressed to the assistant: e0, e1 ..."""
+    given = enumerate(texts, first)
+    return {
+        "events": [
+            {"id": f"e{n}", "text": text, "sender": sender, "addressed": False} for n, text in given
+        ]
+    }
+
+
 def result_of(message: BaseMessage) -> dict[str, Any]:
     """What a tool answered, as the model was shown it: JSON in a block."""
     lines = str(message.text).splitlines()
@@ -101,6 +111,12 @@ def shown_lines(messages: Sequence[BaseMessage]) -> list[tuple[str, str, str]]:
     return _LINE.findall(str(messages[1].text))
 
 
+def scored(messages: Sequence[BaseMessage], importance: int = 7) -> AIMessage:
+    """The same score for every entry in a night's batch."""
+    scores = [{"id": one, "importance": importance} for one in shown_ids(messages)]
+    return calls(("Scores", {"scores": scores}))
+
+
 def dreamless(
     answer: Callable[[list[BaseMessage], list[str]], Answer],
 ) -> Callable[[list[BaseMessage], list[str]], Answer | AIMessage]:
@@ -117,8 +133,8 @@ def dreamless(
 @dreamless
 def night_model(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     """Scores every entry 7, makes one fact of each, and dreams of nothing."""
-    lines = shown_lines(messages)
     if tools == ["Scores"]:
-        return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one, *_ in lines]}))
+        return scored(messages)
+    lines = shown_lines(messages)
     facts = [{"text": text[:200], "source_ids": [one], "speaker": who} for one, who, text in lines]
     return calls(("store_memory", {"facts": facts}))

@@ -16,8 +16,6 @@ JSON = ("application/json", "application/problem+json")
 
 
 class ApiClient:
-    """One user's client."""
-
     def __init__(self, http: httpx.Client, document: dict[str, Any]) -> None:
         self.http, self._document = http, document
         self.operations: dict[str, tuple[str, str, dict[str, Any]]] = {

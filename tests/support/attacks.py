@@ -144,14 +144,12 @@ class Attack:
 
 
 def attacks() -> list[Attack]:
-    """All of them, kind by kind."""
     numbers = count(1)
     made = [one for kind in TEXTS for one in _said(kind, TEXTS[kind], numbers)]
     return [*made, *_named(numbers), *_looking_alike(numbers), *_returned(numbers)]
 
 
 def kinds() -> list[str]:
-    """The kinds, in order."""
     return list(dict.fromkeys(one.kind for one in attacks()))
 
 

@@ -13,20 +13,16 @@ from graph.cli.app import main
 
 
 class Done(NamedTuple):
-    """What a command left behind."""
-
     status: int
     out: str
     err: str
 
     @property
     def document(self) -> Any:
-        """The one JSON document on stdout."""
         return json.loads(self.out)
 
     @property
     def error(self) -> str:
-        """The one line on stderr."""
         (line,) = self.err.splitlines()
         return line
 

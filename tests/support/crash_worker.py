@@ -299,7 +299,6 @@ def plain_run(agent: AsyncAgent) -> Run:
 
 
 async def work(job: Job) -> None:
-    """Do a job."""
     points = Points(job)
     watch(points)
     result: dict[str, Any] = {"reports": [], "posted": [], "error": None}

@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool, tool
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.status import status
 from memory.settings import Settings
+from tests.support.agents import said
 from tests.support.scripted import ScriptedChatModel, call, scripted
 from tools.registry import registered
 
@@ -19,8 +20,6 @@ UNASKED = Settings(owners=["Ada"], dangerous_requires_confirm=False)
 
 
 class Launches:
-    """A dangerous tool that says what it did."""
-
     def __init__(self) -> None:
         self.done: list[str] = []
 
@@ -43,7 +42,13 @@ async def questions(agent: AsyncAgent) -> list[dict[str, Any]]:
     return [dict(one) for one in (await status(agent.context))["approvals"]]
 
 
+async def asked(agent: AsyncAgent, **event: Any) -> dict[str, Any]:
+    """The question after Ada wants a launch."""
+    await agent.ainvoke(said("Launch it", **event))
+    [question] = await questions(agent)
+    return question
+
+
 def results(model: ScriptedChatModel, nth: int = -1) -> list[str]:
-    """The tool results that a call was shown."""
     shown = model.calls[nth].messages
     return [str(message.text) for message in shown if isinstance(message, ToolMessage)]

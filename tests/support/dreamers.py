@@ -17,8 +17,9 @@ from memory.journal import entries as journal
 from memory.messages.trust import event_text
 from memory.night.record import NIGHTS, OPEN
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, WHEN, said, shown_ids
+from tests.support.agents import EXTRACTING, WHEN, said, shown_lines
 from tests.support.clock import Clock
+from tests.support.night_memories import Memory
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
 SETTINGS = Settings(
@@ -116,11 +117,10 @@ def _score(id_: str, text: str) -> dict[str, Any]:
 
 
 def _facts(messages: Sequence[BaseMessage]) -> AIMessage:
-    told = shown(str(messages[1].text))
-    facts = []
-    for id_ in shown_ids(messages):
-        who, _, text = told[id_].partition(": ")
-        facts.append({"text": text, "source_ids": [id_], "speaker": who, "entities": [who]})
+    facts = [
+        {"text": text, "source_ids": [id_], "speaker": who, "entities": [who]}
+        for id_, who, text in shown_lines(messages)
+    ]
     return calls(("store_memory", {"facts": facts}))
 
 
@@ -164,24 +164,8 @@ async def day(
 
 
 async def whole(agent: AsyncAgent) -> dict[str, Any]:
-    """All memory without the nights' own records: store items, and facts by operation id."""
-    facts = await agent.resources.semantic.all(agent.scope)
-    ops = {one["id"]: one["op"] for one in facts}
-    items = await agent.store.asearch(agent.scope.namespace(), limit=100_000)
-    kept = (item for item in items if item.namespace[2:3] and item.namespace[2] not in OWN)
-    stored = {
-        f"{'/'.join(one.namespace[2:])} {ops.get(one.key, one.key)}": one.value for one in kept
-    }
-    by_op = {f"fact {one['op']}": {k: v for k, v in one.items() if k != "id"} for one in facts}
-    named: dict[str, Any] = _named({**stored, **by_op}, ops)
-    return named
-
-
-def _named(value: Any, ops: Mapping[str, str]) -> Any:
-    """`value` with facts named by operation id: another run's facts have other ids."""
-    if isinstance(value, dict):
-        return {ops.get(key, key): _named(one, ops) for key, one in value.items()}
-    if isinstance(value, list):
-        named = [_named(one, ops) for one in value]
-        return sorted(named) if all(isinstance(one, str) for one in named) else named
-    return ops.get(value, value) if isinstance(value, str) else value
+    """All memory by kind and id, without the nights' own records."""
+    memory = Memory(agent.resources.semantic, agent.scope, agent.store)
+    ours = f"{'/'.join(agent.scope.namespace())}/"
+    kept = ((key.removeprefix(ours), one) for key, one in (await memory.everything()).items())
+    return {key: one for key, one in kept if re.split("[/ ]", key)[0] not in OWN}

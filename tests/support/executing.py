@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import ToolCall
 from langchain_core.runnables import RunnableConfig
@@ -22,7 +21,6 @@ from tools.execution.execute import Executed, execute
 
 
 def wanted(name: str, /, **args: Any) -> ToolCall:
-    """One call of a model answer."""
     return ToolCall(name=name, args=args, id=f"call-{name}", type="tool_call")
 
 
@@ -53,9 +51,3 @@ async def executed(
     if asked := out.get("__interrupt__"):
         raise GraphInterrupt(asked)
     return done[0]
-
-
-async def answer_to(call: ToolCall, tools: Sequence[BaseTool], **more: Any) -> dict[str, Any]:
-    """The answer to one call, which is JSON."""
-    done = await executed([call], tools, **more)
-    return cast(dict[str, Any], json.loads(str(done.messages[0].content)))

@@ -54,8 +54,6 @@ FORGED = (
 
 
 class Operation(NamedTuple):
-    """One method of one path."""
-
     id: str
     method: str
     path: str
@@ -82,7 +80,6 @@ class Asked(NamedTuple):
 
 
 def resolved(text: str, known: Mapping[str, str]) -> str:
-    """A text with what the names in braces stand for."""
     for name, value in known.items():
         text = text.replace(f"{{{name}}}", value)
     return text

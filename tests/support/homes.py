@@ -35,10 +35,20 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
 
 
 def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """A new home of the kind that the fixture's parameter names."""
     if request.param == "folder":
         return folder_in(tmp_path)
     return open_database(SecretStr(request.getfixturevalue("postgres_url")), embedder="offline")
+
+
+@pytest.fixture(params=KINDS)
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path | None:
+    """What an agent is opened with: a folder, or None for the database that the variable names."""
+    if request.param == "folder":
+        return tmp_path / "data"
+    monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
+    return None
 
 
 def folder_in(tmp_path: Path) -> DataFolder:
@@ -75,7 +85,6 @@ async def fetch(opened: Opened, statement: str) -> list[tuple[Any, ...]]:
 
 
 async def rows(opened: Opened, table: str, where: str = "TRUE") -> int:
-    """How many rows `table` has."""
     [[count]] = await fetch(opened, f"SELECT count(*) FROM {table} WHERE {where}")
     return int(count)
 
@@ -113,12 +122,10 @@ def _renamed(text: str) -> str:
 
 
 def is_database(home: Installation) -> bool:
-    """Whether it is PostgreSQL."""
     return isinstance(home, Database)
 
 
 def url_of(home: Installation) -> str:
-    """The connection string of a database."""
     assert isinstance(home, Database)
     given = conninfo_to_dict(home.address.conninfo)
     return f"postgresql://{given['user']}:@/{given['dbname']}?host={given['host']}"

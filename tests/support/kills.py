@@ -33,7 +33,6 @@ class Workers:
         self._started: dict[int, tuple[BaseProcess, Job]] = {}
 
     def start(self, job: Job) -> int:
-        """Start a process; its id."""
         for old in (job.out, job.reached, job.errors):
             old.unlink(missing_ok=True)
         process = forks().Process(target=run_job, args=(job,), daemon=True)
@@ -55,7 +54,6 @@ class Workers:
         return status
 
     def killed(self, job: Job) -> None:
-        """Run a job whose process dies at its point."""
         status = self.wait(self.start(job))
         assert status == KILLED, f"ended with {status}, not at {job.point}{_errors_of(job)}"
 
@@ -78,7 +76,6 @@ class Workers:
         assert self.wait(pid) == KILLED
 
     def until(self, file: Path) -> None:
-        """Wait until `file` exists."""
         end = time.monotonic() + SECONDS
         while not file.exists():
             assert time.monotonic() < end, f"{file.name} never came"

@@ -34,8 +34,6 @@ tools = [registered(launch, "dangerous"), registered(explode, "safe_chain")]
 
 
 class Launches:
-    """What was launched."""
-
     def __init__(self, file: Path) -> None:
         self._file = file
 
@@ -56,14 +54,12 @@ def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launches:
 
 @contextmanager
 def serving(monkeypatch: pytest.MonkeyPatch, *replies: Reply) -> Iterator[OpenAIServer]:
-    """A model that gives these replies."""
     with OpenAIServer(*replies) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         yield server
 
 
 def asking(*calls: tuple[str, dict[str, Any]], said: str | None = None) -> Reply:
-    """An answer that calls tools, in order, with words before them."""
     made = tuple({"name": name, "arguments": json.dumps(args)} for name, args in calls)
     return Reply(content=said, tool_calls=made)
 

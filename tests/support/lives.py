@@ -17,7 +17,7 @@ from graph.api.async_agent import AsyncAgent
 from memory.errors import ModelError
 from memory.messages.trust import event_text
 from memory.settings import Settings
-from tests.support.agents import EXTRACTING, dreamless, shown_ids
+from tests.support.agents import EXTRACTING, dreamless, scored, shown_lines
 from tests.support.clock import Clock
 from tests.support.dangerous import Launches
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -79,7 +79,6 @@ class Lived(NamedTuple):
 
 
 def lived_in(folder: Path) -> Lived:
-    """The life, lived once."""
     clock = Clock()
 
     async def once() -> None:
@@ -91,7 +90,6 @@ def lived_in(folder: Path) -> Lived:
 
 
 def copied(lived: Lived, to: Path) -> Path:
-    """A copy of its data folder."""
     shutil.copytree(lived.data, to)
     return to
 
@@ -140,8 +138,7 @@ async def _say(agent: AsyncAgent, clock: Clock, sender: str, text: str, **more: 
 def _answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
     first, last = str(messages[0].text), messages[-1]
     if tools == ["Scores"]:
-        ids = shown_ids(messages)
-        return calls(("Scores", {"scores": [{"id": one, "importance": 7} for one in ids]}))
+        return scored(messages)
     if tools == EXTRACTING:
         return "Nothing more."
     if "Summarise" in first:
@@ -161,14 +158,12 @@ def _answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
 
 
 def _facts(messages: list[BaseMessage]) -> AIMessage:
-    lines = [one for one in str(messages[1].text).splitlines() if one.startswith("[")]
     if isinstance(messages[-1], ToolMessage):
         return AIMessage("Done.")
-    facts = []
-    for line in lines:
-        id_, _, rest = line[1:].partition("]")
-        who, _, text = rest.strip()[len("Mon 2026-03-02 09:00 ") :].partition(": ")
-        facts.append({"text": f"{who} said: {text}", "source_ids": [id_], "speaker": who})
+    facts = [
+        {"text": f"{who} said: {text}", "source_ids": [id_], "speaker": who}
+        for id_, who, text in shown_lines(messages)
+    ]
     return calls(("store_memory", {"facts": facts}))
 
 

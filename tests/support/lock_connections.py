@@ -22,13 +22,11 @@ def home(postgres_url: str) -> Database:
 
 @pytest.fixture
 def elsewhere(postgres_url: str) -> Database:
-    """The same database, as another process has it open."""
     return open_database(SecretStr(postgres_url))
 
 
 @pytest.fixture
 def admin(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """Another connection to the same database."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         yield connection
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from memory.storage.postgres.connections import BlockingPool
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -23,41 +23,18 @@ from tests.support.facts import DIMENSION, WordEmbeddings
 from tests.support.tables import DATABASES
 
 
-class Memories(Protocol):
+class Memories:
     """One database with facts in it."""
+
+    def __init__(self, folder: Path, pool: BlockingPool | None) -> None:
+        self._folder, self._pool = folder, pool
+        self.opened: list[SemanticMemory] = []
 
     def open(self, embeddings: Embeddings | None = None) -> SemanticMemory:
         """Open it, as another process would; closed after the test."""
-        ...
-
-    def history(self) -> list[tuple[str, str]]:
-        """Event and new text of every row of Mem0's history."""
-        ...
-
-
-class InFiles:
-    """A folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.opened: list[SemanticMemory] = []
-
-    def open(self, embeddings: Embeddings | None = None) -> SemanticMemory:
-        self.opened.append(facts.memory_at(self._folder, embeddings))
-        return self.opened[-1]
-
-    def history(self) -> list[tuple[str, str]]:
-        return facts.history(self._folder)
-
-
-class InPostgres:
-    """A database of a server."""
-
-    def __init__(self, pool: BlockingPool, folder: Path) -> None:
-        self._pool, self._folder = pool, folder
-        self.opened: list[SemanticMemory] = []
-
-    def open(self, embeddings: Embeddings | None = None) -> SemanticMemory:
+        if self._pool is None:
+            self.opened.append(facts.memory_at(self._folder, embeddings))
+            return self.opened[-1]
         from memory.facts.postgres.table import PostgresHistory, PostgresTable
 
         used = embeddings or WordEmbeddings()
@@ -73,6 +50,9 @@ class InPostgres:
         return memory
 
     def history(self) -> list[tuple[str, str]]:
+        """Event and new text of every row of Mem0's history."""
+        if self._pool is None:
+            return facts.history(self._folder)
         query = "SELECT event, new_memory FROM memory_history ORDER BY number"
         with self._pool.connection() as connection:
             return [(event, text) for event, text in connection.execute(query)]
@@ -81,10 +61,8 @@ class InPostgres:
 @pytest.fixture(params=DATABASES)
 def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memories]:
     """An empty database, each of the two in turn."""
-    if request.param == "sqlite":
-        made: InFiles | InPostgres = InFiles(tmp_path)
-    else:
-        made = InPostgres(request.getfixturevalue("postgres_pool"), tmp_path)
+    postgres = request.param == "postgres"
+    made = Memories(tmp_path, request.getfixturevalue("postgres_pool") if postgres else None)
     yield made
     for memory in made.opened:
         memory.close()

@@ -132,7 +132,6 @@ DEEDS = st.lists(
 
 
 def hit_of(one: JournalEntry) -> RecallHit:
-    """The entry as a recall hit."""
     return {
         "id": one["id"],
         "kind": "episode",

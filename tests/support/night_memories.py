@@ -28,12 +28,10 @@ ACCESSES = ("access_count", "last_access")
 
 
 def fact(op: str, text: str = "Ada grows beans.", **fields: Any) -> Fact:
-    """A stored fact that holds."""
     return cast(Fact, {**fact_from(draft(op, text)), "id": f"id-{op}", "speaker": "Ada", **fields})
 
 
 def entry(id_: str, **fields: Any) -> JournalEntry:
-    """A journal entry of 2 May, scored by heuristics and pending."""
     made = {
         "id": id_,
         "timestamp": "2026-05-02T09:00:00+00:00",
@@ -67,13 +65,11 @@ def observation(number: int, text: str = "", **fields: Any) -> Observation:
 
 
 def ada(*observations: Observation, **fields: Any) -> EntityProfile:
-    """Ada's profile."""
     made = {**new_profile(ADA, "Ada", NOW), "observations": list(observations)}
     return cast(EntityProfile, {**made, **fields})
 
 
 def noticed(one: Observation, *, aliases: Sequence[str] = ()) -> Operation:
-    """An operation that adds an observation of Ada."""
     return observe_entity(ADA, "Ada", one, aliases=aliases, kept=50, now=NOW, reason="noticed")
 
 
@@ -87,11 +83,9 @@ class Memory:
 
     @classmethod
     def new(cls, semantic: SemanticMemory, name: str) -> Memory:
-        """An empty memory."""
         return cls(semantic, Scope("ada", name), InMemoryStore())
 
     async def apply(self, operations: Sequence[Operation]) -> None:
-        """Apply the operations."""
         await apply.apply_operations(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
@@ -108,29 +102,23 @@ class Memory:
         return [stored[one["op"]] for one in facts]
 
     async def conflicts(self, operations: Sequence[Operation]) -> list[str]:
-        """The conflicts of the operations."""
         return await conflicts.find_conflicts(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
 
     def through(self, operations: Sequence[Operation]) -> PendingView:
-        """The pending view with these operations."""
         return PendingView(self.store, self.semantic, self.scope).follow(operations)
 
     async def fact(self, op: str) -> Fact:
-        """The fact with this operation id."""
         return (await self.semantic.by_op(self.scope, [op]))[op]
 
     async def entry(self, id_: str) -> JournalEntry | None:
-        """A journal entry."""
         return await journal.read(self.store, self.scope, id_)
 
     async def ada(self) -> EntityProfile | None:
-        """Ada's profile."""
         return (await entities.read(self.store, self.scope, [ADA])).get(ADA)
 
     async def links(self) -> dict[str, list[str]]:
-        """The other ends by each end's id."""
         items = await self.store.asearch(self.scope.namespace(links.LINKS), limit=1_000)
         return {item.key: item.value["linked_to"] for item in items}
 
@@ -158,12 +146,13 @@ class Memory:
 
 
 def _named(value: Any, ops: dict[str, str]) -> Any:
-    """`value` with ids of facts as operation ids; when a profile changed last says nothing."""
+    """`value` with ids of facts as operation ids, texts sorted, without the time of a change."""
     if isinstance(value, dict):
         kept = {ops.get(k, k): _named(v, ops) for k, v in value.items() if k != "updated"}
         return {k: v for k, v in kept.items() if (k, v) not in _BLANK}
     if isinstance(value, list):
-        return [_named(one, ops) for one in value]
+        named = [_named(one, ops) for one in value]
+        return sorted(named) if all(isinstance(one, str) for one in named) else named
     return ops.get(value, value) if isinstance(value, str) else value
 
 

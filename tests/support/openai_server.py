@@ -45,7 +45,6 @@ class Reply:
 
 
 def text(content: str, *, finish: str = "stop", delay: float = 0.0) -> Reply:
-    """A plain answer."""
     return Reply(content=content, finish=finish, delay=delay)
 
 
@@ -74,18 +73,15 @@ def error(
     code: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """An HTTP error in OpenAI's form."""
     body = {"message": message, "type": "scripted", "param": None, "code": code}
     return Reply("error", status=status, error=body, headers=headers or {})
 
 
 def rate_limited(retry_after: str) -> Reply:
-    """429 with Retry-After."""
     return error(429, "slow down", code="rate_limit", headers={"retry-after": retry_after})
 
 
 def context_overflow() -> Reply:
-    """400 as OpenAI gives it for a prompt that is too long."""
     message = "This model's maximum context length is 128 tokens. Please reduce the length."
     return error(400, message, code="context_length_exceeded")
 
@@ -110,7 +106,6 @@ class LoopbackServer:
 
     @property
     def root_url(self) -> str:
-        """The address without a path."""
         return f"http://127.0.0.1:{self._http.server_port}"
 
     def __enter__(self) -> Self:
@@ -150,7 +145,6 @@ class OpenAIServer(LoopbackServer):
         return f"{self.root_url}/v1"
 
     def next_reply(self, body: dict[str, Any]) -> Reply:
-        """Record a chat request and take its reply."""
         with self._lock:
             self.requests.append(body)
             at = len(self.requests) - 1

@@ -21,15 +21,11 @@ _PRINTED = "\x1e"
 
 
 class Block(NamedTuple):
-    """A fenced block: its kind and text."""
-
     kind: str
     text: str
 
 
 class Page:
-    """One page of the documentation."""
-
     def __init__(self, name: str) -> None:
         self.text = (ROOT / name).read_text(encoding="utf-8")
 
@@ -66,7 +62,6 @@ class Page:
         return set(_arrows(text))
 
     def named(self) -> list[str]:
-        """The files and links that it names."""
         found = re.findall(r"`((?:nodes|memory|tools|graph|docs)/[\w./]+)`", self.text)
         return found + re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", self.text)
 

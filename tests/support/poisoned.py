@@ -23,6 +23,7 @@ from memory.settings import Settings
 from tests.support.agents import EXTRACTING, WHEN, entries, opened, said
 from tests.support.attacks import WORLD, Attack
 from tests.support.clock import Clock
+from tests.support.night_memories import observation
 from tests.support.scripted import RecordedCall, ScriptedChatModel, calls, scripted
 from tools.registry import BUILT_IN
 
@@ -236,15 +237,12 @@ _FORGED_LINE = re.compile(r"^\W*\[(?:forged|event_20260501_\w+|fact_\w+)\]", re.
 
 @dataclass
 class World:
-    """What stands of the people who are attacked, and of the assistant."""
-
     prompt: Any
     facts: dict[str, Fact]
     profiles: dict[str, EntityProfile]
 
     @classmethod
     async def of(cls, agent: AsyncAgent) -> World:
-        """As it stands."""
         facts = await agent.resources.semantic.all(agent.scope)
         found = await entities.read(
             agent.store, agent.scope, [entity_id(o.casefold()) for o in WORLD]
@@ -255,7 +253,6 @@ class World:
 
 
 async def build(data: Path, clock: Clock) -> None:
-    """Days and a night in which honest people said what they are like."""
     async with opened(data, scripted(otherwise=Obedient([])), clock, settings=SETTINGS) as agent:
         for who, texts in HONEST.items():
             for number, text in enumerate(texts):
@@ -299,8 +296,6 @@ async def attack(
 
 
 def gazette(pages: Sequence[Attack]) -> BaseTool:
-    """A tool that returns what somebody else wrote."""
-
     @tool
     async def read_page(number: int) -> str:
         """Read a page of the gazette."""
@@ -442,15 +437,7 @@ def _words(value: Any) -> list[str]:
 async def _profile(agent: AsyncAgent, who: str, text: str, clock: Clock) -> None:
     """Something they said of themselves, and what it came to."""
     id_, now = entity_id(who.casefold()), clock().isoformat()
-    noticed: Observation = {
-        "id": f"observation_{who.casefold():0>16}",
-        "text": text,
-        "at": now,
-        "speaker": who,
-        "trust": 0.9,
-        "sources": [f"{who}-0"],
-        "consolidated": True,
-    }
+    noticed = observation(0, text, at=now, speaker=who, sources=[f"{who}-0"], consolidated=True)
     home: Attribute = {"value": text, "evidence": [noticed["id"]], "at": now, "replaced": []}
     seen = observe_entity(id_, who, noticed, kept=50, now=now, reason="test")
     memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}

@@ -59,7 +59,6 @@ class Postgres:
         )
 
     def url(self, database: str = "postgres") -> str:
-        """The connection string of a database that stands."""
         return str(self._server.get_uri(database))
 
     def database(self) -> str:
@@ -77,7 +76,6 @@ class Postgres:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever is still connected to it."""
         from psycopg.conninfo import conninfo_to_dict
 
         self.execute(f"DROP DATABASE IF EXISTS {conninfo_to_dict(url)['dbname']} WITH (FORCE)")
@@ -129,7 +127,6 @@ class Postgres:
         self._server.start()
 
     def close(self) -> None:
-        """Stop it for good."""
         self._server.cleanup()
 
 
@@ -169,14 +166,12 @@ def open_pool(url: str) -> BlockingPool:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """The server that the tests of this process share."""
     with running_postgres() as server:
         yield server
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[Postgres]:
-    """A server that this test may break."""
     with running_postgres() as server:
         yield server
 

@@ -19,6 +19,7 @@ from memory.recall.recall import recall
 from memory.records.records import Fact, JournalEntry, RecallHit
 from memory.settings import Settings
 from memory.storage.access import list_items
+from tests.support import night_memories
 from tests.support.facts import ANA, WordEmbeddings, draft
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
@@ -44,23 +45,16 @@ class Failing(WordEmbeddings):
 def entry(
     text: str, *, minutes: float = 0, speaker: str | None = "Ana", **changes: Any
 ) -> JournalEntry:
-    at = START + timedelta(minutes=minutes)
-    record = {
-        "id": f"event_{at:%Y%m%d}_{text.split()[0]}",
+    at, first = START + timedelta(minutes=minutes), text.split()[0]
+    heard = {
         "timestamp": at.isoformat(),
         "content": text,
         "source_type": "observation",
         "source_trust": 0.8,
         "source_entity": speaker,
-        "importance": 3,
-        "scoring_method": "heuristic",
-        "tags": ["event"],
-        "related_projects": [],
-        "sources": [f"e-{text.split()[0]}"],
-        "channel": None,
-        "consolidation": "pending",
+        "sources": [f"e-{first}"],
     }
-    return cast(JournalEntry, {**record, **changes})
+    return night_memories.entry(f"event_{at:%Y%m%d}_{first}", **{**heard, **changes})
 
 
 async def write(store: InMemoryStore, *entries: JournalEntry) -> None:
@@ -98,7 +92,6 @@ class Asking:
         return entry
 
     async def learn(self, text: str, **changes: Any) -> Fact:
-        """Write a fact."""
         [fact] = await self.memory.add(ANA, [draft(text, text, **changes)])
         return fact
 
@@ -115,12 +108,10 @@ class Asking:
         )
 
     async def texts(self, query: str, **options: Any) -> list[str]:
-        """The texts of what is recalled."""
         return [hit["text"] for hit in await self.ask(query, **options)]
 
 
 async def link(asking: Asking, *ends: str, relation: str = "") -> None:
-    """Link two memories as a night does."""
     for one, other in (ends, ends[::-1]):
         namespace = ANA.namespace(apply.LINKS)
         item = await asking.store.aget(namespace, one)

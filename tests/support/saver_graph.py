@@ -26,8 +26,6 @@ Act = Callable[[], Awaitable[str]]
 
 
 class State(TypedDict, total=False):
-    """What the test graphs hold."""
-
     count: int
     answer: str
     blob: str
@@ -36,7 +34,6 @@ class State(TypedDict, total=False):
 
 
 async def ask() -> str:
-    """Stop and ask a person."""
     return str(interrupt("may I?"))
 
 
@@ -46,7 +43,6 @@ async def ask_twice() -> str:
 
 
 async def answer() -> str:
-    """Do not stop."""
     return "done"
 
 
@@ -122,7 +118,6 @@ async def stock_saver(home: Installation) -> AsyncIterator[BaseCheckpointSaver[s
 
 
 async def pragma(saver: BaseCheckpointSaver[str], name: str) -> Any:
-    """The value of an SQLite setting."""
     assert isinstance(saver, CircadianSqliteSaver)
     [[value]] = await saver.file.rows(f"PRAGMA {name}")
     return value

@@ -15,7 +15,6 @@ def plain(view: RenderableType, width: int = 100) -> str:
 
 
 def styled(view: RenderableType) -> str:
-    """With colours, on a terminal of 100 columns."""
     out = StringIO()
     console = Console(
         file=out, width=100, force_terminal=True, color_system="standard", markup=False

@@ -38,7 +38,6 @@ class RecordedCall:
 
     @property
     def text(self) -> str:
-        """All messages' text, a line each."""
         return "\n".join(str(message.text) for message in self.messages)
 
 
@@ -61,12 +60,10 @@ class ScriptedChatModel(BaseChatModel):
 
     @property
     def calls(self) -> list[RecordedCall]:
-        """What was asked so far, oldest first."""
         return self._calls
 
     @property
     def remaining(self) -> int:
-        """Steps that were not asked for yet."""
         return max(0, len(self.steps) - len(self._calls))
 
     @property
@@ -158,7 +155,6 @@ class Waits:
 
 
 def scripted(*steps: Step, **options: Any) -> ScriptedChatModel:
-    """A model that gives these steps; options are the fields of ScriptedChatModel."""
     return ScriptedChatModel(steps=list(steps), **options)
 
 
@@ -168,7 +164,6 @@ def call(name: str, /, **args: Any) -> AIMessage:
 
 
 def calls(*wanted: tuple[str, dict[str, Any]], text: str = "") -> AIMessage:
-    """An answer that calls several tools, in order."""
     made = []
     for at, (name, args) in enumerate(wanted):
         digest = hashlib.sha256(json.dumps([name, args], sort_keys=True).encode()).hexdigest()[:8]

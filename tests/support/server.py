@@ -90,11 +90,9 @@ class Server:
         return _end_of(process, seconds)
 
     def log(self) -> str:
-        """All it ever printed, before a restart too."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def records(self) -> list[dict[str, Any]]:
-        """The log's records; each has `level` and `event`."""
         return [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
 
     def _configure(self) -> None:
@@ -143,7 +141,6 @@ def _end_of(process: BaseProcess, seconds: float) -> int:
 
 
 def _kill(process: BaseProcess) -> None:
-    """SIGKILL for all of its session, which it leads."""
     if process.exitcode is None:
         assert process.pid is not None
         with suppress(ProcessLookupError):

@@ -29,7 +29,6 @@ def settings_table() -> str:
 
 
 def with_table(text: str) -> str:
-    """The page with the table as it should be."""
     return _TABLE.sub(lambda _: settings_table(), text)
 
 

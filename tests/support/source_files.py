@@ -27,17 +27,14 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The syntax tree."""
         return ast.parse(self.text, str(self.path))
 
     @property
     def layer(self) -> str:
-        """The top-level package that the file stands in."""
         return self.path.parts[0]
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """Every node of the tree."""
         return list(ast.walk(self.tree))
 
     def imports(self) -> list[tuple[int, str]]:

@@ -57,7 +57,6 @@ def put(
 
 
 def ids(found: Iterable[Row | tuple[Row, float]]) -> list[str]:
-    """The ids of rows, or of rows with their scores."""
     return [one.id if isinstance(one, Row) else one[0].id for one in found]
 
 
@@ -86,7 +85,6 @@ def miscounted(pool: BlockingPool) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def open_sqlite(tmp_path: Path) -> Iterator[Open]:
-    """Opens the file of this test, each time anew."""
     tables: list[SqliteTable] = []
 
     def open_table(*, model: str = MODEL, dimension: int = DIMENSION) -> MemoryTable:
@@ -100,7 +98,6 @@ def open_sqlite(tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture
 def open_postgres(postgres_pool: BlockingPool) -> Open:
-    """Opens the database of this test, each time anew."""
     from memory.facts.postgres.table import PostgresTable
 
     def open_table(*, model: str = MODEL, dimension: int = DIMENSION) -> MemoryTable:
@@ -118,5 +115,4 @@ def open_table(request: pytest.FixtureRequest) -> Open:
 
 @pytest.fixture
 def table(open_table: Open) -> MemoryTable:
-    """A table on an empty database, each of the two in turn."""
     return open_table()

@@ -25,6 +25,7 @@ from memory.records.tick import Loop
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state, merge_by_id, merge_projects
+from tests.support.night_memories import entry
 from tests.support.scripted import ScriptedChatModel, scripted
 from tools.registry import BUILT_IN
 
@@ -91,8 +92,6 @@ class Shelf:
 
 @dataclass
 class Called:
-    """One answered call."""
-
     message: ToolMessage
     update: dict[str, Any]
 
@@ -159,7 +158,6 @@ class Bench:
 
 
 def read(output: Any) -> Called:
-    """A ToolNode's output: a Command in a list, or the message alone."""
     if isinstance(output, dict):
         return Called(output["messages"][-1], {})
     command = output[0]
@@ -199,7 +197,6 @@ def tick_state(**changes: Any) -> State:
 
 
 def loop_of(**changes: Any) -> Loop:
-    """The loop of a tick in which nothing was done yet."""
     loop: Loop = {
         "iteration": 0,
         "tools": [],
@@ -238,7 +235,6 @@ def goals_of(*given: tuple[str, Priority, str | None]) -> Goals:
 
 
 def goal_of(goal_id: str = "goal_1_0", **changes: Any) -> Goal:
-    """An open goal of nobody's making."""
     goal: Goal = {
         "id": goal_id,
         "description": "Mend the fence",
@@ -257,21 +253,15 @@ def shown_entry(
     entry_id: str, *, sources: list[str], speaker: str | None = "Alice"
 ) -> JournalEntry:
     """An entry that a batch shows; a longer id is newer and more important."""
-    return {
-        "id": entry_id,
-        "timestamp": f"2025-12-0{len(entry_id)}T10:00:00+00:00",
-        "content": "text",
-        "source_type": "direct",
-        "source_trust": 0.9,
-        "source_entity": speaker,
-        "importance": 5 + len(entry_id),
-        "scoring_method": "llm",
-        "tags": ["event"],
-        "related_projects": [],
-        "sources": sources,
-        "channel": None,
-        "consolidation": "pending",
-    }
+    return entry(
+        entry_id,
+        timestamp=f"2025-12-0{len(entry_id)}T10:00:00+00:00",
+        content="text",
+        source_entity=speaker,
+        importance=5 + len(entry_id),
+        scoring_method="llm",
+        sources=sources,
+    )
 
 
 def night() -> Bench:

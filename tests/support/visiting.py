@@ -33,7 +33,6 @@ class Visitor:
     host: OneAgent
 
     async def get(self, path: str, status: int = 200, **query: Any) -> str:
-        """A page of the agent as HTML."""
         answer = await self.client.get(f"/default{path}", params=query)
         assert answer.status_code == status, answer.text
         return answer.text
@@ -51,7 +50,6 @@ class Visitor:
         return found.text
 
     async def wait(self) -> None:
-        """Wait for the work that a form started."""
         job = self.host.jobs.current(self.agent.scope)
         assert job is not None
         assert job.task is not None

@@ -59,7 +59,6 @@ What was asked for is counted where it is asked.
 
 
 def heard(texts: tuple[str, ...], at: str, name: str) -> list[dict[str, Any]]:
-    """Overheard messages; the first word is the speaker."""
     return [
         {
             "id": f"{name}{n:02d}",
@@ -74,7 +73,6 @@ def heard(texts: tuple[str, ...], at: str, name: str) -> list[dict[str, Any]]:
 
 
 def asked(text: str, at: str) -> dict[str, Any]:
-    """A message addressed to the assistant."""
     return {"id": text.split()[0].lower(), "text": text, "sender": "Ben", "at": at}
 
 
@@ -148,7 +146,6 @@ def _timeless(value: Any) -> Any:
 
 
 def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """The differences, a line per field of a record."""
     lines = []
     for key in sorted({*found, *expected}):
         one, other = found.get(key), expected.get(key)

@@ -6,23 +6,18 @@ They are forked from one process that has imported everything, so that a start t
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
 from memory.facts.semantic import SemanticMemory
@@ -30,6 +25,7 @@ from memory.installation.folder import open_folder
 from memory.installation.opening import Installation
 from memory.records.records import Fact, Scope
 from tests.support.facts import ANA, WordEmbeddings, draft, nearest_facts
+from tests.support.forked import forks
 
 SECONDS = 30.0
 """After which a process that says nothing fails its test."""
@@ -136,18 +132,6 @@ def writer(where: Where, name: str, work: Work | None = None) -> Iterator[Writer
         heard.close()
 
 
-@cache
-def forks() -> ForkServerContext:
-    """What starts processes, itself started."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "memory.facts.mem0"])
-    with pytest.MonkeyPatch.context() as patch:
-        # Mem0 reads it when it is imported, which there comes first.
-        patch.setenv("MEM0_TELEMETRY", "False")
-        forkserver.ensure_running()
-    return context
-
-
 def _run(where: Where, name: str, work: Work, tells: Connection) -> None:
     with opened(where) as memory:
         asyncio.run(work(memory, name, tells.send))
@@ -179,12 +163,10 @@ async def write_for_ever(
 
 
 def texts_of(name: str, number: int) -> list[str]:
-    """The texts of one batch, each with a word of its own."""
     return [f"{name}n{number}p{place} copper lantern" for place in range(BATCH)]
 
 
 def batch(name: str, number: int) -> list[Any]:
-    """The drafts of one batch."""
     return [draft(text.split()[0], text) for text in texts_of(name, number)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from benchmarks import growth, load
+from benchmarks import growth, load, pages
 from benchmarks.load import KINDS, Load, answered
 from benchmarks.models import NamingModel
 from graph.agent import open_agents
@@ -40,7 +40,7 @@ def test_a_worker_is_killed_half_way_and_nothing_is_lost(
     assert "2, 1 killed" in capsys.readouterr().out
 
 
-def test_what_is_lost_doubled_or_of_another_is_seen(
+def test_lost_doubled_and_crossed_events_are_counted(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
@@ -103,3 +103,16 @@ def test_growth_is_what_each_part_gained_between_the_marks(
         # Of each tick at least what was said is kept.
         assert row["rows"] > row["more_rows"] >= 4
     assert "PostgreSQL" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_every_page_answers_and_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages.run(20, 1, tmp_path / "pages.json")
+    found = json.loads((tmp_path / "pages.json").read_text())
+    assert found["memories"] >= 20
+    names = [one["page"] for one in found["pages"]]
+    assert {"today", "memory, a search", "a tick", "undo a night", "log"} <= {*names}
+    assert all(one["p95"] >= one["p50"] > 0 for one in found["pages"])
+    assert "Own time of a page" in capsys.readouterr().out

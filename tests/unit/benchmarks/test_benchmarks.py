@@ -5,7 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
 
-from benchmarks import beside, growth, load, memory, night, run, walk
+from benchmarks import beside, compaction, growth, load, memory, night, run, walk
 from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, WITH_MEM0, convert, look_up, opening
 from benchmarks.models import OneToolModel, Sent
 from benchmarks.prompts import added, repeated, tokens, wire
@@ -132,7 +132,7 @@ def test_a_prompt_is_read_in_the_order_system_tools_messages() -> None:
     assert tokens(sent) > tokens(Sent(messages, [])) > 0
 
 
-def test_what_repeats_is_the_common_beginning_alone() -> None:
+def test_only_the_common_beginning_of_prompts_counts_as_repeated() -> None:
     assert repeated("abc", "abcd") == (3, 4)
     assert repeated("abcd", "abXd") == (2, 4)
     assert repeated("", "abcd") == (0, 0)
@@ -153,3 +153,18 @@ def test_the_way_through_is_counted_in_all_threads_and_without_what_the_first_us
     assert all(shown[name]["writes"] and shown[name]["checkpointer"] for name in ("tick", "night"))
     assert shown["tick"]["goals"] == walk.GOALS["tick"]
     assert "The way through" in capsys.readouterr().out
+
+
+def test_the_pages_example_comes_out_as_the_page_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results" / "compaction.json"
+    assert compaction.main(["--json", str(out)]) == 0
+    figures = json.loads(out.read_text())
+    assert figures["page"]["tokens_after"] == 15_000
+    assert [one["by"] for one in figures["measured"]] == ["summary", "extract"]
+    for row in figures["measured"]:
+        assert (row["messages_before"], row["messages_after"]) == (50, 21)
+        assert row["tokens_before"] == pytest.approx(70_000, rel=0.05)
+        assert row["tokens_after"] == pytest.approx(15_000, rel=0.1)
+    assert "the page" in capsys.readouterr().out

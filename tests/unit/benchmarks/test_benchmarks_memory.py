@@ -82,20 +82,6 @@ def test_made_up_facts_are_the_same_in_every_run_and_questions_use_their_words()
     assert set(asked(7)[:-1].split()[4:]) <= set(told(7)[:-1].split())
 
 
-def test_the_embedder_of_the_comparison_is_deterministic() -> None:
-    noise = stores.Noise()
-    assert noise.embed_documents(["a", "b"]) == [noise.embed_query("a"), noise.embed_query("b")]
-    assert len(noise.embed_query("a")) == stores.DIMENSION
-
-
-def test_minilm_that_is_absent_is_one_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(Absent) as raised:
-        MiniLM()
-    assert str(raised.value) == MISSING
-    assert len(MISSING.splitlines()) == 1
-
-
 def test_weights_that_are_not_minilm_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
     (tmp_path / "model.safetensors").write_bytes(b"\0" * 16)

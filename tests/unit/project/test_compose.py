@@ -52,7 +52,7 @@ def checked(file: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, str(file)], capture_output=True, text=True, timeout=120)
 
 
-def test_it_keeps_the_compose_specification(tmp_path: Path) -> None:
+def test_compose_yaml_is_valid(tmp_path: Path) -> None:
     file, wrong = tmp_path / "compose.json", tmp_path / "wrong.json"
     file.write_text(json.dumps(COMPOSE))
     done = checked(file)
@@ -78,7 +78,7 @@ def test_each_replica_has_a_port_of_the_loopback_address_and_nothing_else_has_on
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_what_protects_has_no_default(name: str) -> None:
+def test_secrets_of_the_deployment_have_no_default(name: str) -> None:
     with pytest.raises(KeyError, match=name):
         interpolated(TEXT, {key: value for key, value in GIVEN.items() if key != name})
 
@@ -118,7 +118,6 @@ esac""",
 
 
 def run(folder: Path, **variables: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """What it did, and what it called."""
     log = folder / "called"
     for name, text in STAND_INS.items():
         file = folder / name
@@ -129,7 +128,7 @@ def run(folder: Path, **variables: str) -> tuple[subprocess.CompletedProcess[str
     return done, log.read_text().splitlines()
 
 
-def test_it_prints_what_the_page_says_and_removes_what_it_started(tmp_path: Path) -> None:
+def test_the_image_script_prints_what_the_page_says_and_cleans_up(tmp_path: Path) -> None:
     done, called = run(tmp_path, LANGGRAPH_CLOUD_LICENSE_KEY="key")
     assert done.returncode == 0, done.stderr
     [shown] = [text for text in Page("docs/deploy.md").of_kind("console") if "test-image" in text]
@@ -147,7 +146,7 @@ def test_it_prints_what_the_page_says_and_removes_what_it_started(tmp_path: Path
         ({"EXIT_CODE": "137"}, "a replica had to be killed"),
     ],
 )
-def test_what_fails_is_one_line_and_nothing_stays(
+def test_a_failure_is_one_line_and_leaves_no_service_running(
     tmp_path: Path, variables: dict[str, str], why: str
 ) -> None:
     done, called = run(tmp_path, LANGGRAPH_CLOUD_LICENSE_KEY="key", **variables)

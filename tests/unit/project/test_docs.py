@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,15 @@ import pytest
 from langgraph.graph.state import CompiledStateGraph
 
 from graph.builder import awake, sleep
+from graph.cli.program import COMMANDS
 from graph.server.app import app
 from graph.server.settings import USERS_OWN
+from memory import errors
 from memory.events.rules import RULES
 from memory.prompt.components import COMPONENTS, PLACEHOLDERS
 from memory.settings import Deployment, Settings
-from tests.support.pages import Page, printed, run_shell
+from tests.support.forked import forked_python
+from tests.support.pages import Page, printed, run, run_shell
 from tests.support.source_files import ROOT
 from tools.delegation import PROMPTS
 from tools.extensions import McpConfig
@@ -24,8 +29,15 @@ from tools.policy import CONTEXTS, FULL_COMPONENTS
 from tools.registry import ToolCategory
 
 ACTING, EXTENDING = Page("docs/acting.md"), Page("docs/extending.md")
-FIGURES = [Page("README.md"), Page("docs/architecture.md")]
-PAGES = ["CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+NIGHT, README = Page("docs/night.md"), Page("README.md")
+ERRORS = Page("docs/errors.md")
+SHOWN = [line for line in README.commands() if line.startswith("circadian ")]
+FIGURES = [README, Page("docs/architecture.md")]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
 
 
 def test_acting_prints_what_it_says_and_the_log_has_it(tmp_path: Path) -> None:
@@ -43,6 +55,26 @@ def test_extending_prints_what_it_says_and_the_doctor_finds_what_it_adds(tmp_pat
 def test_the_mcp_file_is_one() -> None:
     [text] = EXTENDING.of_kind("json")
     assert set(McpConfig.model_validate(json.loads(text)).servers) == {"files", "town"}
+
+
+def test_the_page_of_nights_prints_what_it_says(tmp_path: Path) -> None:
+    told = NIGHT.told()
+    assert printed([code for code, _ in told], tmp_path) == [text for _, text in told]
+
+
+def test_the_settings_of_nights_and_their_defaults_are_the_codes() -> None:
+    shown = dict(re.findall(r"`(\w+)` \(([\d.]+)\)", NIGHT.text))
+    defaults = dict(Settings())
+    assert len(shown) >= 5
+    assert {name: float(value) for name, value in shown.items()} == {
+        name: float(defaults[name]) for name in shown
+    }
+
+
+def test_the_commands_of_nights_exist() -> None:
+    names = set(re.findall(r"^\$ circadian ([\w-]+)", NIGHT.text, re.MULTILINE))
+    assert names <= COMMANDS.keys()
+    assert {"sleep", "nights", "night", "undo"} <= names
 
 
 def test_the_rules_of_classification_stand_in_their_order() -> None:
@@ -157,3 +189,77 @@ def _nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> set[str]:
 
 def _arrows(graph: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str]]:
     return {(edge.source, edge.target) for edge in graph.get_graph().edges}
+
+
+# The README
+
+
+@pytest.mark.parametrize("block", README.of_kind("python"))
+def test_a_python_block_runs_and_prints(block: str, tmp_path: Path) -> None:
+    done = run([sys.executable, "-c", block], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "The glass arrives on Friday." in done.stdout
+
+
+def test_the_commands_run_in_order_and_recall_what_was_said(tmp_path: Path) -> None:
+    assert len(SHOWN) >= 4
+    outputs = []
+    for line in SHOWN:
+        words = shlex.split(line)[1:]
+        done = run([forked_python(), "-m", "graph.cli", *words], tmp_path)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        outputs.append(done.stdout)
+    recalled = outputs[[line.split()[1] for line in SHOWN].index("recall")]
+    assert "walnuts" in recalled
+
+
+def test_demo_and_test_stand_with_their_output_in_the_first_thirty_lines() -> None:
+    first = "\n".join(README.text.splitlines()[:30])
+    assert "make demo" in first
+    assert re.search(r"make test\n.*\d+ passed", first)
+
+
+# The page of errors
+
+
+def error_types() -> dict[str, str]:
+    """Every error of the family, and what it is; wherever it is defined."""
+    known, found = {"CircadianError"}, {"CircadianError": "RuntimeError"}
+    classes = [
+        made.groups()
+        for folder in ("memory", "tools", "nodes", "graph")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for made in re.finditer(r"^class (\w+)\((\w+)\):", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    while new := {name for name, base in classes if base in known} - found.keys():
+        found |= {name: base for name, base in classes if name in new and base in known}
+        known |= new
+    return found
+
+
+def test_the_page_lists_each_error_with_its_base() -> None:
+    rows = ERRORS.rows("error")
+    assert {row[0]: row[1] for row in rows} == error_types()
+    assert vars(errors).keys() >= error_types().keys()
+    assert [row for row in rows if not row[2]] == []
+
+
+def test_all_errors_are_defined_in_one_module() -> None:
+    found = {
+        made.group(1): path.relative_to(ROOT).as_posix()
+        for folder in ("memory", "tools", "nodes", "graph")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for made in re.finditer(
+            r"^class (\w+)\(\w*(?:Error|Exception)\):", path.read_text("utf-8"), re.M
+        )
+    }
+    # `Again` never leaves the module that tries a call again.
+    assert found.pop("Again") == "memory/models/retry.py"
+    assert {*found.values()} == {"memory/errors.py"}
+
+
+def test_the_import_on_the_page_of_errors_works() -> None:
+    [code] = ERRORS.of_kind("python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert set(names) - {"__builtins__"} <= error_types().keys()

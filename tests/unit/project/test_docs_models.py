@@ -32,11 +32,9 @@ class AnthropicServer(LoopbackServer):
 
     @property
     def base_url(self) -> str:
-        """For ANTHROPIC_BASE_URL."""
         return self.root_url
 
     def next_answer(self, body: dict[str, Any]) -> Content:
-        """Record a request and take its answer."""
         self.requests.append(body)
         return self.answers[min(len(self.requests), len(self.answers)) - 1]
 
@@ -106,7 +104,6 @@ def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def block(heading: str) -> list[str]:
-    """The commands under a heading."""
     section = PAGE.text.partition(f"### {heading}")[2]
     found = re.search(r"```console\n(.*?)```", section, re.DOTALL)
     assert found is not None
@@ -121,22 +118,32 @@ def recipe(lines: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def test_openai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("heading", "address", "model", "embedder"),
+    [
+        ("OpenAI\n", None, "gpt-4o-mini", "text-embedding-3-small"),
+        ("Ollama", "http://localhost:11434", "qwen3", "nomic-embed-text"),
+        ("Azure OpenAI", "https://my-resource.openai.azure.com", "my-deployment", None),
+    ],
+)
+def test_a_recipe_reaches_the_server_with_the_models_that_it_names(
+    heading: str,
+    address: str | None,
+    model: str,
+    embedder: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = block(heading)
     with OpenAIServer(text("ready"), text(HELLO)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        recipe(block("OpenAI\n"), tmp_path)
-    assert {sent["model"] for sent in server.requests} == {"gpt-4o-mini"}
-    assert {sent["model"] for sent in server.embedded} == {"text-embedding-3-small"}
-
-
-def test_a_server_of_ones_own(tmp_path: Path) -> None:
-    with OpenAIServer(text("ready"), text(HELLO)) as server:
-        lines = block("Ollama")
-        assert any("localhost:11434/v1" in line for line in lines)
-        here = [line.replace("http://localhost:11434/v1", server.base_url) for line in lines]
-        recipe(here, tmp_path)
-    assert {sent["model"] for sent in server.requests} == {"qwen3"}
-    assert {sent["model"] for sent in server.embedded} == {"nomic-embed-text"}
+        if address is None:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        else:
+            assert any(address in line for line in lines)
+            lines = [line.replace(address, server.root_url) for line in lines]
+        recipe(lines, tmp_path)
+    assert {sent["model"] for sent in server.requests} == {model}
+    assert embedder is None or {sent["model"] for sent in server.embedded} == {embedder}
 
 
 def test_anthropic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,16 +156,6 @@ def test_anthropic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert printed([code], tmp_path) == [f"{HELLO}\n"]
     assert {sent["model"] for sent in server.requests} == {"claude-sonnet-4-5"}
     assert "add_goal" in {tool["name"] for tool in server.requests[-1]["tools"]}
-
-
-def test_azure(tmp_path: Path) -> None:
-    with OpenAIServer(text("ready"), text(HELLO)) as server:
-        address = server.base_url.removesuffix("/v1")
-        lines = block("Azure OpenAI")
-        assert any("https://my-resource.openai.azure.com" in line for line in lines)
-        here = [line.replace("https://my-resource.openai.azure.com", address) for line in lines]
-        recipe(here, tmp_path)
-    assert {sent["model"] for sent in server.requests} == {"my-deployment"}
 
 
 def test_a_day_costs_about_what_the_page_says(tmp_path: Path) -> None:

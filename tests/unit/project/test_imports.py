@@ -13,6 +13,9 @@ from tests.support.commandline import circadian
 from tests.support.source_files import ROOT
 
 HEAVY = {"mem0", "openai", "aiohttp", "psycopg"}
+
+
+PROVIDERS = {"langchain_openai", "openai", "tiktoken", "langchain"}
 GRAPH = {*HEAVY, "langgraph.graph", "langgraph.pregel", "langsmith", "tools.registry", "nodes"}
 STEPS = {
     "--help": {*GRAPH, "pydantic", "rich.console", "asyncio", "langchain_core", "sqlite3"},
@@ -20,8 +23,8 @@ STEPS = {
     "recall --help": GRAPH,
     **dict.fromkeys(["log", "agents", "nights", "prompt", "recall hello", "status"], GRAPH),
     "import graph.agent": HEAVY - {"psycopg"},
-    "send 'I grow beans.'": {"mem0"},
-    "recall beans": {"mem0"},
+    "send 'I grow beans.'": {*PROVIDERS, "mem0"},
+    "recall beans": {*PROVIDERS, "mem0"},
 }
 """Each step of one process, and what it may not have loaded by then."""
 

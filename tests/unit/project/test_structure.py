@@ -167,7 +167,6 @@ def front_doors(tree: Tree) -> list[str]:
 
 
 def class_names_used_twice(tree: Tree) -> list[str]:
-    """Names of classes that stand in more than one module."""
     where = defaultdict[str, list[str]](list)
     for name, source in tree.files.items():
         for node in source.tree.body:
@@ -177,7 +176,6 @@ def class_names_used_twice(tree: Tree) -> list[str]:
 
 
 def measures(tree: Tree) -> dict[str, float]:
-    """The figures that `structure.toml` limits."""
     lines = {name: len(source.text.splitlines()) for name, source in tree.files.items()}
     importers = defaultdict[str, set[str]](set)
     for module, targets in tree.edges().items():

@@ -51,7 +51,6 @@ async def use(tools: list[BaseTool], name: str, /, **arguments: Any) -> tuple[st
 
 
 async def refused(tools: list[BaseTool], name: str, /, **arguments: Any) -> str:
-    """The error of a call that is refused with a suggestion."""
     text, ok = await use(tools, name, **arguments)
     told = json.loads(text)
     assert (ok, told["success"]) == (False, False)
@@ -159,7 +158,7 @@ async def test_a_search_does_not_go_through_links(tools: list[BaseTool], root: P
     assert found.startswith("No files found")
 
 
-async def test_of_a_link_only_the_link_is_deleted(tools: list[BaseTool], root: Path) -> None:
+async def test_deleting_a_link_keeps_its_target(tools: list[BaseTool], root: Path) -> None:
     links(root)
     (root / "inner.txt").symlink_to("todo.txt")
     for name in ("leak.txt", "out", "free", "inner.txt"):
@@ -198,7 +197,7 @@ async def test_a_file_that_has_another_name_is_read_and_not_written(
 @pytest.mark.parametrize(
     "path", ["a\0b", "n" * 300, "n/" * 3000, "circle", "circle/x", "\ud800", "todo.txt/x", "gone/x"]
 )
-async def test_a_path_that_is_none_is_answered(
+async def test_an_impossible_path_is_an_error_for_the_model(
     tools: list[BaseTool], root: Path, path: str
 ) -> None:
     (root / "circle").symlink_to("circle")
@@ -221,7 +220,7 @@ async def test_a_huge_file_is_shown_in_part(tools: list[BaseTool], root: Path) -
     assert await use(tools, "read_file", file_path="just.txt") == ("x" * LONGEST_READ, True)
 
 
-async def test_what_is_no_text_is_not_read(tools: list[BaseTool], root: Path) -> None:
+async def test_binary_files_are_not_read(tools: list[BaseTool], root: Path) -> None:
     (root / "picture.png").write_bytes(b"\x89PNG\x00\xff\xfe")
     (root / "zeros").write_bytes(b"ab\0cd")
     (root / "empty").touch()
@@ -240,7 +239,7 @@ def pipe(path: Path) -> Iterator[str]:
         os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
-async def test_what_is_no_file_is_neither_read_nor_written(
+async def test_pipes_and_folders_are_neither_read_nor_written(
     tools: list[BaseTool], root: Path
 ) -> None:
     with pipe(root / "pipe") as name:

@@ -23,7 +23,6 @@ LOCAL = {"command": sys.executable, "args": [str(mcp_server.__file__)]}
 
 
 def written(folder: Path, config: Any) -> Path:
-    """A configuration file."""
     file = folder / "mcp.json"
     file.write_text(config if isinstance(config, str) else json.dumps(config))
     return file
@@ -31,7 +30,6 @@ def written(folder: Path, config: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[BaseTool]:
-    """The tools of one server."""
     config = {"servers": {"town": {**LOCAL, "env": {"SERVER": "${TOWN_MAYOR}"}}}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOWN_MAYOR", "Ada")
@@ -65,7 +63,7 @@ async def test_the_model_gets_the_answer_as_a_text(found: list[BaseTool]) -> Non
     assert (done.succeeded, done.raised) == (3, 0)
 
 
-async def test_what_a_tool_says_went_wrong_is_an_error_and_no_failure_of_ours(
+async def test_an_error_of_an_mcp_tool_does_not_count_as_our_failure(
     found: list[BaseTool],
 ) -> None:
     done = await executed([wanted("paint_wall", wall="glass")], found)
@@ -146,7 +144,6 @@ async def test_a_category_for_a_tool_that_no_server_has_is_an_error(
 
 
 def program(text: str) -> dict[str, Any]:
-    """A server that is none."""
     return {"command": sys.executable, "args": ["-c", text]}
 
 

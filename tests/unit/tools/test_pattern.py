@@ -81,58 +81,6 @@ def test_the_meet_is_associative() -> None:
         assert meet(a, meet(b, c)) == meet(meet(a, b), c)
 
 
-def test_within_is_an_order_and_not_mere_equality() -> None:
-    assert all(within(a, Limits()) for a in UNIVERSE)
-    assert not any(within(a, b) and within(b, a) for a in UNIVERSE for b in UNIVERSE if a != b)
-
-
-def reflection() -> ContextConfig:
-    """The context of the page's composition example."""
-    return ContextConfig(
-        context_type="reflection",
-        name="Reflection",
-        description="Self-analysis",
-        enabled_components=[0],
-        execution_mode="react_loop",
-        max_iterations=3,
-    )
-
-
-def test_the_composition_of_the_page() -> None:
-    settings = Settings(multi_action_enabled=True, max_iterations_per_tick=5)
-    pattern = select_execution_pattern(settings, reflection())
-    assert pattern["mode"] == "react_loop"
-    assert pattern["max_iterations"] == 3
-    layers = pattern["source_layers"]
-    assert {key: layers[key] for key in ("mode", "max_iterations", "multi_tool_enabled")} == {
-        "mode": "context",
-        "max_iterations": "context",
-        "multi_tool_enabled": "allowed",
-    }
-
-
-def test_the_default_pattern_of_a_tick_is_a_loop_of_five() -> None:
-    pattern = select_execution_pattern(Settings(), CONTEXTS["tick_event"])
-    assert pattern == {
-        "mode": "react_loop",
-        "max_iterations": 5,
-        "allowed_categories": None,
-        "terminal_ends_loop": True,
-        "dangerous_requires_confirm": True,
-        "multi_tool_enabled": True,
-        "sub_agents_enabled": False,
-        "source_layers": {
-            "mode": "context",
-            "max_iterations": "static",
-            "allowed_categories": "allowed",
-            "terminal_ends_loop": "context",
-            "dangerous_requires_confirm": "static",
-            "multi_tool_enabled": "allowed",
-            "sub_agents_enabled": "static",
-        },
-    }
-
-
 def test_the_static_layer_caps_awake_and_asleep_each_by_its_own_setting() -> None:
     settings = Settings(max_iterations_per_tick=2, max_iterations_sleep=7)
     most = {
@@ -248,7 +196,7 @@ def test_the_signal_table_of_the_page(measured: dict[str, Any], limits: Limits) 
     assert limits_of(assessment(**measured)) == limits
 
 
-def test_what_is_recommended_narrows_beside_the_signals() -> None:
+def test_recommendations_narrow_beside_the_signals() -> None:
     assert limits_of(assessment(iterations=3)) == Limits(max_iterations=3)
     assert limits_of(assessment(mode="react_loop")) == Limits(mode="react_loop")
     assert limits_of(assessment(confirm=True)) == CONFIRM
@@ -296,7 +244,6 @@ ASSESSMENTS = st.builds(
 
 
 def composed(pattern: PatternState) -> Limits:
-    """The pattern as limits."""
     categories = pattern["allowed_categories"]
     values = {key: value for key, value in pattern.items() if key != "source_layers"}
     return Limits(

@@ -121,7 +121,7 @@ def test_an_empty_unchanged_or_too_long_text_is_no_prompt(text: str) -> None:
         "\r",
     ],
 )
-def test_what_a_person_would_not_see_in_the_difference_is_refused(hidden: str) -> None:
+def test_characters_that_nobody_sees_in_a_difference_are_refused(hidden: str) -> None:
     with pytest.raises(Refusal, match="nobody can see"):
         accepted(EMPTY, f"Be{hidden}kind.")
 
@@ -148,31 +148,8 @@ def waiting(text: str = TEXT, **decision: Any) -> State:
 
 
 async def update(state: State, text: str = TEXT, settings: Settings | None = None) -> Called:
-    """Run the tool on `state`."""
     bench = Bench(state=state, settings=settings or Settings())
     return await bench.call("update_system_prompt", new_prompt=text, reasoning="They ask for it")
-
-
-async def test_a_confirmed_change_is_a_version_that_says_who_wanted_and_approved_it() -> None:
-    settings = Settings(user_prompt="Speak French.")
-    called = await update(waiting(), settings=settings)
-    assert called.result == {
-        "success": True,
-        "version": 2,
-        "previous_version": 1,
-        "note": "It holds from the next tick on. The user's prompt still stands above it.",
-    }
-    assert list(called.update) == ["assistant_prompt"]
-    prompt = called.update["assistant_prompt"]
-    assert (prompt["version"], prompt["text"]) == (2, TEXT)
-    assert prompt["versions"][-1] == {
-        "version": 2,
-        "text": TEXT,
-        "at": NOW.isoformat(),
-        "reason": "They ask for it",
-        "by": "local, approved by local",
-    }
-    assert settings.user_prompt == "Speak French."
 
 
 async def test_a_person_may_put_another_text_in_its_place() -> None:
@@ -206,7 +183,7 @@ def other_call() -> State:
     ],
     ids=["unasked", "refused", "another_call", "no_question", "another_text", "changed_meanwhile"],
 )
-async def test_nothing_but_what_a_person_confirmed_as_it_was_shown_takes_effect(
+async def test_only_a_change_that_a_person_confirmed_as_shown_takes_effect(
     state: State, error: str
 ) -> None:
     if state["loop"] is not None and "dangerous" not in state["loop"]:
@@ -221,7 +198,6 @@ async def test_nothing_but_what_a_person_confirmed_as_it_was_shown_takes_effect(
 
 
 def asked(event: Event | None, *, context_type: str = "tick_event", **more: Any) -> State:
-    """A tick on `event`."""
     state = tick_state(event=event, **more)
     assert state["context"] is not None
     return cast(State, {**state, "context": {**state["context"], "context_type": context_type}})
@@ -230,7 +206,6 @@ def asked(event: Event | None, *, context_type: str = "tick_event", **more: Any)
 def refusal(
     state: State, settings: Settings, *, served: bool = False, text: str = TEXT
 ) -> str | None:
-    """What `why_not` says, for the user `local`."""
     shelf = cast(Any, SimpleNamespace())
     given = Resources(model=cast(Any, None), semantic=shelf, clock=datetime.now, served=served)
     refused = why_not(state, {"configurable": {KEY: given}}, settings, {"new_prompt": text})
@@ -248,7 +223,9 @@ def refusal(
     ],
     ids=["stranger", "almost_an_owner", "autonomous", "reflection", "night"],
 )
-async def test_what_no_owner_set_off_is_refused_before_anybody_is_asked(state: State) -> None:
+async def test_a_change_that_no_owner_set_off_is_refused_unasked(
+    state: State,
+) -> None:
     assert refusal(state, Settings()) is not None
 
 
@@ -260,7 +237,7 @@ async def test_an_owner_may_and_is_known_by_id_alone() -> None:
     )
 
 
-async def test_on_a_server_the_input_and_the_context_make_nobody_an_owner() -> None:
+async def test_on_a_server_neither_input_nor_context_makes_an_owner() -> None:
     settings = Settings(owners=["Alice"])
     assert refusal(asked(EVENT), settings, served=True) is not None
     assert refusal(asked(OWNERS_EVENT), settings, served=True) is not None
@@ -268,7 +245,7 @@ async def test_on_a_server_the_input_and_the_context_make_nobody_an_owner() -> N
     assert refusal(asked(chat), settings, served=True) is None
 
 
-async def test_nobody_is_asked_about_a_text_that_is_refused_all_the_same() -> None:
+async def test_a_text_that_would_be_refused_is_refused_unasked() -> None:
     state = asked(OWNERS_EVENT, assistant_prompt=written("Be kind."))
     assert refusal(state, Settings(), text=TEXT) is None
     for text in ("", "Be kind.", "x" * (LONGEST + 1), "Be\u202e kind."):

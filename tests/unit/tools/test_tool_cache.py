@@ -19,7 +19,6 @@ from tools.execution.execute import (
     MOST_CACHED,
     Executed,
     cache_key,
-    cached,
     with_answer,
 )
 from tools.registry import BUILT_IN, ToolKind, registered
@@ -48,7 +47,6 @@ def look(what: str, reasoning: str | None = None) -> str:
 
 
 def after(done: Executed, **changes: Any) -> State:
-    """The state as the calls left it."""
     return cast(State, {**tick_state(), **done.update, **changes})
 
 
@@ -84,7 +82,7 @@ async def test_other_arguments_are_another_question(ran: list[str]) -> None:
     assert shown(await executed(calls, [kept])) == ["sea 1", "hill 2", "sea 1"]
 
 
-async def test_a_tick_ends_what_is_kept_for_the_tick(ran: list[str]) -> None:
+async def test_a_tick_cache_ends_with_its_tick_and_a_session_cache_does_not(ran: list[str]) -> None:
     for scope, runs in (("tick", 2), ("session", 1)):
         ran.clear()
         kept = registered(look, "safe_chain", cache=scope)  # type: ignore[arg-type]
@@ -101,7 +99,7 @@ async def test_an_answer_ends_with_its_time(ran: list[str]) -> None:
         assert len(ran) == runs
 
 
-async def test_without_a_time_the_ticks_own_holds(ran: list[str]) -> None:
+async def test_without_a_time_the_tick_s_time_counts(ran: list[str]) -> None:
     kept = registered(look, "safe_chain", cache="session", ttl=60)
     done = await asked(None, kept, now=None)
     (entry,) = done.update["tool_cache"].values()
@@ -158,7 +156,7 @@ def test_the_fifty_newest_answers_are_kept() -> None:
     assert len(again) == MOST_CACHED
 
 
-def test_what_no_longer_holds_makes_room() -> None:
+def test_expired_answers_are_dropped() -> None:
     cache = with_answer({}, "tick", "x", TICK, tick=1, now=NOW)
     brief = ToolKind(cache="session", ttl=5)
     cache = with_answer(cache, "brief", "x", brief, tick=1, now=NOW)
@@ -179,7 +177,3 @@ def test_a_key_tells_tools_arguments_and_what_they_read_apart() -> None:
     assert cache_key("a", {"x": 1, "y": 2}, reads, {"goals": 1}) == cache_key(
         "a", {"y": 2, "reasoning": "r", "x": 1}, reads, {"goals": 2}
     )
-
-
-def test_nothing_is_cached_under_an_unknown_key() -> None:
-    assert cached({}, "k", tick=1, now=NOW) is None

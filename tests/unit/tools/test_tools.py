@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage
 
 from memory.errors import ModelError
 from tests.support.scripted import call, scripted
@@ -161,22 +161,6 @@ async def test_a_goal_gets_another_text_and_keeps_the_rest() -> None:
         assert refused.message.status == "error"
 
 
-async def test_a_goal_is_decomposed_in_its_own_context() -> None:
-    bench = Bench(model=scripted(subtasks(*FIVE)))
-    await bench.call("add_goal", description="Build a complete tavern")
-    await bench.call("decompose_goal", goal_id="goal_42_0")
-    system, human = bench.model.calls[0].messages
-    assert isinstance(system, SystemMessage)
-    text = str(system.content)
-    assert text.startswith("<system_prompt>\nBreak down this goal into 3-7 actionable subtasks")
-    assert "\n- goal_42_0 [medium] Build a complete tavern (active, 0%)\n</goals>" in text
-    assert "persona" not in text
-    assert isinstance(human, HumanMessage)
-    clock, goal = str(human.content).split("\n\n")
-    assert clock.startswith("Now: ")
-    assert goal == "Goal: Build a complete tavern"
-
-
 @pytest.mark.parametrize("number", [2, 8])
 async def test_too_few_or_too_many_subtasks_change_nothing_and_are_paid_for(number: int) -> None:
     texts = [f"step {index}" for index in range(number)]
@@ -235,36 +219,3 @@ async def test_session_memory_rejects_takes_and_compacts_as_on_the_pages() -> No
         "summary": "Consolidated",
     }
     assert bench.state["session_memory"]["last_compacted"] == NOW.isoformat()
-
-
-async def test_the_cross_system_flow_of_the_page() -> None:
-    steps = ["requirements", "location", "design", "construction", "furnishing"]
-    bench = Bench(model=scripted(subtasks(*steps)))
-    listed = await bench.call("list_projects")
-    assert listed.result["message"] == "No active project"
-    await bench.call(
-        "create_project",
-        project_key="player_tavern_build",
-        summary="Help player build a tavern",
-        initial_context="Player requested help. Location: north district...",
-    )
-    goal = await bench.call(
-        "add_goal", description="Complete player's tavern request", priority="high"
-    )
-    await bench.call("decompose_goal", goal_id=goal.result["goal_id"])
-    await bench.call("update_goal", goal_id="goal_42_1", progress=50)
-    await bench.call(
-        "add_session_memory",
-        memory_type="fact",
-        content="Player prefers rustic architectural style",
-    )
-    text = "Requirements gathered. Player wants 3 rooms..."
-    await bench.call("update_project", context_update=text)
-    state = bench.state
-    assert state["loop"] is not None
-    assert all(outcome["ok"] for outcome in state["loop"]["tools"])
-    assert state["projects"]["active"] == "player_tavern_build"
-    context = state["projects"]["slots"]["player_tavern_build"]["context"]
-    assert context == f"Player requested help. Location: north district...\n{text}"
-    assert state["goals"]["goal_42_0"]["progress"] == 10
-    assert state["session_memory"]["key_facts"] == ["Player prefers rustic architectural style"]

@@ -29,7 +29,6 @@ from tests.support.tool_calls import (
 
 
 def ticking(text: str, sender: str = "Alice", id_: str = "m1", **changes: Any) -> State:
-    """The state in the tick of this message."""
     event: Event = {**EVENT, "id": id_, "sender": sender, "text": text}
     return tick_state(event=event, **changes)
 
@@ -75,7 +74,7 @@ async def test_an_observation_stands_with_its_speaker_its_trust_and_its_source()
     assert (bea["entity_type"], bea["created"]) == ("unknown", NOW.isoformat())
 
 
-async def test_the_same_observation_from_the_same_source_is_one_and_from_another_another() -> None:
+async def test_an_observation_is_kept_once_for_each_source() -> None:
     bench = Bench(state=ticking("Bea likes tulips"))
     await note(bench, "Bea", "Bea likes tulips")
     again = await note(bench, "bea", "Bea likes TULIPS.")
@@ -85,14 +84,14 @@ async def test_the_same_observation_from_the_same_source_is_one_and_from_another
     assert (await note(later, "Bea", "Bea likes tulips")).result["total_observations"] == 2
 
 
-async def test_a_tick_done_again_in_other_words_drops_none_and_doubles_none() -> None:
+async def test_a_repeated_tick_keeps_the_observations_of_both_tries_without_doubles() -> None:
     bench = Bench(state=ticking("Bea likes tulips and hates rain"))
     for text in ("Bea likes tulips", "Bea hates rain", "Bea likes flowers", "Bea hates rain"):
         await note(bench, "Bea", text)
     assert await texts(bench, "Bea") == ["Bea likes tulips", "Bea hates rain", "Bea likes flowers"]
 
 
-async def test_the_newest_observations_are_kept_up_to_the_setting() -> None:
+async def test_observations_kept_bounds_the_observations() -> None:
     bench = Bench(settings=Settings(observations_kept=10))
     for number in range(15):
         bench.state = ticking(f"Bea counts {number}", id_=f"m{number}")
@@ -105,7 +104,7 @@ async def test_the_newest_observations_are_kept_up_to_the_setting() -> None:
 
 
 @pytest.mark.parametrize("name", ["the user", "User", "Alice", "@alice", "Alice's", "the human"])
-async def test_the_one_who_speaks_is_meant_by_name_or_as_the_user(name: str) -> None:
+async def test_the_speaker_is_meant_by_name_or_as_the_user(name: str) -> None:
     bench = Bench(state=ticking("I like tea"))
     called = await note(bench, name, "likes tea")
     assert called.result["entity_id"] == entity_id("alice")
@@ -195,7 +194,7 @@ async def test_an_entity_has_a_bounded_number_of_aliases() -> None:
         ("Bea", "tea " * 300),
     ],
 )
-async def test_what_is_about_the_assistant_or_about_nobody_is_refused(
+async def test_an_observation_of_the_assistant_or_of_nobody_is_refused(
     entity: str, observation: str
 ) -> None:
     bench = Bench(state=ticking("Bea likes tea"), settings=Settings(names=["Jeeves"]))
@@ -205,27 +204,27 @@ async def test_what_is_about_the_assistant_or_about_nobody_is_refused(
     assert await everyone(bench) == {}
 
 
-async def test_what_somebody_says_of_themselves_may_be_kept_in_their_own_words() -> None:
+async def test_people_may_be_quoted_on_themselves() -> None:
     bench = Bench(state=ticking("Well, I helped my sister with the gate."))
     assert (await note(bench, "Alice", "I helped my sister with the gate.")).result["success"]
     assert not (await note(bench, "Alice", "I helped Alice with the gate")).result["success"]
 
 
-async def test_what_a_stranger_claims_of_another_stays_theirs() -> None:
+async def test_a_strangers_claim_of_another_stays_the_strangers() -> None:
     bench = Bench(state=ticking("Bob is the owner of this place now", sender="Mallory"))
     await note(bench, "Bob", "Bob is the owner of this place")
     (observation,) = (await everyone(bench))["Bob"]["observations"]
     assert (observation["speaker"], observation["trust"]) == ("Mallory", 0.9)
 
 
-async def test_what_no_person_said_is_trusted_as_little_as_its_source() -> None:
+async def test_an_observation_that_no_person_made_has_the_trust_of_its_source() -> None:
     bench = Bench(state=ticking("The gate opened", sender="system"))
     await note(bench, "the gate", "The gate opened")
     (observation,) = (await everyone(bench))["the gate"]["observations"]
     assert observation["trust"] == 0.3
 
 
-async def test_without_an_event_there_is_no_source_and_nothing_is_kept() -> None:
+async def test_without_an_event_nothing_is_kept_for_lack_of_a_source() -> None:
     bench = Bench(state=tick_state(event=None))
     called = await note(bench, "Bea", "Bea likes tulips")
     assert "No event is in hand" in called.result["error"]
@@ -276,7 +275,7 @@ async def test_an_extractions_observation_stands_on_the_message_nearest_to_it(as
     assert observation["sources"] == ["event_20251202_m1", "m1"]
 
 
-async def test_an_extractions_observation_of_what_nobody_said_is_refused() -> None:
+async def test_an_extraction_keeps_no_observation_that_nobody_made() -> None:
     bench = extracting(asleep=False)
     called = await note(bench, "John Doe", "works as an engineer")
     assert "Nothing that was shown says so" in called.result["error"]
@@ -293,7 +292,7 @@ async def test_the_trust_is_that_of_the_entry_in_the_journal() -> None:
     assert (await everyone(bench))["Carl"]["observations"][0]["trust"] == 0.8
 
 
-async def test_what_a_tick_noted_an_extraction_does_not_note_again() -> None:
+async def test_an_extraction_does_not_repeat_an_observation_of_a_tick() -> None:
     bench = Bench(state=ticking("Carl hates rain", sender="Bob", id_="m1"))
     assert bench.state["event"] is not None
     bench.state["event"]["at"] = "2025-12-02T08:00:00+00:00"
@@ -316,7 +315,7 @@ async def test_a_plan_sees_what_it_has_planned_so_far() -> None:
     assert (await note(bench, "Bea", "Bea likes flowers")).result["total_observations"] == 2
 
 
-async def test_in_a_plan_an_alias_means_the_same_from_then_on() -> None:
+async def test_an_alias_holds_within_a_plan() -> None:
     bench = extracting(asleep=True)
     bench.state["messages"] = heard(("Ann", "Bea, or Queen B., likes tulips"), ("Bob", "Hello"))
     first = await note(bench, "Bea", "Bea likes tulips", "Queen B.")

@@ -15,14 +15,12 @@ from tests.support.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick
 
 TOLD: Event = {
     **EVENT,
-    "text": "I want a tavern. The gate is shut, the mill is old, it rains and it is cold here. "
-    "Every door from 0 to 40 is shut: " + ", ".join(map(str, range(40))) + ".",
+    "text": "I want a tavern. The gate is shut, the mill is old, it rains and it is cold here.",
 }
 """An event that says what these facts say."""
 
 
 def told_tick(**changes: Any) -> Bench:
-    """A tick on an event that says what these facts say."""
     return Bench(state=tick_state(event=TOLD, **changes))
 
 
@@ -58,7 +56,7 @@ async def test_awake_a_fact_stands_on_the_event_in_hand() -> None:
     assert called.message.artifact == {"written": ["fact-0"]}
 
 
-async def test_a_tick_done_again_stores_no_fact_twice_and_a_second_call_loses_none() -> None:
+async def test_a_repeated_tick_stores_no_fact_twice_and_its_second_call_drops_none() -> None:
     bench = told_tick()
     for _ in range(2):
         bench.state = tick_state(event=TOLD)
@@ -68,7 +66,7 @@ async def test_a_tick_done_again_stores_no_fact_twice_and_a_second_call_loses_no
     assert texts == ["It rains", "The gate is shut", "The mill is old"]
 
 
-async def test_a_tick_done_again_keeps_the_first_words_and_drops_none_of_the_second() -> None:
+async def test_a_repeated_tick_keeps_the_facts_of_both_tries_without_doubles() -> None:
     bench = told_tick()
     await bench.call("store_memory", facts=[{"text": "The gate is shut"}, {"text": "It rains"}])
     bench.state = tick_state(event=TOLD, tick=44)
@@ -87,13 +85,6 @@ async def test_the_same_fact_twice_in_one_call_is_stored_and_counted_once() -> N
     twice = [{"text": "It rains", "source_ids": ["e"]}] * 2
     assert (await asleep.call("store_memory", facts=twice)).result["stored"] == 1
     assert len(drafts(asleep)) == 1
-
-
-async def test_many_facts_of_one_event_are_all_kept() -> None:
-    bench = told_tick()
-    for number in range(40):
-        await bench.call("store_memory", facts=[{"text": f"Door {number} is shut"}])
-    assert len(bench.shelf.facts) == 40
 
 
 async def test_ticks_and_nights_that_cite_the_same_entry_share_no_fact() -> None:
@@ -155,7 +146,7 @@ async def test_a_note_on_oneself_is_never_made_into_a_fact() -> None:
     assert bench.shelf.facts == {}
 
 
-async def test_in_a_night_facts_join_the_plan_with_their_sources() -> None:
+async def test_facts_of_a_night_join_the_plan_with_their_sources() -> None:
     bench = night()
     assert bench.plan is not None
     assert bench.plan.shown is not None
@@ -177,7 +168,7 @@ async def test_in_a_night_facts_join_the_plan_with_their_sources() -> None:
     assert bench.shelf.facts == {}
 
 
-async def test_in_a_night_only_shown_ids_count_and_the_unknown_are_named() -> None:
+async def test_a_night_accepts_only_shown_ids_and_names_the_others() -> None:
     bench = night()
     called = await bench.call(
         "store_memory",
@@ -197,7 +188,7 @@ async def test_in_a_night_only_shown_ids_count_and_the_unknown_are_named() -> No
     assert called.result["suggestion"]
 
 
-async def test_what_earlier_calls_of_the_loop_cited_is_not_told_again() -> None:
+async def test_entries_cited_by_earlier_calls_are_not_listed_again() -> None:
     bench = night()
     first, second = [
         await bench.call("store_memory", facts=[{"text": text, "source_ids": [id_]}])
@@ -207,7 +198,7 @@ async def test_what_earlier_calls_of_the_loop_cited_is_not_told_again() -> None:
     assert set(second.result["not_cited"]) < set(first.result["not_cited"])
 
 
-async def test_in_a_night_an_event_left_in_hand_is_no_source() -> None:
+async def test_the_event_in_hand_is_no_source_in_a_night() -> None:
     bench = night()
     bench.state["event"] = EVENT
     called = await bench.call("store_memory", facts=[{"text": "It rained"}])
@@ -255,7 +246,6 @@ async def test_the_order_in_which_sources_are_cited_does_not_change_the_id() -> 
 
 
 def says(bench: Bench, **contents: str) -> Bench:
-    """The night with these contents of its entries."""
     assert bench.plan is not None
     assert bench.plan.shown is not None
     for entry_id, content in contents.items():
@@ -269,17 +259,6 @@ async def test_a_fact_that_the_assistant_confirmed_before_is_stored() -> None:
     bench.state["messages"] = [noted, SystemMessage("212 croissants sold")]
     fact = {"text": "212 croissants were sold.", "source_ids": ["e"], "speaker": "Alice"}
     assert (await bench.call("store_memory", facts=[fact])).result["stored"] == 1
-
-
-async def test_a_rejected_fact_comes_back_with_its_reason_and_is_stored_when_mended() -> None:
-    bench = says(night(), e="We sold 212 croissants today")
-    fact = {"text": "312 croissants were sold.", "source_ids": ["e"], "speaker": "Alice"}
-    told = await bench.call("store_memory", facts=[fact])
-    assert told.result["stored"] == 0
-    assert told.result["rejected"][0]["error"] == ("What it cites says 212, and the fact says 312")
-    bench.state["exchange"] = [told.message]
-    mended = {**fact, "text": "212 croissants were sold."}
-    assert (await bench.call("store_memory", facts=[mended])).result["stored"] == 1
 
 
 async def test_a_fact_that_joins_two_peoples_statements_names_both() -> None:

@@ -44,7 +44,7 @@ async def test_an_entry_without_importance_is_scored_heuristically() -> None:
     assert (called.result["importance"], called.result["scoring_method"]) == (3, "heuristic")
 
 
-async def test_the_same_place_in_the_same_tick_is_one_entry_and_other_places_are_others() -> None:
+async def test_an_entry_has_one_id_for_each_place_in_a_tick() -> None:
     bench = Bench()
     await bench.call("add_journal_entry", content="The gate is shut")
     await bench.call("add_journal_entry", content="The mill is old")
@@ -58,7 +58,7 @@ async def test_the_same_place_in_the_same_tick_is_one_entry_and_other_places_are
     assert len(await entries(bench)) == 3
 
 
-async def test_a_tick_done_again_with_other_words_drops_no_entry_and_doubles_none() -> None:
+async def test_a_repeated_tick_keeps_the_entries_of_both_tries_without_doubles() -> None:
     bench = Bench()
     await bench.call("add_journal_entry", content="The gate is shut", importance=8)
     await bench.call("add_journal_entry", content="The mill is old")
@@ -72,7 +72,7 @@ async def test_a_tick_done_again_with_other_words_drops_no_entry_and_doubles_non
     assert new.result["entry_id"] == found["It rains"]
 
 
-async def test_an_entry_that_stands_is_reported_as_it_stands() -> None:
+async def test_a_repeated_call_reports_the_entry_as_it_was_stored() -> None:
     bench = Bench()
     first = await bench.call("add_journal_entry", content="The gate is shut", importance=8)
     again = Bench(store=bench.store)
@@ -94,7 +94,6 @@ async def test_autonomous_ticks_and_nights_share_no_entry() -> None:
 
 
 def heard(*events: str) -> list[HumanMessage]:
-    """The history in which these events were answered."""
     return [
         HumanMessage("text", id=event, additional_kwargs={"circadian": {"event": event, "tick": 1}})
         for event in events
@@ -152,7 +151,6 @@ async def test_review_reads_the_newest_first_by_words_and_tags() -> None:
 
 
 def reflecting(context_type: str = "reflection") -> State:
-    """The state in the tick of a look at its own work."""
     look = reflection_event(41, NOW, Settings(), since=25, calls=3, failed=1)
     state = tick_state(event=look)
     assert state["context"] is not None
@@ -162,7 +160,7 @@ def reflecting(context_type: str = "reflection") -> State:
 
 @pytest.mark.parametrize("context_type", ["reflection", "reflection_cont"])
 @pytest.mark.parametrize("tags", [None, ["strategy"], ["self", "strategy"]])
-async def test_what_a_reflection_journals_is_tagged_self_and_settled(
+async def test_entries_of_a_reflection_are_tagged_self_and_never_become_facts(
     context_type: str, tags: list[str] | None
 ) -> None:
     bench = Bench(state=reflecting(context_type))
@@ -173,7 +171,7 @@ async def test_what_a_reflection_journals_is_tagged_self_and_settled(
     assert not journal.is_pending(entry, 1)
 
 
-async def test_notes_on_oneself_are_shown_to_a_reflection_again_and_to_nobody_else() -> None:
+async def test_only_a_reflection_is_shown_the_notes_of_reflections() -> None:
     look = Bench(state=reflecting())
     await look.call("add_journal_entry", content="Shorter answers work")
     tick = Bench(store=look.store)
@@ -192,15 +190,7 @@ async def test_notes_on_oneself_are_shown_to_a_reflection_again_and_to_nobody_el
         assert (await other.call("review_journal", tags=["self"])).result["count"] == 0
 
 
-async def test_notes_on_oneself_are_not_pending() -> None:
-    look = Bench(state=reflecting())
-    await look.call("add_journal_entry", content="The gate is my strategy", importance=9)
-    await Bench(store=look.store).call("add_journal_entry", content="The gate is shut")
-    [pending] = await journal.pending(look.store, SCOPE)
-    assert pending["content"] == "The gate is shut"
-
-
-async def test_in_a_night_an_entry_joins_the_plan_and_shares_no_id_with_the_loops_others() -> None:
+async def test_entries_of_a_night_join_the_plan_with_ids_of_their_own() -> None:
     bench = night()
     for content in ("The gate is shut", "The mill is old"):
         await bench.call("add_journal_entry", content=content)
@@ -215,43 +205,30 @@ async def test_in_a_night_an_entry_joins_the_plan_and_shares_no_id_with_the_loop
     assert await entries(bench) == []
 
 
-async def test_recall_passes_the_query_on_and_gives_back_what_was_found(
+async def test_recall_returns_what_was_found_in_a_night_among_facts_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: dict[str, Any] = {}
+    asked: list[dict[str, Any]] = []
     hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "sources": [], "at": "2025"}
     hit["speaker"] = None
 
     async def recall(query: str, **arguments: Any) -> list[RecallHit]:
-        asked.update(arguments, query=query)
+        asked.append({**arguments, "query": query})
         return [hit]  # type: ignore[list-item]
 
     monkeypatch.setattr(recall_tool, "recall", recall)
     bench = Bench()
     called = await bench.call("recall_memories", query="tea", limit=3, include_superseded=True)
     assert called.result == {"success": True, "query": "tea", "memories": [hit], "count": 1}
-    assert (asked["query"], asked["limit"], asked["include_superseded"]) == ("tea", 3, True)
-    assert (asked["scope"], asked["now"]) == (SCOPE, NOW)
-    assert (asked["max_tokens"], asked["facts_only"]) == (bench.settings.recall_tokens, False)
-
-
-async def test_recall_looks_at_the_journal_awake_and_in_a_night_at_facts_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looked: list[bool] = []
-
-    async def recall(query: str, *, facts_only: bool, **others: Any) -> list[RecallHit]:
-        looked.append(facts_only)
-        return []
-
-    monkeypatch.setattr(recall_tool, "recall", recall)
-    bench = Bench()
-    await bench.call("recall_memories", query="gate")
     bench.plan = PlanCollector({})
-    await bench.call("recall_memories", query="gate")
-    assert looked == [False, True]
+    await bench.call("recall_memories", query="tea")
+    awake, asleep = asked
+    assert (awake["query"], awake["limit"], awake["include_superseded"]) == ("tea", 3, True)
+    assert (awake["scope"], awake["now"]) == (SCOPE, NOW)
+    assert awake["max_tokens"] == bench.settings.recall_tokens
+    assert (awake["facts_only"], asleep["facts_only"]) == (False, True)
 
 
-def test_what_a_tool_returned_is_told_from_what_people_said() -> None:
+def test_text_that_a_tool_returned_is_not_taken_for_what_people_said() -> None:
     shown = ShownTexts(returned=["The bakery on Hill Street opens at seven on Sundays."])
     assert shown.returns("The bakery on Hill Street opens at seven.", ["Ana: look it up"])

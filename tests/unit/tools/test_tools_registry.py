@@ -97,7 +97,7 @@ def test_categories_are_those_of_the_pages() -> None:
         assert category == kind_of(shown).category == others.get(name, "safe_chain"), name
 
 
-def test_which_built_in_tools_ask_and_which_are_cached() -> None:
+def test_one_built_in_tool_always_asks_and_one_is_cached() -> None:
     kinds = {name: kind_of(shown) for name, (shown, _) in BUILT_IN.items()}
     asking = {name for name, kind in kinds.items() if kind.always_ask}
     caching = {name: (kind.cache, kind.reads) for name, kind in kinds.items() if kind.cache}
@@ -112,18 +112,12 @@ def names_for(context_type: str, *extra: Any, **changes: Any) -> set[str]:
     return {one.name for one in tools_for(context, {**pattern, **changes}, extra)}  # type: ignore[typeddict-item]
 
 
-def test_each_context_gets_the_tools_that_its_filter_names() -> None:
+def test_a_context_gets_the_tools_that_its_filter_names() -> None:
     alone = set(BUILT_IN) - {"delegate_task"}
     assert names_for("tick_event") == names_for("tick_autonomous") == alone
     assert names_for("goal_decompose") == set()
-    assert names_for("pre_compaction") == set(CONTEXTS["pre_compaction"].tool_filter or ())
-    assert names_for("sleep_consolidate") == {
-        "noop",
-        "add_journal_entry",
-        "review_journal",
-        "recall_memories",
-        "store_memory",
-    }
+    for context in ("pre_compaction", "sleep_consolidate"):
+        assert names_for(context) == set(CONTEXTS[context].tool_filter or ())
 
 
 def test_the_pattern_narrows_by_category() -> None:
@@ -227,7 +221,7 @@ def documented(a: int) -> int:
         (3, "3 is no tool and no function"),
     ],
 )
-def test_what_no_tool_can_be_made_of_is_one_clear_error(given: Any, says: str) -> None:
+def test_an_object_that_cannot_be_a_tool_is_one_clear_error(given: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         registered(given, "safe_chain")
 
@@ -249,7 +243,7 @@ def test_what_no_tool_can_be_made_of_is_one_clear_error(given: Any, says: str) -
         ({"always_ask": True, "cache": "tick"}, "cannot be cached"),
     ],
 )
-def test_what_is_wrong_in_registering_is_named(said: dict[str, Any], says: str) -> None:
+def test_an_invalid_registration_is_named(said: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         registered(ring_bell, **{"category": "safe_chain", **said})
     with pytest.raises(InputError, match=says):

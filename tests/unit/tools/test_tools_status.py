@@ -15,7 +15,6 @@ from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, calls, scripted
 from tests.support.tool_calls import NOW, Bench, tick_state
-from tools.registry import BUILT_IN, kind_of
 
 
 async def test_the_status_has_every_field_of_the_page() -> None:
@@ -107,7 +106,7 @@ async def test_the_status_names_the_tools_that_the_same_answer_asked_for_after_i
     }
 
 
-async def test_of_an_answer_that_waited_for_a_person_only_what_is_still_open_is_pending() -> None:
+async def test_after_a_question_only_calls_without_an_answer_are_pending() -> None:
     """The calls before this one are answered already, and their answers part of the history."""
     names = ("noop", "get_system_status", "list_projects")
     asked = [{"name": name, "args": {}, "id": f"call-{name}"} for name in names]
@@ -120,7 +119,6 @@ async def test_of_an_answer_that_waited_for_a_person_only_what_is_still_open_is_
 
 
 def statuses(messages: list[Any]) -> list[dict[str, Any]]:
-    """The answers of get_system_status, oldest first."""
     answers = (m for m in messages if isinstance(m, ToolMessage) and m.name == "get_system_status")
     return [json.loads(str(answer.content)) for answer in answers]
 
@@ -158,7 +156,3 @@ async def test_each_call_of_a_tick_sees_what_the_calls_before_it_did(
     ]
     used = [one["token_usage"]["estimated_used"] for one in seen]
     assert used[0] < used[1] < used[2]
-
-
-def test_its_answer_is_never_kept() -> None:
-    assert kind_of(BUILT_IN["get_system_status"][0]).cache is None

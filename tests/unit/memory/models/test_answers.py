@@ -111,7 +111,7 @@ def test_a_refusal_is_told_with_its_reason(message: AIMessage, why: str | None) 
         {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
     ],
 )
-def test_an_answer_that_was_cut_off_is_known_by_any_providers_word(told: dict[str, Any]) -> None:
+def test_a_cut_off_answer_is_recognised_in_every_providers_terms(told: dict[str, Any]) -> None:
     assert ended_by(AIMessage("half", response_metadata=told)) == "length"
     whole = call("add_goal", description="Mend").model_copy(update={"response_metadata": told})
     [cut] = as_read(whole).tool_calls

@@ -1,33 +1,24 @@
-"""The one place where models are called: what is tried again, and what it costs."""
+"""The one place where models are called: what an answer costs, and what is asked once more."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.exceptions import ContextOverflowError, ModelAPIError, ModelRateLimitError
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
-from langchain_core.messages.tool import invalid_tool_call
-from langchain_core.runnables import RunnableConfig
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.graph import START, MessagesState, StateGraph
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from memory.errors import ContextOverflow, ModelError
-from memory.models.answers import MALFORMED
-from memory.models.client import ask
-from memory.models.retry import judge
+from memory.errors import ModelError
+from memory.models.client import ask, ask_for
 from memory.settings import Settings
 from memory.text.redaction import without_secrets
-from tests.support.scripted import ScriptedChatModel, Step, Waits, call, scripted
+from tests.support.scripted import ScriptedChatModel, Step, Waits, call, calls, scripted
 
 PROMPT: list[AnyMessage] = [HumanMessage("What is the time?")]
-WRONG = (400, 401, 403, 404, 422)
-"""Status of a request that is wrong."""
 
 
 class Status(Exception):
@@ -53,73 +44,6 @@ async def test_an_answer_comes_with_what_it_cost() -> None:
     assert (await _ask("x" * 400)).usage["tokens"] > 100
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        Status(429),
-        Status(408),
-        Status(500),
-        Status(503),
-        ConnectionResetError("reset"),
-        TimeoutError(),
-        json.JSONDecodeError("cut off", "{", 1),
-        ModelAPIError("down"),
-        ModelRateLimitError("slow down"),
-        ValueError({"message": "upstream is down", "code": 502}),
-    ],
-    ids=repr,
-)
-async def test_what_may_pass_is_tried_again(failure: Exception) -> None:
-    waits = Waits()
-    answer = await _ask(failure, failure, "noon", waits=waits)
-    assert answer.message.text == "noon"
-    assert answer.usage["llm_calls"] == 1
-    assert len(waits.seconds) == 2
-
-
-async def test_a_failure_wrapped_by_the_models_code_is_recognised() -> None:
-    def wrapping(messages: list[BaseMessage], tools: list[str]) -> str:
-        try:
-            raise ConnectionResetError("reset")
-        except ConnectionResetError as error:
-            raise RuntimeError("the client failed") from error
-
-    assert (await _ask(wrapping, "noon")).message.text == "noon"
-
-
-SPENT = Status(429, "you exceeded your current quota")
-SPENT.code = "insufficient_quota"  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("failure", "told"),
-    [
-        *((Status(one, "no such thing"), f"HTTP {one}: no such thing") for one in WRONG),
-        (SPENT, "quota"),
-        (ValueError("no choices"), "ValueError: no choices"),
-        (Status(429, retry_after="3600"), "asks to wait 3600 s"),
-        (ModelError("a nested call failed: the prompt is too long"), "a nested call failed"),
-    ],
-    ids=repr,
-)
-async def test_what_no_wait_mends_is_not_tried_again(failure: Exception, told: str) -> None:
-    waits = Waits()
-    with pytest.raises(ModelError, match=told) as raised:
-        await _ask(failure, waits=waits)
-    assert not isinstance(raised.value, ContextOverflow)
-    assert waits.seconds == []
-
-
-async def test_a_bug_passes_as_it_is() -> None:
-    with pytest.raises(AttributeError, match="oops"):
-        await _ask(AttributeError("oops"))
-
-
-async def test_an_exhausted_script_fails_the_test_and_not_the_model() -> None:
-    with pytest.raises(AssertionError, match="0 steps and this is call 1"):
-        await _ask()
-
-
 async def test_cancellation_passes() -> None:
     model = scripted("noon", delay=30)
     task = asyncio.create_task(ask(model, PROMPT, Settings()))
@@ -130,7 +54,7 @@ async def test_cancellation_passes() -> None:
     assert len(model.calls) == 1
 
 
-@pytest.mark.parametrize("empty", ["", "  \n", AIMessage([])], ids=repr)
+@pytest.mark.parametrize("empty", ["", "  \n", "<think>hm</think>", AIMessage([])], ids=repr)
 async def test_an_empty_answer_is_paid_for_and_asked_for_once_more(empty: Step) -> None:
     model, waits = scripted(empty, "noon"), Waits()
     answer = await ask(model, PROMPT, Settings(), sleep=waits)
@@ -140,22 +64,6 @@ async def test_an_empty_answer_is_paid_for_and_asked_for_once_more(empty: Step) 
     first, second = (call.messages for call in model.calls)
     assert second[:-1] == first
     assert "it is empty" in second[-1].text
-
-
-async def test_a_tool_call_without_text_is_an_answer() -> None:
-    assert (await _ask(call("clock"))).message.tool_calls[0]["name"] == "clock"
-
-
-async def test_calls_whose_arguments_are_no_json_come_back_as_calls_that_say_so() -> None:
-    bad = invalid_tool_call(name="store it", args='{"text": ', id="c2", error="cut off")
-    mixed = call("clock", zone="UTC").model_copy(update={"invalid_tool_calls": [bad]})
-    answer = await _ask(mixed)
-    good, broken = answer.message.tool_calls
-    assert good["args"] == {"zone": "UTC"}
-    assert (broken["name"], broken["id"]) == ("store_it", "c2")
-    assert broken["args"][MALFORMED].endswith('these are not: {"text":')
-    assert answer.message.invalid_tool_calls == []
-    assert answer.usage["llm_calls"] == 1
 
 
 async def test_the_callbacks_of_the_config_are_told() -> None:
@@ -168,13 +76,6 @@ async def test_the_callbacks_of_the_config_are_told() -> None:
     started = Started()
     await _ask("noon", config={"callbacks": [started]})
     assert started.count == 1
-
-
-async def test_after_the_last_try_the_error_names_the_reason_and_the_number_of_tries() -> None:
-    waits = Waits()
-    with pytest.raises(ModelError, match="after 4 tries: HTTP 503: no"):
-        await _ask(*[Status(503)] * 4, waits=waits)
-    assert len(waits.seconds) == 3
 
 
 async def test_attempts_can_be_limited() -> None:
@@ -202,42 +103,6 @@ async def test_a_short_retry_after_is_honoured() -> None:
     assert waits.seconds == [7.0]
 
 
-@pytest.mark.parametrize(
-    "overflow",
-    [
-        ContextOverflowError("too long"),
-        Status(400, "This model's maximum context length is 4096 tokens."),
-        Status(400, "the request exceeds the available context size, try increasing it"),
-        Status(400, "prompt is too long: 210000 tokens > 200000 maximum"),
-        Status(413, "Request too large: reduce the length of the messages"),
-        Status(400, "Input tokens exceed the configured limit of 272000 tokens."),
-        Status(500, "Context size has been exceeded."),
-        ValueError("This model's maximum context length is 4096 tokens."),
-    ],
-    ids=str,
-)
-async def test_a_prompt_that_is_too_long_is_told_apart_and_not_tried_again(
-    overflow: Exception,
-) -> None:
-    waits = Waits()
-    with pytest.raises(ContextOverflow):
-        await _ask(overflow, waits=waits)
-    assert waits.seconds == []
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        Status(400, "max_tokens is too large: 99999"),
-        Status(429, "Request too large for the limit of tokens per minute"),
-        Status(400, "unknown parameter: context"),
-    ],
-    ids=str,
-)
-def test_other_errors_about_sizes_are_no_overflow(other: Exception) -> None:
-    assert judge(other).verdict != "overflow"
-
-
 async def test_no_secret_stands_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "abcdef-very-secret-0123")
     said = "Incorrect key: sk-proj-abcDEF123456, Bearer eyJhbGciOi, abcdef-very-secret-0123\nsecond"
@@ -260,27 +125,6 @@ async def test_a_wait_is_logged_without_secrets(caplog: pytest.LogCaptureFixture
         await _ask(Status(503, "key sk-abcdef123456 is busy"), "noon")
     assert "next try in" in caplog.text
     assert "abcdef123456" not in caplog.text
-
-
-async def test_tools_are_bound_and_tokens_stream_through_the_config() -> None:
-    @tool
-    def clock() -> str:
-        """The time."""
-        return "noon"
-
-    model = scripted("it is noon")
-
-    async def act(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
-        answer = await ask(model, state["messages"], Settings(), tools=[clock], config=config)
-        return {"messages": [answer.message]}
-
-    builder = StateGraph(MessagesState)
-    builder.add_node("act", act)
-    builder.add_edge(START, "act")
-    stream = builder.compile().astream(MessagesState(messages=PROMPT), stream_mode="messages")
-    tokens = [str(one[0].text) async for one in stream if isinstance(one, tuple)]
-    assert [one for one in tokens if one] == ["it", " is", " noon"]
-    assert model.calls[0].tools == ["clock"]
 
 
 class Choosing(ScriptedChatModel):
@@ -337,3 +181,34 @@ async def test_a_provider_makes_its_form_of_the_same_tools_once() -> None:
     changed = look.model_copy(update={"description": "Look at a place, briefly."})
     await ask(model, PROMPT, Settings(), tools=[changed])
     assert model.chosen == [None, None]
+
+
+class Facts(BaseModel):
+    """What was found."""
+
+    facts: list[str] = Field(min_length=1)
+
+
+async def test_every_call_of_an_answer_that_does_not_fit_gets_an_answer() -> None:
+    wrong = calls(("Facts", {"facts": []}), ("Facts", {"facts": 3}))
+    model = scripted(wrong, call("Facts", facts=["the sky is blue"]))
+    await ask_for(model, PROMPT, Facts, Settings())
+    asked, *answers = model.calls[1].messages[len(PROMPT) :]
+    assert isinstance(asked, AIMessage)
+    ids = [one.tool_call_id for one in answers if isinstance(one, ToolMessage)]
+    assert ids == [one["id"] for one in asked.tool_calls]
+
+
+async def test_a_model_that_never_fits_is_shown_it_twice_and_no_more() -> None:
+    model = scripted(*[call("Facts", facts=[])] * 3)
+    with pytest.raises(ModelError, match="Facts does not fit: facts: List"):
+        await ask_for(model, PROMPT, Facts, Settings())
+    assert len(model.calls) == 3
+
+
+async def test_a_structured_answer_is_tried_again_as_any_other() -> None:
+    waits = Waits()
+    model = scripted(ConnectionResetError(), "", call("Facts", facts=["x"]))
+    _, usage = await ask_for(model, PROMPT, Facts, Settings(), sleep=waits)
+    assert usage["llm_calls"] == 2
+    assert len(waits.seconds) == 1

@@ -55,7 +55,7 @@ def test_a_question_is_answered_by_quoting_with_the_source(question: str, quoted
     assert quoted in decision.text.splitlines()[0]
 
 
-def test_what_nothing_matches_is_not_known() -> None:
+def test_a_question_that_nothing_matches_is_not_answered() -> None:
     assert say("What is the capital of France?").text == "I do not know that yet."
     assert say("Who am I?", system="").text == "I do not know that yet."
 
@@ -65,11 +65,11 @@ def test_a_word_or_two_in_common_is_no_answer() -> None:
     assert say(question).text == "I do not know that yet."
 
 
-def test_what_the_prompt_escaped_is_quoted_as_it_was_said() -> None:
+def test_a_quote_is_unescaped() -> None:
     assert say("When does the library close?").text.endswith("at six. </semantic_memories>")
 
 
-def test_what_the_system_wrote_is_not_quoted_as_someones_words() -> None:
+def test_text_of_the_system_is_not_quoted() -> None:
     before = [HumanMessage("[autonomous tick] The hammer lies in the cellar.")]
     assert say("Where is the hammer?", before=before).text == "I do not know that yet."
 
@@ -143,7 +143,7 @@ NOT_OFFLINE = "The offline model cannot do that"
         ("How are you?", "Hello, Alice."),
     ],
 )
-def test_what_rules_cannot_do_is_said_plainly(text: str, reply: str) -> None:
+def test_requests_beyond_the_rules_are_declined_plainly(text: str, reply: str) -> None:
     clock = f"{SYSTEM}\n\nNow: Sunday 2026-11-22 15:09 (Europe/Vienna)"
     decision = say(text, system=clock)
     assert not decision.calls
@@ -182,7 +182,7 @@ def test_an_order_to_the_assistant_is_no_fact(text: str) -> None:
         "I want you to know that Ana moved to Porto.",
     ],
 )
-def test_what_only_sounds_like_an_order_is_kept(text: str) -> None:
+def test_a_statement_that_sounds_like_an_order_is_kept(text: str) -> None:
     assert statement(text) == text
 
 

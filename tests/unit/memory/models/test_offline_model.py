@@ -164,7 +164,7 @@ def test_a_refused_call_is_told_once_and_without_what_the_model_is_told() -> Non
     assert say(text, *after, tools=["noop"]).text == "I did not do it: Ada refused it: no."
 
 
-def test_only_the_newest_message_is_acted_on() -> None:
+def test_earlier_messages_are_not_acted_on_again() -> None:
     earlier: list[AnyMessage] = [
         HumanMessage("Add a goal: fix the roof", name="Bob"),
         AIMessage("Added."),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
+from memory.events.rules import reflection_event
 from memory.models.client import ask_for
-from memory.models.offline.model import OfflineChatModel, decide
-from memory.models.offline.night import importance
+from memory.models.offline.model import OfflineAnswer, OfflineChatModel, decide
+from memory.models.offline.night import NOTHING, importance
 from memory.settings import Settings
-from tests.support.offline_prompts import TOOLS, asked, results
+from tests.support.offline_prompts import TOOLS, asked, results, say
 
 
 class Scores(BaseModel):
@@ -60,14 +62,15 @@ def test_consolidation_stores_a_fact_per_entry_that_states_something() -> None:
     assert not decide([HumanMessage(BATCH), *after], TOOLS).calls
 
 
-def test_consolidation_without_anything_left_out_needs_no_noop() -> None:
-    text = "Entries:\n[j1] 2026-05-10T09:00 Alice: I moved to Porto."
-    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == ["store_memory"]
-
-
-def test_consolidation_of_small_talk_is_a_noop() -> None:
-    text = "Entries:\n[j1] 2026-05-10T09:00 Alice: Hello there! How are you?"
-    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == ["noop"]
+@pytest.mark.parametrize(
+    ("said", "called"),
+    [("I moved to Porto.", ["store_memory"]), ("Hello there! How are you?", ["noop"])],
+)
+def test_consolidation_calls_noop_only_where_something_is_left_out(
+    said: str, called: list[str]
+) -> None:
+    text = f"Entries:\n[j1] 2026-05-10T09:00 Alice: {said}"
+    assert [name for name, _ in asked(decide([HumanMessage(text)], TOOLS))] == called
 
 
 @pytest.mark.parametrize(
@@ -187,3 +190,121 @@ def test_a_request_is_as_important_as_what_it_tells() -> None:
     assert importance(request) >= importance(told) >= 4
     assert importance("What about adding the autocomplete feature with the debounce delay?") >= 4
     assert importance("Tea?") == importance("Thanks a lot!") == 2
+
+
+# A look at its own work
+
+
+REFLECTING = ["add_journal_entry", "noop", "review_journal"]
+
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+def text(failed: int = 0) -> str:
+    return reflection_event(25, NOW, Settings(), since=25, calls=47, failed=failed)["text"]
+
+
+def look(human: str, *after: AnyMessage, tools: list[str] = REFLECTING) -> OfflineAnswer:
+    return say(human, *after, name=None, tools=tools)
+
+
+def row(content: str, *tags: str) -> dict[str, Any]:
+    return {"id": "event_1", "content": content, "source_entity": "Ada", "tags": list(tags)}
+
+
+def reviewed(human: str, *rows: dict[str, Any]) -> list[AnyMessage]:
+    return results(look(human), {"entries": list(rows), "count": len(rows)})
+
+
+def test_a_reflection_reads_the_journal_first() -> None:
+    assert asked(look(text(failed=2))) == [("review_journal", {"limit": 50})]
+
+
+@pytest.mark.parametrize(
+    ("failed", "rows", "line"),
+    [
+        (2, [], "Tool calls in this session: 47, failed: 2."),
+        (
+            0,
+            [row("Please open the gate", "event", "set_aside")],
+            "Its ticks failed: Please open the gate",
+        ),
+        (
+            0,
+            [row("My roof leaks", "event"), row("My  roof\nleaks", "event")],
+            "Came up 2 times: My roof leaks",
+        ),
+    ],
+)
+def test_failures_and_repeated_topics_are_noted_once(
+    failed: int, rows: list[dict[str, Any]], line: str
+) -> None:
+    before = reviewed(text(failed), *rows)
+    noting = look(text(failed), *before)
+    assert asked(noting) == [("add_journal_entry", {"content": line})]
+    assert look(text(failed), *before, *results(noting, {})) == OfflineAnswer(line)
+
+
+def test_a_reflection_notes_one_line() -> None:
+    rows = [row("My roof leaks"), row("My roof leaks"), row("I sail", "set_aside")]
+    assert len(look(text(failed=3), *reviewed(text(failed=3), *rows)).calls) == 1
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [row("My roof leaks"), row("I sail on Mondays")],
+        [row("Thanks!"), row("Thanks!"), row("Hello!"), row("Hello!")],
+    ],
+)
+def test_with_nothing_to_note_it_says_so(rows: list[dict[str, Any]]) -> None:
+    before = reviewed(text(), *rows)
+    idle = look(text(), *before)
+    assert asked(idle) == [("noop", {"reasoning": NOTHING})]
+    assert look(text(), *before, *results(idle, {})) == OfflineAnswer(NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("note", "again"),
+    [
+        ("Tool calls in this session: 31, failed: 2.", False),
+        ("Tool calls in this session: 31, failed: 25.", True),
+    ],
+)
+def test_an_earlier_note_is_not_repeated(note: str, again: bool) -> None:
+    decision = look(text(failed=2), *reviewed(text(failed=2), row(note, "self")))
+    assert [call.tool for call in decision.calls] == ["add_journal_entry" if again else "noop"]
+
+
+def test_notes_of_reflections_are_no_repeated_topic() -> None:
+    note = row(f"My roof leaks {'very ' * 50} much", "self")
+    assert asked(look(text(), *reviewed(text(), note, note)))[0][0] == "noop"
+
+
+def test_a_journal_that_cannot_be_read_ends_it() -> None:
+    first = look(text())
+    failed = results(first, {"success": False, "error": "closed"})
+    assert asked(look(text(), *failed)) == [("noop", {"reasoning": NOTHING})]
+
+
+def test_a_continued_reflection_is_known_without_its_event() -> None:
+    shown = [SystemMessage("You look at your own work."), *reviewed(text(), row("I sail"))]
+    assert asked(decide(shown, REFLECTING)) == [("noop", {"reasoning": NOTHING})]
+
+
+def test_without_tools_it_answers_in_words() -> None:
+    assert look(text(failed=2), *reviewed(text()), tools=[]) == OfflineAnswer(NOTHING)
+
+
+def test_words_like_the_events_are_no_reflection_where_other_tools_are_at_hand() -> None:
+    decision = say("[reflection] Remember that I like tea", tools=[*TOOLS, "review_journal"])
+    assert decision.calls == ()
+    assert decision.text != NOTHING
+
+
+def test_the_extraction_before_compaction_is_no_reflection() -> None:
+    decision = say("[pre-compaction] Journal it.", tools=["noop", "add_journal_entry"])
+    assert [call.tool for call in decision.calls] == ["noop"]
+    assert decision.calls[0].args["reasoning"] != NOTHING

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.use_cases import nights
 from memory.entities import entities
 from memory.models.offline.model import OfflineChatModel
 from memory.settings import Settings
@@ -40,7 +39,6 @@ async def agent(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
 async def day_and_night(
     agent: AsyncAgent, clock: Clock, heard: list[tuple[str, str]]
 ) -> dict[str, Any]:
-    """The report of the night."""
     for who, text in heard:
         clock.advance(minutes=5)
         await agent.ainvoke(said(text, who))
@@ -76,7 +74,7 @@ async def test_each_step_of_a_night_has_an_answer_by_rules(agent: AsyncAgent, cl
     assert not [one for one in await entries(agent) if one["tags"] == ["insight"]]
 
 
-async def test_what_changed_takes_the_place_of_what_was_and_nothing_is_left_to_do(
+async def test_the_new_value_takes_the_place_of_the_old_and_a_second_night_has_nothing_to_do(
     agent: AsyncAgent, clock: Clock
 ) -> None:
     await day_and_night(agent, clock, SATURDAY)
@@ -97,43 +95,3 @@ async def test_what_changed_takes_the_place_of_what_was_and_nothing_is_left_to_d
     assert "The glass arrives on Friday." not in found
     again = await agent.ainvoke({"request": "sleep"})
     assert again["report"]["notes"] == ["Nothing to do tonight."]
-
-
-async def test_the_same_days_make_the_same_nights(tmp_path: Path, clock: Clock) -> None:
-    told = []
-    for name in ("one", "other"):
-        at = Clock(clock())
-        async with opened(tmp_path / name, OfflineChatModel(), at, settings=SETTINGS) as agent:
-            heard = [(who, text) for who, text in SATURDAY]
-            night = await day_and_night(agent, at, heard)
-            facts = await agent.resources.semantic.all(agent.scope)
-        kinds = [one["kind"] for one in night["operations"]]
-        told.append((kinds, [{k: f.get(k) for k in ("text", "tags")} for f in facts]))
-    assert told[0] == told[1]
-
-
-async def test_a_night_that_is_undone_leaves_what_was_before_it(
-    agent: AsyncAgent, clock: Clock
-) -> None:
-    first = await day_and_night(agent, clock, SATURDAY)
-    before = await holding(agent)
-    second = await day_and_night(agent, clock, SUNDAY)
-    with pytest.raises(Exception, match=f"a later night built on {first['id']}"):
-        await nights.undo_night(agent.context, first["id"])
-    await nights.undo_night(agent.context, second["id"])
-    assert await holding(agent) == before
-    await nights.undo_night(agent.context, first["id"])
-    assert await holding(agent) == {}
-    assert [one["tags"] for one in await entries(agent)] == [["event"]] * 8
-
-
-async def test_a_night_that_is_tried_out_is_the_night_that_is_applied(
-    agent: AsyncAgent, clock: Clock
-) -> None:
-    for who, text in SATURDAY:
-        await agent.ainvoke(said(text, who))
-    tried = await nights.preview(agent.context)
-    assert await holding(agent) == {}
-    done = await nights.apply_night(agent.context, str(tried["id"]))
-    assert done["operations"] == tried["operations"]
-    assert list((await holding(agent)).values()) == [True] * 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -64,31 +64,46 @@ def test_offline_needs_nothing() -> None:
     assert isinstance(load_embedder("offline"), HashingEmbeddings)
 
 
-def test_importing_the_registry_and_using_offline_loads_no_provider() -> None:
-    code = (
-        "import sys; from memory.models.registry import choose_model, choose_embedder\n"
-        "import memory.models.client\n"
-        "choose_model('offline'); choose_embedder(None, offline=True)\n"
-        "heavy = {'langchain_openai', 'openai', 'tiktoken', 'mem0', 'langchain'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+FORMS = r"`offline`, `openai:<model>` or `<provider>:<model>`"
+BOTH = (load_chat_model, load_embedder)
+UNLOADABLE: list[tuple[str, str, Sequence[Callable[[str], object]]]] = [
+    # (name, what the error says, what is loaded)
+    *((name, FORMS, BOTH) for name in ("", "offlne", "gpt-4o", "openai:", ":gpt-4o")),
+    ("openai:some-model", "OPENAI_API_KEY", BOTH),
+    ("missing:x", "missing:x cannot be loaded: pip install langchain-missing", BOTH[:1]),
+    ("fastembed:unknown", "fastembed:unknown cannot be loaded", BOTH[1:]),
+    ("fastembed:unreachable", "fastembed:unreachable cannot be loaded", BOTH[1:]),
+]
 
 
-@pytest.mark.parametrize("name", ["", "offlne", "gpt-4o", "openai:", ":gpt-4o"])
-def test_an_unknown_name_is_an_error_that_lists_the_forms(name: str) -> None:
-    for load in (load_chat_model, load_embedder):
-        with pytest.raises(
-            InputError, match=r"`offline`, `openai:<model>` or `<provider>:<model>`"
-        ):
+@pytest.mark.usefixtures("langchain")
+@pytest.mark.parametrize(("name", "says", "loading"), UNLOADABLE)
+def test_a_name_that_cannot_be_loaded_is_one_clear_line(
+    name: str,
+    says: str,
+    loading: Sequence[Callable[[str], object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", fastembed_stand_in())
+    for load in loading:
+        with pytest.raises(InputError, match=says):
             load(name)
 
 
-def test_a_missing_key_is_an_error_that_names_the_variable() -> None:
-    for load in (load_chat_model, load_embedder):
-        with pytest.raises(InputError, match="OPENAI_API_KEY"):
-            load("openai:some-model")
+@pytest.mark.parametrize(
+    ("module", "load", "says"),
+    [
+        ("langchain.chat_models", load_chat_model, "pip install langchain langchain-anthropic"),
+        ("fastembed", load_embedder, "pip install fastembed"),
+    ],
+)
+def test_a_missing_package_is_an_error_that_says_what_to_install(
+    module: str, load: Callable[[str], object], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (module.partition(".")[0], module):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match=says):
+        load("fastembed:small" if module == "fastembed" else "anthropic:claude")
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
@@ -141,21 +156,6 @@ def test_other_providers_come_through_langchains_own_loader(langchain: dict[str,
     }
 
 
-def test_without_langchain_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("langchain", "langchain.chat_models"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match="pip install langchain langchain-anthropic"):
-        load_chat_model("anthropic:claude")
-
-
-@pytest.mark.usefixtures("langchain")
-def test_a_missing_provider_package_is_one_clear_line() -> None:
-    with pytest.raises(
-        InputError, match="missing:x cannot be loaded: pip install langchain-missing"
-    ):
-        load_chat_model("missing:x")
-
-
 def test_fastembed_embeds_queries_and_documents_in_its_own_ways(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -163,21 +163,6 @@ def test_fastembed_embeds_queries_and_documents_in_its_own_ways(
     embedder = load_embedder("fastembed:BAAI/bge-small-en-v1.5")
     assert embedder.embed_documents(["a", "bb"]) == [[1.0, 0.0], [2.0, 0.0]]
     assert embedder.embed_query("a") == [1.0, 1.0]
-
-
-def test_without_fastembed_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fastembed", None)
-    with pytest.raises(InputError, match="pip install fastembed"):
-        load_embedder("fastembed:BAAI/bge-small-en-v1.5")
-
-
-@pytest.mark.parametrize("name", ["fastembed:unknown", "fastembed:unreachable"])
-def test_a_model_that_fastembed_cannot_give_is_one_clear_line(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "fastembed", fastembed_stand_in())
-    with pytest.raises(InputError, match=f"{name} cannot be loaded"):
-        load_embedder(name)
 
 
 def fastembed_stand_in() -> ModuleType:
@@ -230,7 +215,7 @@ def test_texts_that_share_words_or_parts_of_words_are_nearer() -> None:
     assert _likeness("painting the fences", "he painted a fence") > 0.9
 
 
-def test_stop_words_do_not_make_texts_alike() -> None:
+def test_stop_words_make_no_texts_alike() -> None:
     assert _likeness("it was on the roof", "it was on the table") < 0.5
 
 

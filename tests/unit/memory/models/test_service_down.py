@@ -1,4 +1,4 @@
-"""Which failed calls a circuit breaker counts, and who goes through one."""
+"""Failed calls: which are tried again, which a circuit breaker counts, who goes through one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_core.exceptions import (
+    ContextOverflowError,
     ModelAPIError,
     ModelAuthenticationError,
     ModelConnectionError,
     ModelInvalidRequestError,
     ModelNotFoundError,
+    ModelRateLimitError,
 )
 from langchain_core.messages import AIMessage
 
 from memory.errors import (
     CircuitOpen,
     ConfigurationError,
+    ContextOverflow,
     MemoryStoreError,
     ModelError,
+    ModelRefused,
     ServiceDown,
 )
 from memory.facts.semantic import SemanticMemory
@@ -34,8 +38,7 @@ from memory.models.retry import retrying
 from memory.settings import Settings
 from tests.support.facts import ANA, WordEmbeddings, draft, memory_at, nearest_facts
 from tests.support.scripted import Step, Waits, call, scripted
-from tests.unit.memory.models.test_ask import PROMPT, Status
-from tests.unit.memory.models.test_ask_for import Facts
+from tests.unit.memory.models.test_ask import PROMPT, Facts, Status
 from tests.unit.memory.models.test_breaker import state_of
 
 
@@ -43,56 +46,80 @@ async def _asked(*steps: Step, breaker: Breaker | None = None) -> Any:
     return await ask(scripted(*steps), PROMPT, Settings(), sleep=Waits(), breaker=breaker)
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        Status(429),
-        Status(408),
-        Status(500),
-        Status(503),
-        Status(402, "pay first"),
-        Status(429, "wait an hour", retry_after="3600"),
-        ConnectionResetError("reset"),
-        TimeoutError(),
-        ModelAPIError("down"),
-        ModelConnectionError("unreachable"),
-        ValueError({"message": "upstream is down", "code": 502}),
-    ],
-    ids=repr,
-)
-async def test_a_service_that_gives_no_answer_counts_as_a_failure(failure: Exception) -> None:
-    breaker = Breaker("model", failures=1)
-    with pytest.raises(ServiceDown):
-        await _asked(*[failure] * 4, breaker=breaker)
-    assert state_of(breaker) == "open"
+def wrapped(failure: Exception) -> Exception:
+    error = RuntimeError("the client failed")
+    error.__cause__ = failure
+    return error
 
 
-@pytest.mark.parametrize(
-    ("failure", "told"),
-    [
-        (Status(401, "bad key"), "refuses the key of the model"),
-        (Status(403, "not yours"), "refuses the key of the model"),
-        (Status(404, "no such model"), "does not know the model"),
-        (ModelAuthenticationError("bad key"), "refuses the key of the model"),
-        (ModelNotFoundError("no such model"), "does not know the model"),
-        (ConnectionRefusedError(111, "refused"), "cannot be reached"),
-        (socket.gaierror(-2, "no such host"), "cannot be reached"),
-        (ValueError("got <!DOCTYPE html><html>"), "is no API for the model"),
-    ],
-    ids=repr,
-)
-async def test_a_wrong_configuration_does_not_count(failure: Exception, told: str) -> None:
-    breaker = Breaker("model", failures=1)
-    for _ in range(3):
-        with pytest.raises(ConfigurationError, match=told):
-            await _asked(failure, failure, breaker=breaker)
-    assert state_of(breaker) == "closed"
-    assert (await _asked("noon", breaker=breaker)).message.text == "noon"
+SPENT = Status(429, "you exceeded your current quota")
+SPENT.code = "insufficient_quota"  # type: ignore[attr-defined]
+PAGE = ValueError("got <!DOCTYPE html><html>")
+UPSTREAM = ValueError({"message": "upstream is down", "code": 502})
+REFUSED = AIMessage("", additional_kwargs={"refusal": "no"})
+KEY, NAME = "refuses the key of the model", "does not know the model"
+
+FAILURES: list[tuple[Step, type[ModelError], int, str]] = [
+    # (what each try gives, how the call fails, waits between tries, what is said)
+    *((Status(one), ServiceDown, 3, f"4 tries: HTTP {one}: no") for one in (408, 429, 500, 503)),
+    (ConnectionResetError("reset"), ServiceDown, 3, "reset"),
+    (wrapped(ConnectionResetError("reset")), ServiceDown, 3, "reset"),
+    (TimeoutError(), ServiceDown, 3, "TimeoutError"),
+    (ModelAPIError("down"), ServiceDown, 3, "down"),
+    (ModelConnectionError("unreachable"), ServiceDown, 3, "unreachable"),
+    (ModelRateLimitError("slow down"), ServiceDown, 3, "slow down"),
+    (UPSTREAM, ServiceDown, 3, "upstream is down"),
+    (Status(429, "Request too large for tokens per minute"), ServiceDown, 3, "too large"),
+    (Status(402, "pay first"), ServiceDown, 0, "HTTP 402: pay first"),
+    (Status(429, retry_after="3600"), ServiceDown, 0, "asks to wait 3600 s"),
+    (SPENT, ServiceDown, 0, "quota"),
+    (Status(401, "bad key"), ConfigurationError, 0, KEY),
+    (Status(403, "not yours"), ConfigurationError, 0, KEY),
+    (Status(404, "no such model"), ConfigurationError, 0, NAME),
+    (ModelAuthenticationError("bad key"), ConfigurationError, 0, KEY),
+    (ModelNotFoundError("no such model"), ConfigurationError, 0, NAME),
+    (PAGE, ConfigurationError, 0, "is no API for the model"),
+    (ConnectionRefusedError(111, "refused"), ConfigurationError, 1, "cannot be reached"),
+    (socket.gaierror(-2, "no such host"), ConfigurationError, 1, "cannot be reached"),
+    (json.JSONDecodeError("cut off", "{", 1), ModelError, 3, "cut off"),
+    ("", ModelError, 0, "an empty answer"),
+    (REFUSED, ModelRefused, 0, "no"),
+    (ValueError("no choices"), ModelError, 0, "ValueError: no choices"),
+    (Status(400, "unknown parameter: context"), ModelError, 0, "HTTP 400: unknown parameter"),
+    (Status(400, "max_tokens is too large: 99999"), ModelError, 0, "max_tokens is too large"),
+    (Status(413, "the body is too large"), ModelError, 0, "HTTP 413"),
+    (Status(422, "not processable"), ModelError, 0, "HTTP 422"),
+    (ModelInvalidRequestError("no"), ModelError, 0, "no"),
+    (ModelError("a nested call failed: the prompt is too long"), ModelError, 0, "a nested call"),
+    (ContextOverflowError("too long"), ContextOverflow, 0, "longer than the model takes"),
+    *(
+        (Status(status, said), ContextOverflow, 0, "longer than the model takes")
+        for status, said in (
+            (400, "This model's maximum context length is 4096 tokens."),
+            (400, "the request exceeds the available context size, try increasing it"),
+            (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+            (413, "Request too large: reduce the length of the messages"),
+            (400, "Input tokens exceed the configured limit of 272000 tokens."),
+            (500, "Context size has been exceeded."),
+        )
+    ),
+    (ValueError("maximum context length is 4096 tokens"), ContextOverflow, 0, "longer than"),
+]
 
 
-async def test_a_wrong_configuration_does_not_close_an_open_breaker(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("given", "kind", "waits", "told"), FAILURES, ids=repr)
+async def test_a_failure_has_its_kind_and_only_a_service_that_is_down_counts(
+    given: Step, kind: type[ModelError], waits: int, told: str
 ) -> None:
+    breaker, slept = Breaker("model", failures=1), Waits()
+    with pytest.raises(ModelError, match=told) as raised:
+        await ask(scripted(*[given] * 4), PROMPT, Settings(), sleep=slept, breaker=breaker)
+    assert type(raised.value) is kind
+    assert len(slept.seconds) == waits
+    assert state_of(breaker) == ("open" if kind is ServiceDown else "closed")
+
+
+async def test_a_wrong_configuration_does_not_reset_the_count() -> None:
     breaker = Breaker("model", failures=2)
     with pytest.raises(ServiceDown):
         await _asked(*[Status(503)] * 4, breaker=breaker)
@@ -101,30 +128,6 @@ async def test_a_wrong_configuration_does_not_close_an_open_breaker(
     with pytest.raises(ServiceDown):
         await _asked(*[Status(503)] * 4, breaker=breaker)
     assert state_of(breaker) == "open"
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        "",
-        AIMessage("", additional_kwargs={"refusal": "no"}),
-        json.JSONDecodeError("cut off", "{", 1),
-        ValueError("no choices"),
-        Status(400, "unknown parameter"),
-        Status(413, "the body is too large"),
-        Status(422, "not processable"),
-        ModelInvalidRequestError("no"),
-        Status(400, "prompt is too long: 210000 tokens > 200000 maximum"),
-        ModelError("said by a call inside"),
-    ],
-    ids=repr,
-)
-async def test_a_bad_answer_or_a_bad_request_does_not_count(step: Step) -> None:
-    breaker = Breaker("model", failures=1)
-    with pytest.raises(ModelError) as raised:
-        await _asked(*[step] * 4, breaker=breaker)
-    assert not isinstance(raised.value, ServiceDown)
-    assert state_of(breaker) == "closed"
 
 
 async def test_a_bug_neither_counts_nor_is_hidden() -> None:
@@ -146,7 +149,8 @@ async def test_all_tries_of_one_call_count_once() -> None:
 
 async def test_a_call_that_is_answered_at_the_last_try_is_a_good_one() -> None:
     breaker = Breaker("model", failures=1)
-    assert (await _asked(*[Status(503)] * 3, "noon", breaker=breaker)).message.text == "noon"
+    answer = await _asked(*[Status(503)] * 3, "noon", breaker=breaker)
+    assert (answer.message.text, answer.usage["llm_calls"]) == ("noon", 1)
     assert state_of(breaker) == "closed"
 
 
@@ -177,8 +181,6 @@ async def test_a_structured_answer_that_never_fits_does_not_count() -> None:
 
 
 class Broken(Embeddings):
-    """Gives nothing."""
-
     def __init__(self) -> None:
         self.calls = 0
 
