@@ -23,14 +23,13 @@ from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
-from memory.recall.merging import merged, newer_value_first, says_again, standing, told_once
+from memory.recall.merging import merged, newer_value_first, says_again, standing
 from memory.recall.ranking import (
-    WELL,
+    FIRST,
     Candidate,
     Scored,
     calibrated,
     candidate_of,
-    certainty,
     is_about_nothing,
     leading,
     ordered,
@@ -157,7 +156,7 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = _unseen(shown, visible)
     if max_tokens is not None:
-        shown = told_once([one for one in shown if _is_for_prompts(one, found)])
+        shown = _for_prompts(shown)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
@@ -531,15 +530,16 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
     return candidate.id in visible or (bool(sources) and {*sources} <= {*visible})
 
 
-def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
-    """Whether a night has not scored it as unimportant, or it fits very well.
+def _for_prompts(found: Sequence[Candidate]) -> list[Candidate]:
+    """`found` (best first) without what a night scored as unimportant below the first ones.
 
     A conclusion that says no more about the query than its evidence does leaves its room to that.
     """
-    if "evidence" in candidate.parts:
-        return False
-    minor = candidate.row.payload.get("minor", False)
-    return not minor or certainty(candidate, found.query.terms, found.known, found.cosines) >= WELL
+    return [
+        one
+        for place, one in enumerate(found)
+        if "evidence" not in one.parts and (place < FIRST or not one.row.payload.get("minor"))
+    ]
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:
