@@ -368,9 +368,8 @@ async def test_a_prompt_has_what_a_night_found_unimportant_among_the_first_alone
 ) -> None:
     for number in range(30):
         await asking.learn(f"The old harp number {number} is in Porto")
-    small = {"consolidation": "below_threshold", "importance": 2}
-    await asking.hear("A harp, somewhere", **small)
-    await asking.hear("My harp is in the attic", **small)
+    await asking.hear("A harp, somewhere", consolidation="below_threshold", importance=2)
+    await asking.hear("My harp is in the attic", consolidation="below_threshold", importance=2)
     found = await asking.ask("old harp in Porto", limit=40, max_tokens=2_000)
     assert {hit["kind"] for hit in found} == {"fact"}
     assert len(await asking.ask("old harp in Porto", limit=40)) == 32
