@@ -88,16 +88,6 @@ ENOUGH = 20
 FIRST = 10
 """The best N memories say how well a query is answered."""
 
-PHATIC = frozenset(
-    terms(
-        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
-        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
-        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
-        " selam dziekuje spasibo"
-    )
-)
-"""Words that keep a talk going and are about nothing."""
-
 WELL = 0.5
 """Certainty from which a memory fits very well."""
 
@@ -492,12 +482,6 @@ def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float
 
 
 # A score against chance, and the floor below which nothing fits.
-
-
-def is_about_nothing(query: Query) -> bool:
-    """Whether a query has only words that keep a talk going, and names."""
-    asked = asked_of(query)
-    return bool(asked) and asked <= PHATIC
 
 
 def certainty(

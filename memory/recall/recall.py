@@ -28,9 +28,9 @@ from memory.recall.ranking import (
     FIRST,
     Candidate,
     Scored,
+    asked_of,
     calibrated,
     candidate_of,
-    is_about_nothing,
     leading,
     ordered,
     rank,
@@ -46,6 +46,7 @@ from memory.text import (
     content_stems,
     cut_to,
     read_query,
+    terms,
 )
 
 CANDIDATES = 100
@@ -90,6 +91,16 @@ BESIDE = 14
 
 LEAST = 20
 """Tokens to which a memory that does not fit may be shortened."""
+
+PHATIC = frozenset(
+    terms(
+        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
+        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
+        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
+        " selam dziekuje spasibo"
+    )
+)
+"""Words that keep a talk going and are about nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -159,6 +170,12 @@ async def recall(
         shown = _for_prompts(shown)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
+
+
+def is_about_nothing(query: Query) -> bool:
+    """Whether a query has only words that keep a talk going, and names."""
+    asked = asked_of(query)
+    return bool(asked) and asked <= PHATIC
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
