@@ -6,13 +6,12 @@ most. A tick, a night and a sub-agent are subgraphs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph._branch import BranchSpec
 
 from graph.blocking import shared_loop
 from memory.settings import Settings
@@ -65,29 +64,6 @@ from tools.delegation import DelegateOutput, DelegateState
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ENOUGH: Mapping[Callable[..., Any], Callable[[Mapping[str, Any]], bool]] = {
-    next_turn: lambda wrote: "turn" in wrote,
-    after_begin: lambda wrote: "loop" in wrote,
-    after_assessment: lambda wrote: {"pattern", "loop"} <= wrote.keys(),
-    # Sub-agents are sent much of the state.
-    onward: lambda wrote: "loop" in wrote and wrote["loop"]["next"] != "delegate",
-    next_in_night: lambda wrote: "night" in wrote,
-}
-"""For routers: whether what a node wrote says where to go."""
-
-
-class _Branch(BranchSpec):
-    """A branch that goes by what its node wrote, where that is enough.
-
-    Otherwise LangGraph copies every channel of the state for a look at where to go.
-    """
-
-    async def _aroute(self, input: Any, config: RunnableConfig, **more: Any) -> Any:
-        router = cast(Any, self.path).afunc
-        if isinstance(input, dict) and router in ENOUGH and ENOUGH[router](input):
-            return self._finish(more["writer"], input, await router(input), config)
-        return await super()._aroute(input, config, **more)
-
 
 def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[..., Any]) -> None:
     """Let the nodes and routers of `builder` run in blocking calls, too.
@@ -100,8 +76,7 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
         if getattr(runnable := cast(Any, spec.runnable), "afunc", None) is not None:
             runnable.func = blocking.get(name) or _in_shared_loop(runnable.afunc)
     for branches in builder.branches.values():
-        for name, branch in branches.items():
-            branches[name] = _Branch(*branch)
+        for branch in branches.values():
             path = cast(Any, branch.path)
             path.func = _in_shared_loop(path.afunc)
             # A task and three callbacks for each look at where to go would cost more than the look.

@@ -28,9 +28,6 @@ from memory.text import Query, tells_value, terms
 SAYS_ALL = 0.6
 """Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
 
-SAYS_HALF = 0.5
-"""The same in a prompt, whose room is small."""
-
 INHERITED = 0.95
 """Score of what holds now, as a share of the score of the superseded memory that was found."""
 
@@ -166,30 +163,6 @@ def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
         return heir.earlier
     both = sorted((*heir.earlier, gone), key=lambda one: one.payload["valid_from"], reverse=True)
     return tuple(both[:MOST_EARLIER])
-
-
-def told_once(found: Sequence[Candidate]) -> list[Candidate]:
-    """`found`, for a prompt, with facts in place of the entries that they say again in the main.
-
-    Such an entry has no other sources than the facts, which may name people and days that it does
-    not; what else it says the night did not keep. What is best is first.
-    """
-    facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
-    kept: dict[str, Candidate] = {}
-    for one in found:
-        says = [] if one.row.payload["kind"] == "fact" else _saying_again(one, facts)
-        for shown in says[:1] or [one]:
-            kept.setdefault(shown.id, shown)
-    return list(kept.values())
-
-
-def _saying_again(entry: Candidate, facts: Sequence[Candidate]) -> list[Candidate]:
-    """The facts that together have half of an entry's words; [] if they have fewer."""
-    if not entry.sources:
-        return []
-    made = [one for one in facts if set(one.sources) >= set(entry.sources)]
-    says, has = set[str]().union(*(words_of(one.row) for one in made)), words_of(entry.row)
-    return made if len(has & says) >= SAYS_HALF * len(has) else []
 
 
 def joined(one: Candidate, other: Candidate) -> Candidate:

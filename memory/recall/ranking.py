@@ -88,16 +88,6 @@ ENOUGH = 20
 FIRST = 10
 """The best N memories say how well a query is answered."""
 
-PHATIC = frozenset(
-    terms(
-        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
-        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
-        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
-        " selam dziekuje spasibo"
-    )
-)
-"""Words that keep a talk going and are about nothing."""
-
 WELL = 0.5
 """Certainty from which a memory fits very well."""
 
@@ -494,12 +484,6 @@ def _shares(weights: Mapping[str, float], settings: Settings) -> dict[str, float
 # A score against chance, and the floor below which nothing fits.
 
 
-def is_about_nothing(query: Query) -> bool:
-    """Whether a query has only words that keep a talk going, and names."""
-    asked = asked_of(query)
-    return bool(asked) and asked <= PHATIC
-
-
 def certainty(
     candidate: Candidate, wanted: Collection[str], known: Counted, cosines: Mapping[str, float]
 ) -> float:
@@ -541,7 +525,7 @@ def scale_of(
     if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return 0.0
     # Who or what is named leads to somebody, and proves nothing of what is asked about them.
-    asked = asked_of(query) - _named(query) or asked_of(query) or {*query.terms}
+    asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
     told = (certainty(one, asked, known, cosines) for one in best)
     first, *others = sorted(told, reverse=True)
     certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
@@ -567,11 +551,23 @@ def _support(query: Query, asked: Collection[str], best: Sequence[Candidate]) ->
     return min(1.0, found / PROVING) * (UNTOLD if untold else 1.0)
 
 
-def _named(query: Query) -> set[str]:
-    """The terms of the names in a query. German writes every noun like a name."""
+def _named(query: Query, best: Iterable[Candidate]) -> set[str]:
+    """The terms of the names in a query. German writes every noun like a name.
+
+    Whoever writes all in small letters, or in capitals, shows no names: the best memories do.
+    """
     if languages(query.text)[:1] == ("de",):
         return set()
-    return set(terms(" ".join(word for word in query.text.split()[1:] if word[:1].isupper())))
+    if not (query.text.islower() or query.text.isupper()):
+        return _capitalised(query.text)
+    said = [one.row.payload["data"] for one in best]
+    names = set[str]().union(*map(_capitalised, said))
+    return names.difference(*(terms(" ".join(re.findall(r"\b[a-z]\S+", text))) for text in said))
+
+
+def _capitalised(text: str) -> set[str]:
+    """The terms with a capital letter behind the first word."""
+    return set(terms(" ".join(word for word in text.split()[1:] if word[:1].isupper())))
 
 
 def calibrated(found: Iterable[Candidate], scale: float) -> list[Candidate]:

@@ -23,15 +23,15 @@ from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
-from memory.recall.merging import merged, newer_value_first, says_again, standing, told_once
+from memory.recall.merging import merged, newer_value_first, says_again, standing
 from memory.recall.ranking import (
-    WELL,
+    FIRST,
     Candidate,
     Scored,
+    asked_of,
     calibrated,
     candidate_of,
     certainty,
-    is_about_nothing,
     leading,
     ordered,
     rank,
@@ -47,6 +47,7 @@ from memory.text import (
     content_stems,
     cut_to,
     read_query,
+    terms,
 )
 
 CANDIDATES = 100
@@ -94,6 +95,16 @@ LEAST = 20
 
 LONGEST_SMALL_TALK = 60
 """Characters of an entry that may be mere small talk."""
+
+PHATIC = frozenset(
+    terms(
+        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
+        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
+        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
+        " selam dziekuje spasibo"
+    )
+)
+"""Words that keep a talk going and are about nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -160,9 +171,15 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        shown = told_once([one for one in shown if _is_for_prompts(one, found)])
+        shown = _for_prompts(shown, found)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
+
+
+def is_about_nothing(query: Query) -> bool:
+    """Whether a query has only words that keep a talk going, and names."""
+    asked = asked_of(query)
+    return bool(asked) and asked <= PHATIC
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
@@ -556,15 +573,19 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
     return candidate.id in visible or (bool(sources) and {*sources} <= {*visible})
 
 
-def _is_for_prompts(candidate: Candidate, found: SearchResult) -> bool:
-    """Whether a night has not scored it as unimportant, or it fits very well.
+def _for_prompts(shown: Sequence[Candidate], found: SearchResult) -> list[Candidate]:
+    """`shown` (best first) without what a night scored as unimportant, unless it fits very well.
 
-    A conclusion that says no more about the query than its evidence does leaves its room to that.
+    That is, unless it is among the first ones by words or a meaning of its own. A conclusion that
+    says no more about the query than its evidence does leaves its room to that.
     """
-    if "evidence" in candidate.parts:
-        return False
-    minor = candidate.row.payload.get("minor", False)
-    return not minor or certainty(candidate, found.query.terms, found.known, found.cosines) >= WELL
+    told = [one for one in shown if "evidence" not in one.parts]
+    return [
+        one
+        for place, one in enumerate(told)
+        if not one.row.payload.get("minor")
+        or (place < FIRST and certainty(one, found.query.terms, found.known, found.cosines))
+    ]
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from langgraph.graph._branch import BranchSpec
 from langgraph.pregel import Pregel
 
 from memory.storage.sqlite import CircadianSqliteStore, OpenedFile
@@ -25,7 +24,6 @@ COUNTED: dict[type, dict[str, str]] = {
     SqliteCheckpoints: {"aget_tuple": "load", "aput": "checkpoint", "aput_writes": "writes"},
     OpenedFile: {"_submit": "file"},
     ThreadPoolExecutor: {"submit": "thread"},
-    BranchSpec: {"_aroute": "reading the state to find the way"},
     Pregel: {"aget_state": "preparing tasks"},
 }
 LIMITS = {"store": 22, "load": 1, "checkpoint": 1, "file": 8, "thread": 13}

@@ -226,21 +226,16 @@ class PostgresRows:
             self._embed({row_id: vector})
 
     def _rewrite(self, seq: int, standing: Indexed, content: RowContent) -> None:
-        """Replace a row's payload, which may move the row to another scope."""
-        here = self._write.hold(content.ids)
-        wanted = Indexed(here, content.kind, content.terms)
+        """Replace a row's payload, which stays in its scope."""
+        wanted = Indexed(standing.scope, content.kind, content.terms)
         if standing != wanted:
             self._remove_words(seq, standing)
         self._connection.execute(
-            "UPDATE memories SET scope = %s, payload = %s::jsonb, terms = %s WHERE seq = %s",
-            (here, content.payload, content.terms, seq),
+            "UPDATE memories SET payload = %s::jsonb, terms = %s WHERE seq = %s",
+            (content.payload, content.terms, seq),
         )
         if standing != wanted:
             self._add_words(seq, wanted)
-        if standing.scope != here:
-            self._connection.execute(
-                "UPDATE memory_vectors SET scope = %s WHERE seq = %s", (here, seq)
-            )
 
     def embed(self, vectors: Mapping[str, str]) -> None:
         """Set vectors by row id; missing rows are skipped."""

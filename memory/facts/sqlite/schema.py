@@ -63,20 +63,16 @@ class SqliteRows:
             self.embed(row_id, vector)
 
     def _rewrite(self, seq: int, scope: int, kept: Mapping[str, Any], text: str | None) -> None:
-        """Replace a row's payload, which may move the row to another scope."""
-        here = self._scope(kept)
+        """Replace a row's payload, which stays in its scope."""
         (standing,) = self._connection.execute(
             "SELECT terms FROM memories WHERE seq = ?", (seq,)
         ).fetchone()
-        if (scope, standing) != (here, text):
+        if standing != text:
             self._remove_words(scope, seq, standing)
-            self._add_words(here, seq, text)
-        if scope != here:
-            self._gone(scope, seq)
+            self._add_words(scope, seq, text)
         self._connection.execute(
-            "UPDATE memories SET rev = ?, scope = ?, length = ?, payload = ?, terms = ?"
-            " WHERE seq = ?",
-            (self._revision(), here, word_count(text), _json(kept), text, seq),
+            "UPDATE memories SET rev = ?, length = ?, payload = ?, terms = ? WHERE seq = ?",
+            (self._revision(), word_count(text), _json(kept), text, seq),
         )
 
     def embed(self, row_id: str, vector: bytes) -> None:
@@ -103,7 +99,9 @@ class SqliteRows:
             self._remove_words(scope, seq, text)
             self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
             self._connection.execute("DELETE FROM aliases WHERE seq = ?", (seq,))
-            self._gone(scope, seq)
+            self._connection.execute(
+                "INSERT INTO removed VALUES (?, ?, ?)", (scope, self._revision(), seq)
+            )
         return len(gone)
 
     def _add_words(self, scope: int, seq: int, text: str | None) -> None:
@@ -113,11 +111,6 @@ class SqliteRows:
     def _remove_words(self, scope: int, seq: int, text: str | None) -> None:
         if text:
             self._words.remove(scope, seq, text)
-
-    def _gone(self, scope: int, seq: int) -> None:
-        self._connection.execute(
-            "INSERT INTO removed VALUES (?, ?, ?)", (scope, self._revision(), seq)
-        )
 
     def _is_alias(self, scope: int, payload: Mapping[str, Any]) -> bool:
         # CROSS keeps SQLite from reading the scope's rows first: there are many, and few aliases.

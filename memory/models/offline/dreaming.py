@@ -161,7 +161,9 @@ def _given(entity: _Shown, name: str, value: str, evidence: Sequence[str]) -> di
 # Relations between facts.
 
 _OVER = re.compile(
-    r"\b(?:no longer|not any ?more|any ?more|cancell?ed|called off|stopped|quit)\b", re.IGNORECASE
+    r"\b(?:no longer|not any ?more|any ?more|cancell?ed|called off"
+    r"|(?<!n't )(?<!not )(?<!never )(?:stopped|quit))\b",
+    re.IGNORECASE,
 )
 _CHANGED = re.compile(
     rf"{_OVER.pattern}|\b(?:now|moved|changed|instead|postponed|rescheduled|switched)\b",
@@ -176,7 +178,7 @@ _RESET = re.compile(
     rf"{_CHANGED.pattern}|\b(?:new(?= (?:\w+ ){{0,2}}\d)|after all|changes?|correction|replaced"
     r"|re-?(?:booked|arranged)|(?:from|as of|starting) (?:today|tonight|tomorrow|now|this \w+)"
     r"|new (?:code|date|day|hour|lock|number|offer|plan|price|room|time)|in place of|shifts?"
-    r"|same (?:dates?|day|hours?|place|time)|so (?:it's|we)|can't|not (?:today|this \w+)"
+    r"|same (?:dates?|day|hours?|place|time)|so (?:it's|we)|can't(?! wait)|not (?:today|this \w+)"
     r"|(?:day|week|month)s? (?:later|longer|sooner)|(?:goes?|gone) (?:up|down)"
     r"|(?:is|are) (?:gone|off)"
     r"|jetzt|doch|stattdessen|verschoben|ge[aä]ndert|[aä]nderung|nicht mehr|ab (?:heute|morgen)"
@@ -332,8 +334,8 @@ def _lead(fact: DatedLine, shown: _Facts) -> str:
 
 
 def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int, str]:
-    """How much speaks for it that the later fact gives other values to what the earlier is about,
-    and the words that announce it; (0, "") if there are none.
+    """How much speaks for it that the later fact changes a value of the earlier one, and the words
+    that announce it; (0, "") if no value changes, or nothing announces it.
 
     Points: each telling word in common; another value of the same kind; a day or code of the
     earlier one that is named beside another; or that its day came and another is given; words that
@@ -345,12 +347,12 @@ def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int
     over = [each for each in _denied(later.text) if each in (_stems(earlier) | values)]
     signs = list(dict.fromkeys(match.group().lower() for match in _RESET.finditer(later.text)))
     codes = {each for each in new.get("number", set()) & values if len(each) >= _LONG_NUMBER}
-    if not (telling or codes) or not (signs or over) or not (old or len(telling) >= _MOST_TELLING):
+    renamed = 2 if codes else _renamed(later, earlier)
+    if not (old and (telling or codes) and (signs or over) and (differ or renamed or over)):
         return 0, ""
-    points = min(_MOST_TELLING, len(telling)) + differ + min(_MOST_SIGNS, len(signs))
-    points += 2 if codes else _renamed(later, earlier)
+    points = min(_MOST_TELLING, len(telling)) + differ + min(_MOST_SIGNS, len(signs)) + renamed
     if any(each not in _EVERYDAY for each in over):
-        points += 1 + bool(old)
+        points += 2
     elif differ:
         points += bool(over)
     return points, f"not {over[0]}" if over else signs[0]

@@ -15,33 +15,24 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from memory.events import MOST_COMPLEX, complexity_of
 from memory.messages import MARK as SUMMARY
 from memory.messages import DatedLine, data_in, prompt_lines
-from memory.models.offline.prompt import Call, Done, Prompt, read_prompt, said_by_people
+from memory.models.offline.prompt import Call, Done, Prompt, read_prompt
 from memory.models.offline.requests import statement
 from memory.models.offline.sentences import (
     has_particulars,
-    is_question,
     may_tell_of_a_life,
     names,
-    names_a_time,
     states_something,
     tells_of_a_life,
 )
 from memory.records import ASIDE, OPENING, SELF
-from memory.text import PRONOUNS, STOP_WORDS, depends_on_speaker, sentences, shortened, words
+from memory.text import sentences, shortened
 
 _LONG = 60
 """Characters from which an entry counts as detailed."""
-_MOST_EXTRACTED = 5
 _SUMMARY_SHARE = 0.3
 _SENTENCE = 220
 """Characters of one sentence in a summary."""
 _FEWEST, _MOST = 3, 7
-_NOTICED = re.compile(
-    r"(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?) (?:(?:always|never|often|really|usually) )?"
-    r"(?:likes|loves|hates|dislikes|prefers|enjoys|lives|works|plays|studies|teaches|collects"
-    r"|owns|wants|needs|is allergic|is afraid|is married|is fond)\b.+"
-)
-"""A sentence that says what someone or something is like, with the name first."""
 _BY_GUARD = re.compile(r"first person|speaks of the assistant")
 """How the persona guard begins its reasons."""
 _STAGES = (
@@ -112,12 +103,7 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
 
 
 def extraction(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    """At most five sentences that say what a named third person is like; then a noop.
-
-    It journals nothing: every message is in the journal, and rules draw no conclusions from them.
-    """
-    if not prompt.done and "update_entity_observation" in tools and (found := _noticed(prompt)):
-        return found
+    """A noop: every message is in the journal, and rules draw no conclusions from them."""
     if "noop" in tools and all(one.name != "noop" for one in prompt.done):
         return [Call("noop", {"reasoning": "No conclusions beyond the messages."})]
     return []
@@ -172,25 +158,6 @@ def _rejections(done: Done) -> list[str]:
         return [str(result)]
     rejected = [str(one.get("error")) for one in result.get("rejected", [])]
     return rejected or ([str(result.get("error"))] if not result.get("success", True) else [])
-
-
-def _noticed(prompt: Prompt) -> list[Call]:
-    said = (one for text, _ in said_by_people(prompt.history) for one in sentences(text))
-    found: list[Call] = []
-    for sentence in dict.fromkeys(said):
-        match = None if is_question(sentence) else _NOTICED.fullmatch(sentence)
-        if match and _is_name(match["name"]):
-            args = {"entity": match["name"], "observation": sentence}
-            found.append(Call("update_entity_observation", args))
-    return found[:_MOST_EXTRACTED]
-
-
-def _is_name(text: str) -> bool:
-    """Whether words at the beginning of a sentence may be a name: no pronoun, day or relative."""
-    plain = STOP_WORDS | PRONOUNS
-    return not (
-        names_a_time(text) or depends_on_speaker(text) or any(word in plain for word in words(text))
-    )
 
 
 def _turns(text: str) -> list[tuple[str, str]]:

@@ -129,12 +129,7 @@ def names(text: str) -> list[str]:
 
 def has_particulars(text: str) -> bool:
     """Names, numbers or times."""
-    return bool(names(text)) or names_a_time(text)
-
-
-def names_a_time(text: str) -> bool:
-    """A number, a day, a month or the like."""
-    return bool(_TIME.search(text))
+    return bool(names(text) or _TIME.search(text))
 
 
 def tells_of_a_life(text: str) -> bool:

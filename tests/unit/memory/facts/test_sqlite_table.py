@@ -52,8 +52,6 @@ def test_the_word_index_holds_what_the_rows_have_and_no_more(
     put(table, "ana", "b", "a fox\x00 and a nul, and ünïcode")
     table.update("ana-a", None, payload("ana", "a", "blue whale", importance=3))
     assert (indexed(path, "fox"), indexed(path, "whal")) == (1, 1)
-    table.update("ana-a", None, payload("ben", "a", "blue whale"))
-    assert (worded(table, "ben", "whal"), indexed(path, "whal")) == (["ana-a"], 1)
     with contextlib.suppress(KeyError), table.transaction():
         put(table, "ana", "half", "green owl")
         put(table, "cleo", "half", "green owl")

@@ -124,13 +124,6 @@ def test_an_update_changes_one_row_and_keeps_what_is_not_given(table: MemoryTabl
     assert near(table, direction(0.0, 1.0), "ana") == ["ana-b", "ana-a", "ana-c"]
 
 
-def test_a_row_may_move_to_another_scope_with_its_vector(table: MemoryTable) -> None:
-    put(table, "ana", "a", "red fox")
-    table.update("ana-a", None, payload("ben", "a", "red fox"))
-    assert (near(table, direction(1.0), "ana"), worded(table, "ana", "fox")) == ([], [])
-    assert near(table, direction(1.0), "ben") == worded(table, "ben", "fox") == ["ana-a"]
-
-
 def test_a_new_text_without_a_vector_leaves_the_row_unembedded(table: MemoryTable) -> None:
     put(table, "ana", "a", "red fox", embed="about a fox")
     put(table, "ana", "b", "red fox", embed="about a fox")

@@ -124,6 +124,10 @@ async def test_a_later_fact_that_says_what_changed_supersedes(
         ("The kiln is booked for Friday.", "Lunch is not on Friday but on Sunday."),
         ("The kiln is booked for Friday.", "The kiln is hot, not on Friday but always."),
         ("Kahn moved to house number 5.", "Lopez moved to house number 6."),
+        # Nothing changes.
+        ("I won't quit my fencing lessons.", "I won't quit these fencing lessons of mine."),
+        ("The fair is on Friday, with kites.", "I can't wait: a fair with kites on Saturday!"),
+        ("Quilts, looms and dyes since 3 May.", "Looms, dyes, quilts: now I feel at home."),
         (
             "The fire hall is ours on the 24th, nine to one.",
             "Instead we stay till seven on the 19th.",

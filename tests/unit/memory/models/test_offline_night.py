@@ -92,36 +92,10 @@ def test_only_what_the_guard_rejected_is_settled_by_a_noop(
     assert [name for name, _ in asked(second)] == follows
 
 
-def test_extraction_journals_nothing_that_stands_in_the_journal_already() -> None:
+def test_extraction_draws_no_conclusions() -> None:
     history = [HumanMessage("On 3 May I met Ana.", name="Alice"), HumanMessage("[pre-compaction]")]
-    decision = decide(history, ["noop", "add_journal_entry"])
+    decision = decide(history, ["noop", "add_journal_entry", "update_entity_observation"])
     assert [name for name, _ in asked(decision)] == ["noop"]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "about"),
-    [
-        ("Carl Berg plays the flute.", "Carl Berg"),
-        ("Zed really likes tea!", "Zed"),
-        ("Ana is allergic to walnuts.", "Ana"),
-        ("She likes tea.", None),
-        ("Everyone likes tea.", None),
-        ("Monday works for me.", None),
-        ("Mom loves cats.", None),
-        ("I live in Oslo.", None),
-        ("Does Zed like tea?", None),
-        ("Zed likes tea?", None),
-    ],
-)
-def test_extraction_notes_what_a_sentence_says_of_someone_named(
-    sentence: str, about: str | None
-) -> None:
-    last = HumanMessage("[pre-compaction] Journal what must not be lost.")
-    history = [HumanMessage(f"Hello! {sentence}", name="Alice"), last]
-    found = dict(asked(decide(history, ["noop", "update_entity_observation"])))
-    given = {"entity": about, "observation": sentence}
-    assert found.get("update_entity_observation") == (given if about else None)
-    assert "update_entity_observation" not in dict(asked(decide(history, ["noop"])))
 
 
 def _summary(text: str) -> str:
