@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 from langgraph.store.base import PutOp
 from pydantic import SecretStr
@@ -14,7 +15,13 @@ from memory.errors import DatabaseDown, MemoryStoreError, accepting
 from memory.events import inbox
 from memory.installation.database import Database, open_database
 from memory.storage.postgres import connections as pools
-from memory.storage.postgres.connections import Pool, address_of, transaction
+from memory.storage.postgres.connections import (
+    BlockingPool,
+    Pool,
+    address_of,
+    reading,
+    transaction,
+)
 from tests.support.saver_graph import Story, thread
 
 INBOX, OTHER = ("local", "t", inbox.INBOX), ("local", "t", "other")
@@ -38,6 +45,32 @@ async def test_lost_connections_are_replaced_without_an_error(home: Database) ->
                         " WHERE datname = current_database() ORDER BY pid = pg_backend_pid()"
                     )
         assert (await graph.aget_state(thread())).values["count"] == 333
+
+
+async def test_a_connection_is_asked_whether_it_answers_once_it_has_rested(
+    home: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    plain = pools.execute
+    monkeypatch.setattr(pools, "execute", lambda conn: asked.append(conn) or plain(conn))
+    async with Pool(home.address) as pool:
+        with BlockingPool(home.address) as blocking:
+            for fresh, expected in ((60.0, 2), (60.0, 2), (0.0, 4)):
+                monkeypatch.setattr(pools, "FRESH", fresh)
+                async with reading(pool) as cursor:
+                    await cursor.execute("SELECT 1")
+                with blocking.connection() as conn:
+                    conn.execute("SELECT 1")
+                assert len(asked) == expected
+
+
+def test_a_thread_never_gets_a_connection_that_the_server_closed(home: Database) -> None:
+    with BlockingPool(home.address) as pool:
+        for _ in range(3):
+            with pool.connection() as conn, psycopg.connect(home.address.conninfo) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 2000)", (conn.info.backend_pid,))
+            with pool.connection() as conn:
+                conn.execute("SELECT 1")
 
 
 async def test_a_connection_lost_during_commit_is_reported_as_uncertain(
