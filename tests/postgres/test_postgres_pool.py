@@ -41,7 +41,7 @@ async def test_lost_connections_are_replaced_without_an_error(home: Database) ->
             with pytest.raises(DatabaseDown):
                 async with Pool(home.address) as pool, transaction(pool) as cursor:
                     await cursor.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        "SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity"
                         " WHERE datname = current_database() ORDER BY pid = pg_backend_pid()"
                     )
         assert (await graph.aget_state(thread())).values["count"] == 333

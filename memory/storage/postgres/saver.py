@@ -31,6 +31,7 @@ from memory.storage.postgres.connections import (
     migrate,
     reading,
     transaction,
+    write,
 )
 from memory.storage.retention import HoldingSaver, Root, retention
 from memory.storage.serializer import Chunk, MessageSerializer
@@ -243,11 +244,8 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         dumped = self._dump_writes(*key, task_id, task_path, writes)
         rows = {row[5]: row[5:] for row in dumped}.values()  # the last one of an index
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        async with reading(self.pool) as cursor:
-            await cursor.execute(
-                _PUT_WRITES + (_REPLACE if special else "NOTHING"),
-                (*key, task_id, task_path, run_id, *map(list, zip(*rows, strict=True))),
-            )
+        values = (*key, task_id, task_path, run_id, *map(list, zip(*rows, strict=True)))
+        await write(self.pool, _PUT_WRITES + (_REPLACE if special else "NOTHING"), values)
 
     async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first.

@@ -14,10 +14,7 @@ from psycopg.types.json import Jsonb
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
 from memory.storage.access import whole
-from memory.storage.postgres.connections import Cursor, Pool, migrate, reading, transaction
-
-PUTS_PER_STATEMENT = 1_000
-"""The base class writes a batch as one statement; PostgreSQL allows 65,535 parameters."""
+from memory.storage.postgres.connections import Cursor, Pool, migrate, reading, transaction, write
 
 FEW = 200
 """Items of a namespace that `alook` reads."""
@@ -43,6 +40,20 @@ UNION ALL SELECT few.*, TRUE FROM unnest(%s::text[]) AS wanted (path) CROSS JOIN
     SELECT {_ROW} FROM store WHERE {_PREFIX} = path ORDER BY key COLLATE "C" LIMIT {FEW}
 ) AS few
 """
+
+_PUT = """
+WITH gone AS (
+    DELETE FROM store USING unnest(%s::text[], %s::text[]) AS old (prefix, key)
+    WHERE store.prefix = old.prefix AND store.key = old.key
+)
+INSERT INTO store (prefix, key, value, ttl_minutes, created_at, updated_at, expires_at)
+SELECT *, now(), now(), now() + ttl * interval '1 minute'
+FROM unnest(%s::text[], %s::text[], %s::jsonb[], %s::float8[]) AS new (prefix, key, value, ttl)
+ON CONFLICT (prefix, key) DO UPDATE
+SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
+    expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes
+"""
+"""One statement: a round trip costs more than the work."""
 
 
 def _collided(error: BaseException) -> bool:
@@ -115,6 +126,9 @@ class CircadianPostgresStore(AsyncPostgresStore):
     async def _execute_batch(
         self, grouped_ops: Mapping[type, Any], results: list[Result], conn: object = None
     ) -> None:
+        if [*grouped_ops] == [PutOp]:
+            await write(self.pool, _PUT, _written(grouped_ops[PutOp]))
+            return
         looks: dict[type, Callable[..., Awaitable[None]]] = {
             GetOp: self._batch_get_ops,
             SearchOp: self._batch_search_ops,
@@ -192,10 +206,21 @@ class CircadianPostgresStore(AsyncPostgresStore):
             return await cursor.fetchall()
 
     async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Cursor) -> None:
-        # In a fixed order, so that two batches seldom deadlock.
-        ordered = sorted(put_ops, key=lambda put: (put[1].namespace, put[1].key))
-        for start in range(0, len(ordered), PUTS_PER_STATEMENT):
-            await super()._batch_put_ops(ordered[start : start + PUTS_PER_STATEMENT], cur)
+        await cur.execute(_PUT, _written(put_ops))
+
+
+def _written(put_ops: Sequence[tuple[int, PutOp]]) -> tuple[list[Any], ...]:
+    """The parameters of _PUT: of several puts under one key the last counts."""
+    last = {(".".join(op.namespace), op.key): op for _, op in put_ops}
+    # In a fixed order, so that two batches seldom deadlock.
+    gone = sorted(place for place, op in last.items() if op.value is None)
+    kept = sorted(last.keys() - gone)
+    values = [Jsonb(last[place].value) for place in kept]
+    return *_columns(gone), *_columns(kept), values, [last[place].ttl for place in kept]
+
+
+def _columns(places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    return [prefix for prefix, _ in places], [key for _, key in places]
 
 
 def _item(namespace: tuple[str, ...], row: dict[str, Any]) -> Item:
