@@ -8,6 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 from langgraph.store.base import PutOp
+from psycopg.abc import PQGen
+from psycopg.generators import execute
+from psycopg.pq.abc import PGconn, PGresult
 from pydantic import SecretStr
 
 from graph.persistence import open_saver, open_store
@@ -50,9 +53,13 @@ async def test_lost_connections_are_replaced_without_an_error(home: Database) ->
 async def test_a_connection_is_asked_whether_it_answers_once_it_has_rested(
     home: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
-    plain = pools.execute
-    monkeypatch.setattr(pools, "execute", lambda conn: asked.append(conn) or plain(conn))
+    asked: list[PGconn] = []
+
+    def asking(conn: PGconn) -> PQGen[list[PGresult]]:
+        asked.append(conn)
+        return execute(conn)  # type: ignore[no-any-return]  # its C twin is untyped
+
+    monkeypatch.setattr(pools, "execute", asking)
     async with Pool(home.address) as pool:
         with BlockingPool(home.address) as blocking:
             for fresh, expected in ((60.0, 2), (60.0, 2), (0.0, 4)):

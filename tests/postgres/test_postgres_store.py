@@ -41,11 +41,9 @@ async def test_puts_are_one_statement_whose_last_value_counts(
         await store.abatch([PutOp(WHERE, name, {"n": 1}) for name in "abcd"])
         before = await store.aget(WHERE, "b")
         monkeypatch.setattr(stores, "transaction", None)
-        last = [PutOp(ELSEWHERE, "e", {"n": 2}), PutOp(WHERE, "d", None), PutOp(WHERE, "a", None)]
-        await store.abatch(
-            [PutOp(WHERE, "c", None), PutOp(WHERE, "c", {"n": 3}), PutOp(WHERE, "d", {"n": 4})]
-            + [PutOp(WHERE, "b", {"n": 2}), *last]
-        )
+        puts = [("c", None), ("c", {"n": 3}), ("d", {"n": 4}), ("b", {"n": 2}), ("d", None)]
+        other = [PutOp(ELSEWHERE, "e", {"n": 2}), PutOp(WHERE, "a", None)]
+        await store.abatch([*(PutOp(WHERE, *put) for put in puts), *other])
         gets = [GetOp(WHERE, name) for name in "abcd"] + [GetOp(ELSEWHERE, "e")]
         found = await store.abatch(gets)
         values = [item.value["n"] if isinstance(item, Item) else None for item in found]
