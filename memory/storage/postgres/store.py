@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
 from memory.storage.access import whole
-from memory.storage.postgres.connections import Cursor, Pool, migrate, reading, transaction, write
+from memory.storage.postgres.connections import Pool, migrate, reading, transaction, write
 
 FEW = 200
 """Items of a namespace that `alook` reads."""
@@ -54,6 +54,11 @@ SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
     expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes
 """
 """One statement: a round trip costs more than the work."""
+
+_PUT_NEW = """
+INSERT INTO store (prefix, key, value) SELECT * FROM unnest(%s::text[], %s::text[], %s::jsonb[])
+ON CONFLICT (prefix, key) DO NOTHING
+"""
 
 
 def _collided(error: BaseException) -> bool:
@@ -147,20 +152,12 @@ class CircadianPostgresStore(AsyncPostgresStore):
     @_again
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
-        gets = [GetOp(op.namespace, op.key, refresh_ttl=False) for op in puts]
-        found: list[Result] = [None] * len(puts)
-        async with transaction(self.pool) as cursor:
-            await cursor.executemany(
-                "INSERT INTO store (prefix, key, value) VALUES (%s, %s, %s)"
-                " ON CONFLICT (prefix, key) DO NOTHING",
-                [
-                    (".".join(op.namespace), op.key, Jsonb(op.value))
-                    for op in sorted(puts, key=lambda op: (op.namespace, op.key))
-                ],
-            )
-            await self._batch_get_ops(list(enumerate(gets)), found, cursor)
+        ordered = sorted(puts, key=lambda op: (op.namespace, op.key))
+        places = _columns([(".".join(op.namespace), op.key) for op in ordered])
+        await write(self.pool, _PUT_NEW, (*places, [Jsonb(op.value) for op in ordered]))
+        found, _ = await self.alook([GetOp(op.namespace, op.key) for op in puts], ())
         return [
-            dict(item.value if isinstance(item, Item) else op.value or {})
+            dict(op.value or {} if item is None else item.value)
             for op, item in zip(puts, found, strict=True)
         ]
 
@@ -204,9 +201,6 @@ class CircadianPostgresStore(AsyncPostgresStore):
         async with reading(self.pool) as cursor:
             await cursor.execute(query, params)
             return await cursor.fetchall()
-
-    async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Cursor) -> None:
-        await cur.execute(_PUT, _written(put_ops))
 
 
 def _written(put_ops: Sequence[tuple[int, PutOp]]) -> tuple[list[Any], ...]:
