@@ -32,23 +32,23 @@ _ROW = "prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS e
 
 _GET = f"""
 SELECT {_ROW}, FALSE AS listed
-FROM unnest(%s::text[], %s::text[]) AS wanted (prefix, key) JOIN store USING (prefix, key)
+FROM unnest(%b::text[], %b::text[]) AS wanted (prefix, key) JOIN store USING (prefix, key)
 """
 
 _LIST = f"""
-UNION ALL SELECT few.*, TRUE FROM unnest(%s::text[]) AS wanted (path) CROSS JOIN LATERAL (
+UNION ALL SELECT few.*, TRUE FROM unnest(%b::text[]) AS wanted (path) CROSS JOIN LATERAL (
     SELECT {_ROW} FROM store WHERE {_PREFIX} = path ORDER BY key COLLATE "C" LIMIT {FEW}
 ) AS few
 """
 
 _PUT = """
 WITH gone AS (
-    DELETE FROM store USING unnest(%s::text[], %s::text[]) AS old (prefix, key)
+    DELETE FROM store USING unnest(%b::text[], %b::text[]) AS old (prefix, key)
     WHERE store.prefix = old.prefix AND store.key = old.key
 )
 INSERT INTO store (prefix, key, value, ttl_minutes, created_at, updated_at, expires_at)
 SELECT *, now(), now(), now() + ttl * interval '1 minute'
-FROM unnest(%s::text[], %s::text[], %s::jsonb[], %s::float8[]) AS new (prefix, key, value, ttl)
+FROM unnest(%b::text[], %b::text[], %s::jsonb[], %s::float8[]) AS new (prefix, key, value, ttl)
 ON CONFLICT (prefix, key) DO UPDATE
 SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
     expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes
@@ -56,7 +56,7 @@ SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
 """One statement: a round trip costs more than the work."""
 
 _PUT_NEW = """
-INSERT INTO store (prefix, key, value) SELECT * FROM unnest(%s::text[], %s::text[], %s::jsonb[])
+INSERT INTO store (prefix, key, value) SELECT * FROM unnest(%b::text[], %b::text[], %s::jsonb[])
 ON CONFLICT (prefix, key) DO NOTHING
 """
 
