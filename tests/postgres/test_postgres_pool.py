@@ -8,9 +8,6 @@ from typing import Any
 import psycopg
 import pytest
 from langgraph.store.base import PutOp
-from psycopg.abc import PQGen
-from psycopg.generators import execute
-from psycopg.pq.abc import PGconn, PGresult
 from pydantic import SecretStr
 
 from graph.persistence import open_saver, open_store
@@ -22,7 +19,6 @@ from memory.storage.postgres.connections import (
     BlockingPool,
     Pool,
     address_of,
-    reading,
     transaction,
 )
 from tests.support.saver_graph import Story, thread
@@ -48,27 +44,6 @@ async def test_lost_connections_are_replaced_without_an_error(home: Database) ->
                         " WHERE datname = current_database() ORDER BY pid = pg_backend_pid()"
                     )
         assert (await graph.aget_state(thread())).values["count"] == 333
-
-
-async def test_a_connection_is_asked_whether_it_answers_once_it_has_rested(
-    home: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[PGconn] = []
-
-    def asking(conn: PGconn) -> PQGen[list[PGresult]]:
-        asked.append(conn)
-        return execute(conn)  # type: ignore[no-any-return]  # its C twin is untyped
-
-    monkeypatch.setattr(pools, "execute", asking)
-    async with Pool(home.address) as pool:
-        with BlockingPool(home.address) as blocking:
-            for fresh, expected in ((60.0, 2), (60.0, 2), (0.0, 4)):
-                monkeypatch.setattr(pools, "FRESH", fresh)
-                async with reading(pool) as cursor:
-                    await cursor.execute("SELECT 1")
-                with blocking.connection() as conn:
-                    conn.execute("SELECT 1")
-                assert len(asked) == expected
 
 
 def test_a_thread_never_gets_a_connection_that_the_server_closed(home: Database) -> None:

@@ -9,15 +9,11 @@ import asyncio
 import hashlib
 import json
 import logging
-import math
-import select
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -96,9 +92,6 @@ TIMEOUT = 2.0
 ANSWER = 1.0
 """Seconds in which an open connection has to answer before it is used."""
 
-FRESH = 1.0
-"""Seconds after its use in which a connection is not asked: most round trips of a tick would be."""
-
 SIZE = 8
 """Connections of one pool, at most. They are opened when they are needed."""
 
@@ -127,9 +120,6 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 Cursor = psycopg.AsyncCursor[DictRow]
 
-Used = WeakKeyDictionary[psycopg.BaseConnection[Any], float]
-"""When connections were used without an error, in monotonic seconds."""
-
 
 class Pool(AsyncConnectionPool[AsyncConnection]):
     """A pool as LangGraph's saver and store need it: autocommit, rows as dicts.
@@ -140,7 +130,6 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
     def __init__(self, address: Address) -> None:
         _quiet()
         self._turns = asyncio.Semaphore(SIZE)
-        self._used: Used = WeakKeyDictionary()
         # Unprepared: psycopg loses statements that it prepares inside a pipeline, and each is
         # planned for its own values.
         super().__init__(
@@ -161,11 +150,8 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
         """A connection that answers."""
         async with self._turns, super().connection(timeout) as conn:
             yield conn
-            self._used[conn] = time.monotonic()
 
     async def _check_answer(self, conn: AsyncConnection) -> None:
-        if _fresh(conn, self._used):
-            return
         try:
             conn.pgconn.send_query(b"")
             await conn.wait(execute(conn.pgconn), timeout=ANSWER)
@@ -184,7 +170,6 @@ class BlockingPool(ConnectionPool[Connection]):
     def __init__(self, address: Address) -> None:
         _quiet()
         self._turns = threading.Semaphore(SIZE)
-        self._used: Used = WeakKeyDictionary()
         super().__init__(
             address.conninfo,
             name=address.name,
@@ -200,12 +185,9 @@ class BlockingPool(ConnectionPool[Connection]):
         """A connection that answers."""
         with self._turns, super().connection(timeout) as conn:
             yield conn
-            self._used[conn] = time.monotonic()
 
     def _check_answer(self, conn: Connection) -> None:
         """See `Pool`."""
-        if _fresh(conn, self._used):
-            return
         try:
             conn.pgconn.send_query(b"")
             conn.wait(execute(conn.pgconn), timeout=ANSWER)
@@ -215,18 +197,6 @@ class BlockingPool(ConnectionPool[Connection]):
             conn.close()
             self.drain()
             raise
-
-
-def _fresh(conn: psycopg.BaseConnection[Any], used: Used) -> bool:
-    """Whether a connection was used just now, and the server has not closed it since.
-
-    A server that ends a connection says so, which makes an idle socket readable.
-    """
-    if time.monotonic() - used.get(conn, -math.inf) > FRESH:
-        return False
-    heard = select.poll()
-    heard.register(conn.fileno(), select.POLLIN)
-    return not heard.poll(0)
 
 
 @asynccontextmanager
