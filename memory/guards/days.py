@@ -46,9 +46,10 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     days = fact.evidence.days
     if days.vague:
         return True
-    today = dates.Days(days=days.today, today=days.today)
-    is_other_month = named.day is None and bool(days.months)
-    is_today = named.weekday is None and not is_other_month and dates.holds(today, named)
+    weekdays = {one.weekday() for one in days.today}
+    today = dates.Days(days=days.today, weekdays=weekdays, today=days.today)
+    is_other_month = named.weekday is None and named.day is None and bool(days.months)
+    is_today = not is_other_month and dates.holds(today, named)
     return is_today and not _said_of_another(fact, named, today=True)
 
 
