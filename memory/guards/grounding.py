@@ -182,18 +182,26 @@ def _other_mood(fact: ProposedFact) -> str | None:
         nearest = max(told, key=lambda one: _near(fact, one))
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
     near = {id(one): _near(fact, one) for one in told}
-    stated = max(near[id(one)] for one in told if not lost[id(one)])
+    stands = [one for one in told if not lost[id(one)]]
+    stated = max(near[id(one)] for one in stands)
+    said = frozenset[str]().union(*(_taken(fact, one) for one in stands))
     enough = min(2, -(-len(fact.words) // 2)) if stated else 1
     denied = mood.negates(fact.text, fact.codes)
     for one in sorted(told, key=lambda each: -near[id(each)]):
         if denied and lost[id(one)] and _denied_beside(one, told, lost):
             continue
-        stands = [each for each in told if not lost[id(each)]]
         if lost[id(one)] == [Mood.QUESTION] and _adds(fact, one, stands):
             continue
-        if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
+        # Of two clauses that are equally near, the fact is made of the one that adds to it.
+        least = stated if _taken(fact, one) - said else stated + 1
+        if lost[id(one)] and near[id(one)] >= max(least, enough):
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
+
+
+def _taken(fact: ProposedFact, clause: Clause) -> frozenset[str]:
+    """The words and numbers of a clause that the fact has."""
+    return frozenset(shared(fact.words, clause.words)) | (_digits(clause.text) & _digits(fact.text))
 
 
 def _adds(fact: ProposedFact, asked: Clause, stated: Sequence[Clause]) -> bool:
@@ -223,8 +231,7 @@ def _is_of_speaker(fact: ProposedFact) -> bool:
 
 
 def _near(fact: ProposedFact, clause: Clause) -> int:
-    same = _digits(clause.text) & _digits(fact.text)
-    return fact.nearness(clause.words) + len(same)
+    return len(_taken(fact, clause))
 
 
 def _digits(text: str) -> set[str]:
@@ -437,7 +444,7 @@ def _other_subject(fact: ProposedFact) -> str | None:
             one
             for one in found[:1]
             if fold(piece).strip().startswith(one.key)
-            and (one.key in fact.people or one.written in fact.evidence.heard_before.text)
+            and (one.key in fact.people or one.written in fact.named)
         ]
         for subject in opening:
             if (other := _said_of(subject, piece, fact)) is not None:

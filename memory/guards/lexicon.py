@@ -320,7 +320,7 @@ WEEKDAY_OF = {
 WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))
 
 _OPEN = re.compile(
-    r"boxing day|heiligabend|nochebuena|nochevieja|toussaint"
+    r"boxing day|epiphan|dreikonig|reyes(?! \w+ez)|heiligabend|nochebuena|nochevieja|toussaint"
     r"|easter|ostern|pascua|paques|paskalya|christmas|weihnacht|navidad|noel|xmas|bayram|ramazan"
     r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
     r"|除夕|carnival|carnaval|karneval|fasching|pfingst|pentec|whitsun|thanksgiving|halloween"

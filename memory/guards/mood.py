@@ -388,7 +388,7 @@ def is_own(clause: str) -> bool:
 
 _I_FIRST = re.compile(
     r"(?:(?:but|and|though|aber|und|doch|pero|y|mais|et|ama|ve) )?"
-    r"(?:i(?:'\w+)?|ich|yo|no me|je|ben)(?!\w)|(?:但|可)?我(?!们)|j'|moi,? j"
+    r"(?:i(?:'\w+)?|ich|yo|no me|je|ben)(?!\w)|(?:但|可)?我(?![们妈爸爷奶姐哥弟妹姑舅叔姨婆公儿女老同家朋])|j'|moi,? j"
 )
 
 
@@ -422,12 +422,19 @@ def reports_in(fact: str, codes: tuple[str, ...]) -> bool:
 
 def negates(text: str, codes: tuple[str, ...]) -> bool:
     """Whether a text has a word of negation."""
-    return _says(_NEGATIONS, fold(text), codes)
+    return _says(_NEGATIONS, _REMINDS.sub(" ", fold(text)), codes)
+
+
+_REMINDS = re.compile(
+    r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen|no (?:te )?olvides"
+    r"|n'oublie[sz]? pas|unutma\w*)(?!\w)|别忘了?"
+)
+"""Denies nothing of what it reminds of."""
 
 
 def denied_in(text: str, codes: tuple[str, ...]) -> str | None:
     """What stands behind a text's word of negation; None without one."""
-    folded = fold(text)
+    folded = _REMINDS.sub(" ", fold(text))
     for code in codes or tuple(_NEGATIONS):
         if code in _NEGATIONS and (found := [*_NEGATIONS[code].finditer(folded)]):
             last = found[-1] if code == "fr" else found[0]

@@ -111,10 +111,17 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif before in _BARE if not opens else place == 0:
+            elif before in _BARE or _is_apposed(tokens, place, sentence) if not opens else place == 0:
                 yield Name(written, key, False)
             elif tongue == "de":
                 yield Name(written, key, False, True)
+
+
+def _is_apposed(tokens: Sequence[re.Match[str]], place: int, sentence: str) -> bool:
+    """Whether a noun stands right behind another one: "die Firma Kessler"."""
+    before = tokens[place - 1]
+    is_noun = before.group()[0].isupper() and fold(before.group()) not in _ALL_FUNCTION_WORDS
+    return is_noun and sentence[before.end() : tokens[place].start()] == " "
 
 
 def _is_common(written: str, key: str) -> bool:

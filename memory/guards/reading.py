@@ -337,6 +337,11 @@ class ProposedFact:
         return [(one, self.nearness(content(one.text))) for one in self.evidence.known]
 
     @cached_property
+    def named(self) -> str:
+        """The texts whose names it may have."""
+        return f"{self.evidence.heard.text}\n{self.evidence.heard_before.text}"
+
+    @cached_property
     def told_before(self) -> Evidence:
         """What the speakers of the sources said before, as known facts about the same have it.
 
