@@ -467,6 +467,12 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         made.years |= {today.year + sign * count for sign in signs if length == 365}
 
 
+def counts(digits: str) -> bool:
+    """Whether a text counts days from another one, or names one by its number alone."""
+    patterns = (_DAY_ALONE, _HOURS, *(pattern for _, pattern in _SPANS))
+    return any(pattern.search(digits) for pattern in patterns)
+
+
 _HOURS = re.compile(
     r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
 )

@@ -17,6 +17,8 @@ def other_day(fact: ProposedFact) -> str | None:
     if not fact.familiar:
         return None
     for named in fact.days:
+        if (day := _other_weekday(fact, named)) is not None:
+            return f'The fact says "{named.written.strip()}", and {day} is a {day:%A}'
         holds = dates.holds(fact.evidence.days, named)
         follows = _is_open(fact, named) or (holds and not _said_of_another(fact, named))
         if follows and not (holds and _is_replaced(fact, named)):
@@ -34,6 +36,28 @@ def other_day(fact: ProposedFact) -> str | None:
         if not is_range and not holds:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+def _other_weekday(fact: ProposedFact, named: dates.Named) -> date | None:
+    """The day that the fact names right beside a weekday which it is not, and no source says so."""
+    beside = (
+        one
+        for one in fact.days
+        if one.day and one.start >= named.end and _BESIDE.fullmatch(fact.digits, named.end, one.start)
+    )
+    if named.weekday is None or (day := next(beside, None)) is None:
+        return None
+    said = {
+        one.weekday
+        for _, digits in fact.evidence.readings
+        for one in dates.weekdays_in(digits, strict=False)
+    }
+    days = [one for one in fact.evidence.days.days if dates.holds(dates.Days(days={one}), day)]
+    is_right = named.weekday in said or any(one.weekday() == named.weekday for one in days)
+    return None if is_right or not days else days[0]
+
+
+_BESIDE = re.compile(r"[ ,(]+(?:the |den |dem |le |el )?")
 
 
 def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:
@@ -63,9 +87,15 @@ _REPLACED = re.compile(
 """A day that is not meant, or no longer: "it moves from Friday to Sunday", "not on the 17th"."""
 
 
+_NO_MORE = re.compile(
+    r"\bstatt\W*$|\b(?:nicht|kein\w*) mehr\b|\bno longer\b|\bya no\b|\bne \w+ plus\b", re.IGNORECASE
+)
+"""These deny what is done, and not the day: "not any more since Monday"."""
+
+
 def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether a source says that it is not this day, or no longer, and the fact names no other."""
-    denied = mood.denies(re.sub(r"\bstatt\W*$", "", fact.text), fact.codes)
+    denied = mood.denies(_NO_MORE.sub(" ", fact.text), fact.codes)
     for source, digits in () if denied else fact.evidence.readings:
         said = fact.evidence.said(source.at)
         for _, sentence in sentences(digits):
@@ -106,11 +136,14 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
 def _parts(fact: ProposedFact) -> Iterator[tuple[str, int, str]]:
     """The clauses of the sources, how near each is, and when it was said.
 
-    A clause of few words of its own, such as "on the 14th", is as near as its sentence.
+    A clause of few words of its own, such as "on the 14th", belongs to its sentence. So does one
+    whose day counts from another: "on 4 November, I a day later".
     """
     for one in fact.evidence.clauses:
-        own = len(one.words) >= _WORDS_OF_ITS_OWN
-        yield one.text, fact.nearness(one.words if own else content(one.sentence)), one.at
+        counted = any(map(dates.counts, in_all_digits(one.sentence)))
+        whole = counted or len(one.words) < _WORDS_OF_ITS_OWN
+        words = content(one.sentence) if whole else one.words
+        yield one.sentence if whole else one.text, fact.nearness(words), one.at
 
 
 _WORDS_OF_ITS_OWN = 4

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, content, fold, word_set
-from memory.guards.reading import Evidence, ProposedFact, in_all_digits, whole
+from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, content, fold, shared, word_set
+from memory.guards.reading import PIECES, Evidence, ProposedFact, in_all_digits, whole
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -177,7 +177,9 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         if values & _parts(evidence):
             return True
         made |= clock.gaps(evidence.times, (digits for _, digits in evidence.readings))
-    if values & _parts_of_sum(number, fact):
+    if values & _parts_of_sum(number, fact) or _is_whole(number, fact):
+        return True
+    if values & _told_beside(number, evidence):
         return True
     if not any(map(_TIMES.search, texts)) and _displaces(number, fact):
         return False
@@ -241,6 +243,28 @@ def _parts_of_sum(number: numbers.Number, fact: ProposedFact) -> set[float]:
     others = [one for one in numbers.numbers_in(fact.digits) if one.start != number.start]
     parts = [one for one in others if _stands(one, fact.evidence.numbers, ())]
     return numbers.sums(parts, number.unit) if len(parts) > 1 else set()
+
+
+def _is_whole(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether it is what a part and the rest, which the sources say, make: "41 of 50"."""
+    before = _PART_OF.search(fact.digits, 0, number.start)
+    said = {value for one in fact.evidence.numbers for value in one.readings}
+    parts = numbers.readings_of(before[1]) if before else frozenset[float]()
+    return any(part in said and whole - part in said for part in parts for whole in number.readings)
+
+
+_PART_OF = re.compile(r"(?<![\d.,])(\d[\d.,]*) (?:\w+ )?(?:out of|of|von|de|sur|su) (?:\w+ )?$")
+
+
+def _told_beside(number: numbers.Number, evidence: Evidence) -> set[float]:
+    """What two numbers of a sentence make of which it says that one is more or less."""
+    return set[float]().union(
+        *(
+            numbers.sums(said, number.unit)
+            for digits in evidence.told
+            if MORE.search(digits) and len(said := whole(numbers.numbers_in(digits))) <= 4
+        )
+    )
 
 
 def _is_percentage(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -346,7 +370,8 @@ def _is_taken(one: numbers.Number, number: numbers.Number, fact: ProposedFact) -
         if digits[one.start : one.end] == one.written
     )
     is_label = any(found and found[1] in _LABELS for found in labels)
-    return is_label or bool(one.unit and (number.unit is None or number.unit[0] != one.unit[0]))
+    is_time = one not in fact.evidence.without_times
+    return is_label or is_time or bool(one.unit and (number.unit is None or number.unit[0] != one.unit[0]))
 
 
 _LABELS = word_set(
@@ -382,27 +407,40 @@ def _of_another(
 
     The part shares more with the fact than those that have its number.
     """
-    shown = {value for one in mine for value in one.readings}
-    own, best, other = -1, (0, ""), (0, "")
-    for part, near, clause in fact.parts:
-        said = [
-            (digits, one) for digits in in_all_digits(part) for one in numbers.numbers_in(digits)
-        ]
-        if any(one.readings & number.readings for _, one in said):
-            if not content(part, clause.codes):
-                return None
-            own = max(own, near)
-        elif clause.moods or any(one.readings & shown for _, one in said):
+    piece = next(one for one in _pieces(fact.digits) if number.start < one.end())
+    here = [one for one in mine if piece.start() <= one.start < piece.end()]
+    shown = {value for one in here for value in one.readings}
+    words = [one for one in content(piece.group(), fact.codes) if one in fact.words]
+    parts = [
+        (part, len(shared(words, content(part, clause.codes))), clause, _counted(part))
+        for part, _, clause in fact.parts
+    ]
+    has = [each for each in parts if any(one.readings & number.readings for _, one in each[3])]
+    if any(not content(part, clause.codes) for part, _, clause, _ in has):
+        return None
+    own, best, other = max((near for _, near, _, _ in has), default=-1), (0, ""), (0, "")
+    since = max((clause.at for _, _, clause, _ in has), default="")  # A correction comes later.
+    for part, near, clause, said in parts:
+        if clause.moods or clause.at < since or any(one.readings & shown for _, one in said):
             continue
-        elif any(_is_alike(one, digits, number, fact) for digits, one in said):
+        if any(_is_alike(one, digits, number, fact) for digits, one in said):
             best = max(best, (near, part))
         elif near > 1 and any(one.unit == number.unit for _, one in said):
             other = max(other, (near, part))
     best = best if own or best > other else other
-    apart = 0 <= own < best[0] and 2 * best[0] >= len(fact.words)
+    apart = 0 <= own < best[0] and 2 * best[0] >= len(words)
     if not apart or mood.negates(fact.text, fact.codes):
         return None
     return None if _is_a_count(number, number.readings, fact.evidence) else best[1]
+
+
+def _counted(part: str) -> list[tuple[str, numbers.Number]]:
+    """The numbers of a part, each with the text in which it stands."""
+    return [(digits, one) for digits in in_all_digits(part) for one in numbers.numbers_in(digits)]
+
+
+def _pieces(digits: str) -> Iterator[re.Match[str]]:
+    return re.finditer(rf"(?:(?!{PIECES.pattern}).)+|$", digits, re.IGNORECASE)
 
 
 def _is_alike(one: numbers.Number, digits: str, number: numbers.Number, fact: ProposedFact) -> bool:
@@ -438,17 +476,17 @@ def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
     made = [one for one in mine if not _stands(one, fact.evidence.numbers, mine)]
     if made or _CONTRASTS.search(fact.digits):
         return None  # "Eight of the 48 are missing": what came in place of them is counted.
-    for _, digits in fact.evidence.readings:
+    for digits in fact.evidence.told:
         for found in _REPLACED.finditer(digits):
             group = found.lastindex or 0
             old = numbers.readings_of(found[group].strip(".,"))
             at, end = found.span(group)
             rest = digits[:at] + " " + digits[end:]
             unit = next((n.unit for n in numbers.numbers_in(digits) if n.start == at), None)
-            others = [one for one in numbers.numbers_in(rest) if one.unit == unit]
+            others = [one for one in numbers.numbers_in(rest) if unit in (None, one.unit)]
             valid = frozenset[float]().union(*(one.readings for one in others))
             named = frozenset[float]().union(*(one.readings for one in mine))
-            if named & old and valid and not valid & (old | named):
+            if named & old and valid - named and not valid & old:
                 return f"What it cites says that {found[group]} is not, or no longer, the number"
     return None
 

@@ -29,7 +29,7 @@ from memory.guards.lexicon import (
 )
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
-from memory.guards.reading import AND, Clause, Evidence, ProposedFact, Source
+from memory.guards.reading import AND, PIECES, Clause, Evidence, ProposedFact, Source
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -129,7 +129,9 @@ def _other_name(fact: ProposedFact) -> str | None:
             return f"What it cites says {other}, and the fact says {name.written}"
         if fact.evidence.heard.has(name) or _refers_back(name, fact):
             continue
-        if name.sure and not (fact.is_known(name.written) or _is_left_out(name, fact)):
+        if name.sure and not (
+            fact.is_known(name.written) or _is_left_out(name, fact) or _is_full(name, fact)
+        ):
             return (
                 f"{name.written} does not occur in what it cites: cite the entry that names "
                 f"{name.written}, or put the name right"
@@ -194,9 +196,17 @@ def _other_mood(fact: ProposedFact) -> str | None:
             continue
         # Of two clauses that are equally near, the fact is made of the one that adds to it.
         least = stated if _taken(fact, one) - said else stated + 1
-        if lost[id(one)] and near[id(one)] >= max(least, enough):
+        if lost[id(one)] == [Mood.REPORT] and len(fact.words) <= _SHORT:
+            least = max(least, 1)
+        else:
+            least = max(least, enough)
+        if lost[id(one)] and near[id(one)] >= least:
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
+
+
+_SHORT = 5
+"""Words of a fact in which one word of somebody's claim tells where it comes from."""
 
 
 def _taken(fact: ProposedFact, clause: Clause) -> frozenset[str]:
@@ -253,7 +263,7 @@ def _turned(fact: ProposedFact) -> str | None:
         for one in fact.evidence.clauses
         for text in AND.split(one.text)
     ]
-    pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
+    pieces = [one for one in PIECES.split(fact.text) if one and one.strip()]
     return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
 
 
@@ -299,13 +309,6 @@ def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
     if not denied and all(one.negated for one in top):
         return "What it cites says that this is not so: keep the negation"
     return None
-
-
-_PIECES = re.compile(
-    r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
-    r"|parce que|ve|ama|cunku|çünkü)\s",
-    re.IGNORECASE,
-)
 
 
 def _unrelated(fact: ProposedFact) -> str | None:
@@ -376,6 +379,24 @@ def _refers_back(name: Name, fact: ProposedFact) -> bool:
         _points(one.text) for one in fact.evidence.sources
     )
 
+
+def _is_full(name: Name, fact: ProposedFact) -> bool:
+    """Whether it stands beside a name that the sources have alone: "Jane Austen" for "Austen"."""
+    at = fact.text.find(name.written)
+    around = _BEFORE_NAME.search(fact.text, 0, at), _BEHIND_NAME.match(
+        fact.text, at + len(name.written)
+    )
+    told = fact.evidence.heard.text
+    return any(
+        one is not None
+        and re.search(rf"(?<!\w){re.escape(one[1])}(?!\w)", told) is not None
+        and re.search(rf"[A-Z]\w+ {re.escape(one[1])}(?!\w)|{re.escape(one[1])} [A-Z]", told) is None
+        for one in around
+    )
+
+
+_BEFORE_NAME = re.compile(r"(?<!\w)([^\W\d_a-z][\w'\u2019-]+) $")
+_BEHIND_NAME = re.compile(r" ([^\W\d_a-z][\w-]+)")
 
 _NEAR = 6
 """So many entries before the first one cited are what was being talked of."""

@@ -167,6 +167,8 @@ def languages(text: str) -> tuple[str, ...]:
         return ("zh",)
     if len(_OTHER_SCRIPT.findall(text)) * 2 >= max(letters, 1):
         return ()
+    if _strange(text) >= _STRANGERS:
+        return ()
     score = _scores(text)
     best = max(score.values())
     likely = [code for code in score if best >= 0.7 and score[code] >= 0.7 * best]
@@ -191,9 +193,14 @@ def is_familiar(text: str) -> bool:
     found = words_of(fold(text))
     if _OTHER_SCRIPT.search(text):
         return False
-    strange = sum(_STRANGE.search(one) is not None for one in text.split() if one.islower())
+    strange = _strange(text)
     known = max(_scores(text).values()) >= _KNOWN * len(found) and strange < _STRANGERS
     return known or (len(found) < _FEW and not strange)
+
+
+def _strange(text: str) -> int:
+    """How many of its words have letters that no known language has."""
+    return sum(_STRANGE.search(one) is not None for one in text.split() if one.islower())
 
 
 _FEW = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from memory.guards.lexicon import HAN, fold, languages
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, fold, languages, words_of
 from memory.text import cached_by_text
 
 
@@ -30,7 +30,7 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
     r"|nr|inkl|hr|fr|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
-_ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
+_ORDINAL = re.compile(r"(?:^|\W)[0-3]?\d\.\s*$")
 _TAG = re.compile(
     r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar"
     r"|entendido|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne"
@@ -47,7 +47,7 @@ def sentences(text: str) -> tuple[tuple[int, str], ...]:
     start = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
         piece = text[start:end]
-        if end < len(text) and _goes_on(piece, text[end : end + 1]):
+        if end < len(text) and _goes_on(piece, text[end:]):
             continue
         if piece.strip():
             found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
@@ -58,7 +58,8 @@ def sentences(text: str) -> tuple[tuple[int, str], ...]:
 def _goes_on(piece: str, following: str) -> bool:
     """Whether the point at the end of `piece` belongs to an abbreviation or an ordinal."""
     if _ORDINAL.search(piece) and languages(piece)[:1] in (("de",), ("tr",), ("pl",), ()):
-        return following.islower() or languages(piece)[:1] == ("de",)
+        opens = (words_of(fold(following)) or [""])[0] in FUNCTION_WORDS["de"]
+        return following[:1].islower() or (languages(piece)[:1] == ("de",) and not opens)
     return _ABBREVIATION.search(fold(piece.rstrip())) is not None
 
 
@@ -89,7 +90,7 @@ tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin deg
 zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
 """)
 _CONDITIONS = _by_language(r"""
-en (?<!even )(?<!as )if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)
+en (?<!even )(?<!as )(?<!ask )(?<!asks )(?<!asked )(?<!know )(?<!see )(?<!wonder )(?<!sure )if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)
  |unless|suppose|supposing|provided|assuming|^in case|in case of|otherwise(?= (?:i|we|he|she|it
  |they|you|the)(?!\w))|as long as|depending|depends
 de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern
@@ -209,33 +210,31 @@ fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\
  |ent)|dement
 tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*|bakilirsa
  |soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*|kuskul\w*
-zh 说|称|据|讲|传|认为|觉得|听|告诉|表示|指|显示|否认|怀疑|所言|转述|建议|要求|提醒
+zh 说|称|据|讲|传|意思|看法|认为|觉得|听|告诉|表示|指|显示|否认|怀疑|所言|转述|建议|要求|提醒
 """)
 _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
-        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted)"
-        r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
+        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted|thinks"
+        r"|believes|swears|swore|feels|figures|is (?:sure|convinced))"
+        r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
         r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where"
-        r"|what|how|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]"
-        r"|(?<!they )(?<!\w)say (?:that )?(?:he|she)(?!\w)",
-        "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
-        "|glaubt)"
-        r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?"
-        r"|ihre?|mein"
-        r"|meine) [a-z]+",
-        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta"
-        "|comento)n? que (?:el|la|los|las|un"
-        r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]|(?<!\w)(?:dice|dijo|cuenta)n? que "
-        r"(?:\w+ )?\w{3,}mos(?!\w)",
-        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')"
-        "(?!il (?!manque|y a|faut|reste)|elle |ils |elles "
-        r"|c'|on |oui|non|j|tu |vous )[a-z]",
+        r"|what|how|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today|of|like|better"
+        r")\b)[a-z]|(?<!they )(?<!\w)say (?:that )?(?:he|she)(?!\w)",
+        "de": r"(?<!\w)(?<!ich )(?:sag(?:t|te|en|ten)|mein(?:t|te|en|ten)|erzahl(?:t|te|en|ten)"
+        r"|schreibt|schrieb|glaub(?:t|en)|findet|denkt|schwort)(?: (?:mir|uns|ja|wohl|immer|auch|halt"
+        r"|nur))*,? (?:dass )?(?:der|die|das|es|den|dem|ein|eine|unser|unsere|seine?|ihre?|mein|meine)"
+        r" [a-z]+",
+        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta|comento|opina|jura)n? que "
+        r"(?:(?:el|la|los|las|un|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]|es(?:ta)? |son )"
+        r"|(?<!\w)(?:dice|dijo|cuenta)n? que (?:\w+ )?\w{3,}mos(?!\w)",
+        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense|trouve|estime|jure)"
+        r" qu(?:e |')(?!il (?!manque|y a|faut|reste)|elle |ils |elles |on |oui|non|j|tu |vous )[a-z]",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
         r"(?:soyl|anlat|yaz|dusun|san)",
         "zh": "[\u4e00-\u9fff]{2}(?<![我听据虽就想再来])"
-        "说(?!不定|明|服|话|好|过|起|是|我|实|他|她|自己)",
+        "(?:说(?!不定|明|服|话|好|过|起|是|我|实|他|她|自己)|觉得|认为)",
     }.items()
 }
 _NEGATIONS = _by_language(r"""

@@ -196,7 +196,9 @@ def _inflects(form: str, name: str) -> bool:
     """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
     if len(name) >= 3 and form.startswith(name):
         return len(form) - len(name) <= (4 if form[len(name) :][:1] == "l" else 2)
-    return len(name) >= 5 and name[-1] == "a" and form[:-1] == name[:-1] and form[-1] in "yeiou"
+    stem, ending = form[: len(name) - 1], form[len(name) - 1 :]
+    declined = name[-1] == "a" and stem == name[:-1] and ending in ("y", "e", "ei", "i", "o", "u")
+    return len(name) >= 5 and declined
 
 
 _RESEMBLING, _SLIP = 0.6, 0.8

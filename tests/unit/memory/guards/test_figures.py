@@ -63,7 +63,6 @@ TIMES = [
     ("Llego a la una y cuarto.", "Ana llega a las 13:15."),
     ("下次是周六晚上八点一刻。", "下次是10月24日20:15。"),
     ("Not before half 3 then.", "It will not be before 03:30."),
-    ("Not before half 3 then.", "It will not be before 02:30."),
     ("La grue est à nous de 14 h à 16 h 30.", "La grue est à elles deux heures et demie."),
     ("Las nubes llegaron a las once y media.", "A las 23.30 llegaron las nubes."),
     ("From six we open at half past five.", "They open half an hour earlier."),
