@@ -43,7 +43,9 @@ def _other_weekday(fact: ProposedFact, named: dates.Named) -> date | None:
     beside = (
         one
         for one in fact.days
-        if one.day and one.start >= named.end and _BESIDE.fullmatch(fact.digits, named.end, one.start)
+        if one.day
+        and one.start >= named.end
+        and _BESIDE.fullmatch(fact.digits, named.end, one.start)
     )
     if named.weekday is None or (day := next(beside, None)) is None:
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 from memory.guards import clock, dates, mood, numbers
 from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, content, fold, shared, word_set
@@ -32,33 +31,15 @@ def other_number(fact: ProposedFact) -> str | None:
             if fact.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
             continue
-        stands = _stands(number, theirs, mine) or _is_an_example(number, mine, theirs)
-        if not (stands or _follows(number, fact) or _is_from_before(number, fact)):
+        if not (
+            _stands(number, theirs, mine) or _follows(number, fact) or _is_from_before(number, fact)
+        ):
             return _number_said(number, theirs)
         if (other := _bound_elsewhere(number, fact)) is not None:
             return _number_said(number, [other])
         if (part := _of_another(number, numbers.numbers_in(fact.digits), fact)) is not None:
             return f'What it cites says "{part}", and the fact says {number.written}'
     return _outdated(mine, fact)
-
-
-def _is_an_example(
-    number: numbers.Number, mine: Sequence[numbers.Number], theirs: Sequence[numbers.Number]
-) -> bool:
-    """Whether it is a count, or the price for a count that follows from a cited price."""
-    for other in mine:
-        for a, b in ((number, other), (other, number)):
-            made = {
-                numbers.rounded(x * y) for x in a.readings for one in theirs for y in one.readings
-            }
-            if (
-                a is not b
-                and b.readings & made
-                and a.readings != b.readings
-                and max(b.readings) > 10
-            ):
-                return True
-    return False
 
 
 def _adds(fact: ProposedFact) -> bool:
@@ -123,36 +104,7 @@ def _follows(number: numbers.Number, fact: ProposedFact) -> bool:
     return (
         not fact.familiar
         or _is_computed(number, values, fact)
-        or (_is_a_count(number, values, evidence) and not _displaces(number, fact))
-        or _is_rounded(number, fact)
-    )
-
-
-_ABOUT = re.compile(
-    r"(?<!\w)(?:about|around|roughly|approximately|approx|some|nearly|almost|just (?:over|under)"
-    r"|over|more than|less than|circa|ca|etwa|ungefahr|rund|fast|knapp|gut|uber|mehr als|unos|unas"
-    r"|casi|alrededor|cerca|mas de|environ|presque|pres de|plus de|quelque|yaklasik|neredeyse"
-    r"|asagi yukari|kadar)(?!\w)|[约近]|左右|差不多|多"
-)
-_MORE = re.compile(r"more than|over|gut|uber|mehr als|mas de|plus de|多")
-_LESS = re.compile(r"less than|under|nearly|almost|fast|knapp|casi|presque|pres de|neredeyse")
-_NEAR = 0.2
-"""How far a rounded number may be from the cited one, as a share of that."""
-
-
-def _is_rounded(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether the fact says "nearly half an hour", and a source 25 minutes."""
-    about = _ABOUT.search(fact.digits, max(0, number.start - 20), number.end + 4)
-    if about is None:
-        return False
-    sign = 1 if _MORE.search(about[0]) else -1 if _LESS.search(about[0]) else 0
-    return any(
-        abs(mine - theirs) <= _NEAR * theirs
-        and (mine % 5 == 0 or mine % 1 == 0.5)
-        and sign * (theirs - mine) >= 0
-        for one in fact.evidence.numbers
-        if numbers.comparable(one, number.unit) and (one.unit or not number.unit)
-        for mine, theirs in product(number.bases(), one.bases())
+        or _is_a_count(number, values, evidence)
     )
 
 
@@ -160,14 +112,14 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     """Whether it follows by arithmetic from numbers that the sources say.
 
     The rule: it is the sum, the difference, the product or the quotient of two cited numbers, the
-    sum of listed ones, a percentage of one, or one counted by another period. A sum needs a word of
-    sums, a small product a word of rates. What looks like a slip of a cited number is no product.
+    sum of listed ones or a percentage of one. A sum needs a word of sums, a small product a word of
+    rates. What looks like a slip of a cited number is no product.
     """
     evidence, said = fact.evidence, fact.evidence.numbers
     texts = [digits for _, digits in evidence.readings]
     if number.unit and number.unit[0] == "share":
         return _is_percentage(number, fact)
-    made = _beside(number, evidence)
+    made = _told_beside(number, fact)
     made |= {
         numbers.rounded(value / 2)
         for one in (said if any(map(_HALF.search, texts)) else ())
@@ -177,12 +129,6 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         if values & _parts(evidence):
             return True
         made |= clock.gaps(evidence.times, (digits for _, digits in evidence.readings))
-    if values & _parts_of_sum(number, fact) or _is_whole(number, fact):
-        return True
-    if values & _told_beside(number, evidence):
-        return True
-    if not any(map(_TIMES.search, texts)) and _displaces(number, fact):
-        return False
     if values & made:
         return True
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
@@ -193,78 +139,22 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     summed = bool(_adds(fact) and values & sums)
     if any(_is_of(one, number) for one in slips):
         return summed
-    mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
-    if not same and mine and theirs and not mine <= theirs:
-        told = {base for one in said for base in (*one.bases(), *one.readings)}
-        rates = {made for one in told for by in _PERIODS for made in (one * by, one / by)}
-        if values & set(map(numbers.rounded, rates)):
-            return True
     large = max(number.readings) > _LARGE and not any(numbers.is_slip(number, one) for one in said)
     rated = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
     return summed or bool(rated and values & products)
 
 
-def _displaces(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether a source has another number of this kind where the fact has this one, or a slip.
-
-    A number that is made of others by chance is none that follows from them. A word of sums or of
-    rates tells that it is made.
-    """
-    evidence = fact.evidence
-    if _adds(fact) or _periods(fact.digits) or _TIMES.search(fact.digits):
-        return False
-    if any(one.unit and one.unit[0] in ("share", "part") for one in evidence.numbers):
-        return False
-    shown = {value for one in numbers.numbers_in(fact.digits) for value in one.readings}
-    others = [one for one in evidence.numbers if not one.readings & shown]
-    before = _BEHIND.search(fact.digits, 0, number.start)
-    if any(numbers.is_slip(number, one) for one in others):
-        return True
-    if number.bases() & _beside(number, evidence):
-        return False
-    nearest = max(evidence.clauses, key=lambda one: fact.nearness(one.words))
-    near = 2 * fact.nearness(nearest.words) >= len(fact.words)
-    found = [
-        (text, one) for text in in_all_digits(nearest.text) for one in numbers.numbers_in(text)
+def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:
+    """What the few numbers of a sentence make, where it or the fact tells of more or less."""
+    compares = MORE.search(fact.digits)
+    listed = [
+        whole(numbers.numbers_in(one)) for one in fact.evidence.told if compares or MORE.search(one)
     ]
-    behind = [(_BEHIND.search(text, 0, one.start), one) for text, one in found]
-    return any(
-        (near and _is_of(one, number)) or bool(before and same and before[1] == same[1])
-        for same, one in behind
-        if not one.readings & shown
-    )
+    few = (said for said in listed if len(said) <= _FEW)
+    return set[float]().union(*(numbers.sums(said, number.unit) for said in few))
 
 
-_BEHIND = re.compile(r"([^\W\d_]{4,}) $")
-
-
-def _parts_of_sum(number: numbers.Number, fact: ProposedFact) -> set[float]:
-    """What the fact's other numbers, which its sources say, add up to: "14 sacks, 12 of them"."""
-    others = [one for one in numbers.numbers_in(fact.digits) if one.start != number.start]
-    parts = [one for one in others if _stands(one, fact.evidence.numbers, ())]
-    return numbers.sums(parts, number.unit) if len(parts) > 1 else set()
-
-
-def _is_whole(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether it is what a part and the rest, which the sources say, make: "41 of 50"."""
-    before = _PART_OF.search(fact.digits, 0, number.start)
-    said = {value for one in fact.evidence.numbers for value in one.readings}
-    parts = numbers.readings_of(before[1]) if before else frozenset[float]()
-    return any(part in said and whole - part in said for part in parts for whole in number.readings)
-
-
-_PART_OF = re.compile(r"(?<![\d.,])(\d[\d.,]*) (?:\w+ )?(?:out of|of|von|de|sur|su) (?:\w+ )?$")
-
-
-def _told_beside(number: numbers.Number, evidence: Evidence) -> set[float]:
-    """What two numbers of a sentence make of which it says that one is more or less."""
-    return set[float]().union(
-        *(
-            numbers.sums(said, number.unit)
-            for digits in evidence.told
-            if MORE.search(digits) and len(said := whole(numbers.numbers_in(digits))) <= 4
-        )
-    )
+_FEW = 4
 
 
 def _is_percentage(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -273,22 +163,6 @@ def _is_percentage(number: numbers.Number, fact: ProposedFact) -> bool:
     made = {100 * one for one in numbers.shares(fact.evidence.numbers, rest=rest)}
     made |= {50.0 for _, digits in fact.evidence.readings if _HALF.search(digits)}
     return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
-
-
-_PERIODS = (7, 12, 24, 30, 52, 60)
-_PERIOD = re.compile(
-    r"(?:(?<!\w)(?:an?|per|each|every|pro|im|am|jed\w*|alle|cada|al|por|par|chaque|toutes les|le"
-    r"|la|her|bir|in) ?(?:\d+ )?|/ ?)(?:h|hr|min|hour|day|week|month|year|stunde|tag|woche|monat"
-    r"|jahr|hora|dia|semana|mes|ano|heure|jour|semaine|mois|an|annee|saat|gun|hafta|ay|yil)\w{0,3}"
-    r"(?!\w)|(?:daily|weekly|monthly|yearly|annual\w*|taglich|wochentlich|monatlich|jahrlich"
-    r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一个?[天周月年]"
-)
-
-
-def _periods(digits: str) -> set[str]:
-    """The lengths of time by which a text counts: "a day", "every 3 hrs"."""
-    words = (re.split(r"[\W\d]+", one.group())[-1] for one in _PERIOD.finditer(digits))
-    return {str(numbers.unit_of(word) or word) for word in words}
 
 
 _LARGE = 50
@@ -318,12 +192,6 @@ def _parts(evidence: Evidence) -> set[float]:
 _HALF = re.compile(
     r"(?<!\w)(?:half|halb\w*|halfte|mitad|medi[oa]|moitie|demi\w*|yari\w*|meta|metade)(?!\w)|半"
 )
-
-
-def _beside(number: numbers.Number, evidence: Evidence) -> set[float]:
-    """The differences of the two or three numbers of one sentence: "sold for 90, asked 120"."""
-    few = (said for said in evidence.listed if len(said) <= 3)
-    return set[float]().union(*(numbers.differences(said, number.unit) for said in few))
 
 
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
@@ -371,7 +239,11 @@ def _is_taken(one: numbers.Number, number: numbers.Number, fact: ProposedFact) -
     )
     is_label = any(found and found[1] in _LABELS for found in labels)
     is_time = one not in fact.evidence.without_times
-    return is_label or is_time or bool(one.unit and (number.unit is None or number.unit[0] != one.unit[0]))
+    return (
+        is_label
+        or is_time
+        or bool(one.unit and (number.unit is None or number.unit[0] != one.unit[0]))
+    )
 
 
 _LABELS = word_set(

@@ -18,6 +18,7 @@ from memory.guards.days import other_day
 from memory.guards.figures import other_number
 from memory.guards.lexicon import (
     HAN,
+    OPPOSITES,
     alike,
     content,
     fold,
@@ -29,7 +30,7 @@ from memory.guards.lexicon import (
 )
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
-from memory.guards.reading import AND, PIECES, Clause, Evidence, ProposedFact, Source
+from memory.guards.reading import Clause, Evidence, ProposedFact, Source
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -76,6 +77,7 @@ def ungrounded(
         lambda: _other_subject(fact),
         lambda: _other_mood(fact),
         lambda: _turned(fact),
+        lambda: _opposite(fact),
         lambda: _unrelated(fact),
     )
     return next((Doubt(why) for check in checks if (why := check()) is not None), None)
@@ -255,16 +257,27 @@ def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
 
 
 def _turned(fact: ProposedFact) -> str | None:
-    """A denial that the fact makes an assertion, or the other way round."""
-    if fact.translated or not fact.familiar or not fact.words:
+    """A denial that the fact makes an assertion."""
+    if fact.translated or not fact.familiar or mood.denies(fact.text, fact.codes):
         return None
-    parts = [
-        Part(text, content(text, one.codes), one, _denies_of(fact, text, one))
-        for one in fact.evidence.clauses
-        for text in AND.split(one.text)
-    ]
-    pieces = [one for one in PIECES.split(fact.text) if one and one.strip()]
-    return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
+    best = max(near for _, near, _ in fact.parts)
+    if best < max(1, 0.6 * len(fact.words)):
+        return None
+    top = [(text, clause) for text, near, clause in fact.parts if near == best]
+    said = [word for text, clause in top for word in content(text, clause.codes)]
+    rest = [one for one in fact.words if one not in shared(fact.words, said)]
+    if any(
+        not _denies_of(fact, text, clause) and shared(rest, content(text, clause.codes))
+        for text, _, clause in fact.parts
+        if clause.sentence == top[0][1].sentence
+    ):
+        return None  # It goes on with what is not denied: "not on Monday, but on Tuesday".
+    if all(
+        _denies_of(fact, text, clause) and not mood.is_question(clause.sentence)
+        for text, clause in top
+    ):
+        return "What it cites says that this is not so: keep the negation"
+    return None
 
 
 def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:
@@ -278,36 +291,20 @@ def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:
     return len(both) > 1 or (_digits(denied) <= _digits(fact.text) and (not words or bool(both)))
 
 
-class Part(NamedTuple):
-    """A part of a clause, between two "and"."""
-
-    text: str
-    words: tuple[str, ...]
-    clause: Clause
-    negated: bool
-
-
-def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
-    """The same for a piece of the fact."""
-    words = shared(content(piece, fact.codes), fact.words)
-    if len(words) < 3 and piece != fact.text:
+def _opposite(fact: ProposedFact) -> str | None:
+    """A word of which the nearest sentence of the sources has the opposite."""
+    if fact.translated or not fact.words:
         return None
-    near = {one: len(shared(words, one.words)) for one in parts}
-    best = max(near.values())
-    if best < max(1, 0.6 * len(words)):
+    near = {one.sentence: _near(fact, one) for one in fact.evidence.clauses}
+    best = max(near, key=lambda one: near[one])
+    told, said = fold(best), fold("\n".join(one.text for one in fact.evidence.sources))
+    if 2 * near[best] < len(fact.words):
         return None
-    top = [one for one in parts if near[one] == best]
-    if any(mood.is_question(one.clause.sentence) for one in top):
-        return None
-    said = [word for one in top for word in one.words]
-    rest = [one for one in words if one not in shared(words, said)]
-    denied = mood.denies(piece, fact.codes) or any(
-        shared(rest, one.words)
-        for one in parts
-        if not one.negated and one.clause.sentence == top[0].clause.sentence
-    )
-    if not denied and all(one.negated for one in top):
-        return "What it cites says that this is not so: keep the negation"
+    for sides in OPPOSITES:
+        for mine, theirs in (sides, sides[::-1]):
+            has, other = mine.search(fact.folded), theirs.search(told)
+            if has and other and not (mine.search(said) or theirs.search(fact.folded)):
+                return f'What it cites says "{other[0]}", and the fact says "{has[0]}"'
     return None
 
 
@@ -383,14 +380,16 @@ def _refers_back(name: Name, fact: ProposedFact) -> bool:
 def _is_full(name: Name, fact: ProposedFact) -> bool:
     """Whether it stands beside a name that the sources have alone: "Jane Austen" for "Austen"."""
     at = fact.text.find(name.written)
-    around = _BEFORE_NAME.search(fact.text, 0, at), _BEHIND_NAME.match(
-        fact.text, at + len(name.written)
+    around = (
+        _BEFORE_NAME.search(fact.text, 0, at),
+        _BEHIND_NAME.match(fact.text, at + len(name.written)),
     )
     told = fact.evidence.heard.text
     return any(
         one is not None
         and re.search(rf"(?<!\w){re.escape(one[1])}(?!\w)", told) is not None
-        and re.search(rf"[A-Z]\w+ {re.escape(one[1])}(?!\w)|{re.escape(one[1])} [A-Z]", told) is None
+        and re.search(rf"[A-Z]\w+ {re.escape(one[1])}(?!\w)|{re.escape(one[1])} [A-Z]", told)
+        is None
         for one in around
     )
 

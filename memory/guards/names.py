@@ -111,7 +111,9 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif before in _BARE or _is_apposed(tokens, place, sentence) if not opens else place == 0:
+            elif (
+                before in _BARE or _is_apposed(tokens, place, sentence) if not opens else place == 0
+            ):
                 yield Name(written, key, False)
             elif tongue == "de":
                 yield Name(written, key, False, True)

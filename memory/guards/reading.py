@@ -123,11 +123,6 @@ class Evidence:
         return [digits for text in told for digits in in_all_digits(text)]
 
     @cached_property
-    def listed(self) -> list[list[Number]]:
-        """The numbers of each sentence, in each language that it may be in."""
-        return [whole(numbers.numbers_in(one)) for one in self.told]
-
-    @cached_property
     def without_times(self) -> list[Number]:
         """The numbers that are no part of a date or a time of day: these may be added up."""
         found = []
@@ -442,7 +437,11 @@ class ProposedFact:
         known = {one.day for one in said.days}
         now = {one.year for one in said.today}
         years = {*said.years, *now, *(one.year for one in said.days)}
-        if said.months or said.vague or any(_SEASON.search(fold(one.text)) for one in self.evidence.sources):
+        if (
+            said.months
+            or said.vague
+            or any(_SEASON.search(fold(one.text)) for one in self.evidence.sources)
+        ):
             years |= {one + 1 for one in now}  # It may be the next one.
 
         def blank(found: re.Match[str]) -> str:
