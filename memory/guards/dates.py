@@ -278,8 +278,6 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
 def _is_a_word(match: re.Match[str], *, strict: bool) -> bool:
     """Whether a month's name is another word: "Marin" is no March."""
     text = match.group()
-    if text == "may" and _BEHIND_A_VERB.match(match.string, match.end()):
-        return True
     if re.fullmatch(r"[a-z]+", text) and text != match[1]:
         if match[1] not in _AMBIGUOUS:
             return strict
@@ -292,8 +290,6 @@ def _is_a_word(match: re.Match[str], *, strict: bool) -> bool:
     return not placed or "'s" in text
 
 
-_BEHIND_A_VERB = re.compile(r" (?:i|we|you|he|she|it|they|be|have|not|also|well|need|the|my)(?!\w)")
-"""May I have it?"""
 _MONTH_PLACE = re.compile(
     r"(?:(?<![\w'])(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|debut|courant|till|depuis|em|gecen"
     r"|every|each|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
@@ -359,43 +355,24 @@ def _days_of(digits: str, today: date) -> Days:
     _add_named(made, digits, today)
     named = frozenset(made.days)
     _add_alone(made, digits, today)
-    alone = frozenset(made.days)
     _add_relative(made, digits, today)
     for weekday in weekdays_in(digits, strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
         # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
-        known = alone if _AFTER_IT.match(digits, weekday.end) else named
-        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in known}
+        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
         if week := _WEEK.match(digits, weekday.end):
             digits = digits[: week.start()] + " " * len(week.group()) + digits[week.end() :]
     around = {_shifted(today.replace(day=1), shift, 30) for shift in (-1, 0, 1)}
     named_months = {one.replace(day=1) for one in named if made.months}
     made.days |= set(_nth_weekdays(digits, named_months or around))
-    made.vague = any(_is_vague(part) for part in re.split(r"[.!?;\n。！？；]", digits))
+    made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
     _add_spans(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
-
-
-_AFTER_IT = re.compile(r" (?:after|danach|darauf|suivant|d'apres|siguiente|sonra)(?!\w)")
-"""The Monday after: counted from a day of the month, too."""
-_AROUND = re.compile(
-    r"(?<!\w)(?:after|before|until|nach|vor|bis|apres|avant|jusqu\w*|despues|antes|hasta)(?!\w)"
-)
-
-
-def _is_vague(sentence: str) -> bool:
-    """Whether it names a feast, and no day beside it that the rules resolve."""
-    resolved = (
-        named_in(sentence, strict=False)
-        or weekdays_in(sentence, strict=False)
-        or _RELATIVES.search(sentence)
-    )
-    return is_feast(sentence) and (not resolved or _AROUND.search(sentence) is not None)
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:

@@ -124,11 +124,11 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
         for digits in in_all_digits(part):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
         days.days |= dates.beside(fold(part), fact.evidence.days.days)
-        if not days.spoken:
-            silent = max(silent, near)
-        elif dates.holds(days, named):
+        if dates.holds(days, named):
             if near:
                 return False
+        elif not days.spoken:
+            silent = max(silent, near)
         elif not (today and any(dates.holds(days, one) for one in others)):
             best = max(best, near)
     # One word that two languages share, such as "test", proves no nearness.

@@ -32,7 +32,10 @@ def other_number(fact: ProposedFact) -> str | None:
                 return _number_said(number, theirs)
             continue
         if not (
-            _stands(number, theirs, mine) or _follows(number, fact) or _is_from_before(number, fact)
+            _stands(number, theirs, mine)
+            or _is_an_example(number, mine, theirs)
+            or _follows(number, fact)
+            or _is_from_before(number, fact)
         ):
             return _number_said(number, theirs)
         if (other := _bound_elsewhere(number, fact)) is not None:
@@ -40,6 +43,25 @@ def other_number(fact: ProposedFact) -> str | None:
         if (part := _of_another(number, numbers.numbers_in(fact.digits), fact)) is not None:
             return f'What it cites says "{part}", and the fact says {number.written}'
     return _outdated(mine, fact)
+
+
+def _is_an_example(
+    number: numbers.Number, mine: Sequence[numbers.Number], theirs: Sequence[numbers.Number]
+) -> bool:
+    """Whether it is a count, or the price for a count that follows from a cited price."""
+    for other in mine:
+        for a, b in ((number, other), (other, number)):
+            made = {
+                numbers.rounded(x * y) for x in a.readings for one in theirs for y in one.readings
+            }
+            if (
+                a is not b
+                and b.readings & made
+                and a.readings != b.readings
+                and max(b.readings) > 10
+            ):
+                return True
+    return False
 
 
 def _adds(fact: ProposedFact) -> bool:
@@ -119,7 +141,7 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     texts = [digits for _, digits in evidence.readings]
     if number.unit and number.unit[0] == "share":
         return _is_percentage(number, fact)
-    made = _told_beside(number, fact)
+    made = _told_beside(number, fact) | _parts_of_sum(number, fact)
     made |= {
         numbers.rounded(value / 2)
         for one in (said if any(map(_HALF.search, texts)) else ())
@@ -142,6 +164,13 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     large = max(number.readings) > _LARGE and not any(numbers.is_slip(number, one) for one in said)
     rated = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
     return summed or bool(rated and values & products)
+
+
+def _parts_of_sum(number: numbers.Number, fact: ProposedFact) -> set[float]:
+    """What the fact's other numbers, which its sources say, add up to: "14 sacks, 12 of them"."""
+    others = [one for one in numbers.numbers_in(fact.digits) if one.start != number.start]
+    parts = [one for one in others if _stands(one, fact.evidence.numbers, ())]
+    return numbers.sums(parts, number.unit) if len(parts) > 1 else set()
 
 
 def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:

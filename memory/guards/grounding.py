@@ -11,14 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, tzinfo
-from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
 from memory.guards.days import other_day
 from memory.guards.figures import other_number
 from memory.guards.lexicon import (
     HAN,
-    OPPOSITES,
     alike,
     content,
     fold,
@@ -77,7 +75,6 @@ def ungrounded(
         lambda: _other_subject(fact),
         lambda: _other_mood(fact),
         lambda: _turned(fact),
-        lambda: _opposite(fact),
         lambda: _unrelated(fact),
     )
     return next((Doubt(why) for check in checks if (why := check()) is not None), None)
@@ -156,14 +153,6 @@ def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
     return other or (None if name.sure else names.resembling(name, heard, fact.text))
 
 
-_CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
-    Mood.QUESTION: mood.asks_in,
-    Mood.CONDITION: lambda fact, codes: any(
-        kept(fact, codes) for kept in (mood.hedges_in, mood.wishes_in, mood.asks_in)
-    ),
-    Mood.WISH: mood.wishes_in,
-    Mood.REPORT: mood.reports_in,
-}
 _SAID_AS = {
     Mood.QUESTION: "asks this as a question: nothing is stated yet",
     Mood.CONDITION: "says this on a condition or as a possibility: keep that in the fact",
@@ -253,7 +242,10 @@ def _digits(text: str) -> set[str]:
 
 def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
     """The moods of a clause of which the fact has no sign."""
-    return [one for one in Mood if one in clause.moods and not _CUES[one](fact.text, fact.codes)]
+    if fact.marked:
+        return []
+    kept = {Mood.CONDITION} if mood.is_limited(fact.text, fact.codes) else set[Mood]()
+    return [one for one in Mood if one in clause.moods - kept]
 
 
 def _turned(fact: ProposedFact) -> str | None:
@@ -291,28 +283,13 @@ def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:
     return len(both) > 1 or (_digits(denied) <= _digits(fact.text) and (not words or bool(both)))
 
 
-def _opposite(fact: ProposedFact) -> str | None:
-    """A word of which the nearest sentence of the sources has the opposite."""
-    if fact.translated or not fact.words:
-        return None
-    near = {one.sentence: _near(fact, one) for one in fact.evidence.clauses}
-    best = max(near, key=lambda one: near[one])
-    told, said = fold(best), fold("\n".join(one.text for one in fact.evidence.sources))
-    if 2 * near[best] < len(fact.words):
-        return None
-    for sides in OPPOSITES:
-        for mine, theirs in (sides, sides[::-1]):
-            has, other = mine.search(fact.folded), theirs.search(told)
-            if has and other and not (mine.search(said) or theirs.search(fact.folded)):
-                return f'What it cites says "{other[0]}", and the fact says "{has[0]}"'
-    return None
-
-
 def _unrelated(fact: ProposedFact) -> str | None:
     """A fact whose words were said before, and which shares nothing with its sources."""
     sources = fact.evidence.sources
-    if len(fact.words) < ENOUGH or any(
-        languages(one.text)[:1] != (fact.tongue,) for one in sources
+    if (
+        len(fact.words) < ENOUGH
+        or _is_of_speaker(fact)
+        or any(languages(one.text)[:1] != (fact.tongue,) for one in sources)
     ):
         return None
     told = [word for one in sources for word in content(one.text, fact.codes)]
@@ -529,7 +506,8 @@ def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> st
     code = clause.codes[0] if clause.codes else None
     for name in names_in(clause.text, known, code):
         at = folded.find(name.key)
-        person = name.key in known or not clause.text[:at].strip(" \"'«“„")
+        before, behind = clause.text[:at].strip(" \"'«“„"), folded[at + len(name.key) : first]
+        person = name.key in known or not before or not behind.strip()
         if name.sure and 0 <= at < first and person:
             people.append((at, name.written))
     if _SOMEBODY_FIRST.search(folded[:first]):

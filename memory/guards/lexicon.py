@@ -347,7 +347,7 @@ MORE = re.compile(
     r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller|higher|lower"
     r"|bigger|larger|taller|heavier|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter"
     r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
-    r"|difference|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*"
+    r"|difference|later|earlier|longer|shorter|short|left|leav\w*|free|remain\w*|rest|rose|fell|drop\w*"
     r"|additional\w*|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together"
     r"|making|both|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*|um|mehr"
     r"|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
@@ -443,27 +443,3 @@ DOZENS = re.compile(
     r"[ -]?(?:dozen|dutzend|docenas?|douzaines?|d[uü]zine|dozzin[ae])(?!\w)",
     re.IGNORECASE,
 )
-
-
-def _sides(table: str) -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Two opposite sides a line, each with its words in all languages."""
-    rows = (row.split(" || ") for row in table.strip().splitlines())
-    return tuple(
-        (re.compile(rf"(?<!\w)(?:{one})(?!\w)"), re.compile(rf"(?<!\w)(?:{other})(?!\w)"))
-        for one, other in rows
-    )
-
-
-OPPOSITES = _sides(r"""
-since|seit\w*|desde|depuis|beri || until|till|bis|hasta|jusqu\w*|kadar
-inc(?:l|lud\w*|luye\w*|luid\w*)|inkl\w*|inclus\w*|compris\w*|dahil || plus (?:tax|vat|iva|mwst|tva|fees)|exc\w*|zzgl|zuzuglich|exkl\w*|hors|haric
-more|mehr|mas|fazla|higher|hoher|dearer|teurer|longer|langer || less|fewer|weniger|menos|moins|lower|niedriger|cheaper|billiger|shorter|kurzer
-before|vor(?:her)?|antes|avant || after|nach(?:her)?|despues|apres
-total|altogether|overall|insgesamt|toplam\w* || alone|only|nur|allein\w*|solo|solamente|seul\w*|sadece
-dafur|a favor|in favou?r|(?:vot|stimm)\w* (?:for|pour|fur|por) || against|gegen|dagegen|contre|en contra
-won|win\w*|gewonnen|gewann|gano|gagne\w* || lost|los(?:e|es|ing)|verloren|verlor|perdio|perdu\w*
-first|erste\w*|primer\w*|premier\w* || last|letzte\w*|ultim\w*|dernier\w*
-upstairs|upper|obere\w*|oben|arriba || downstairs|lower|untere\w*|unten|abajo
-links|izquierd\w*|gauche || rechts|derech\w*|droite
-""")
-"""Words of which one side does not stand for the other."""

@@ -238,7 +238,9 @@ def _plain(value: float) -> str:
     return f"{value:g}" if value < 1e6 else str(int(value))
 
 
-NUMBER = re.compile(r"\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?:[.,]\d\d?)?(?!\d)|\d+(?:[.,]\d+)*")
+NUMBER = re.compile(
+    r"(?<!\bm)(?<!\bcm)(?:\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?:[.,]\d\d?)?(?!\d)|\d+(?:[.,]\d+)*)"
+)
 
 _UNITS: dict[str, tuple[str, float]] = {
     name: (dimension, float(factor))

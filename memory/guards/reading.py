@@ -454,6 +454,11 @@ class ProposedFact:
         return _YEAR.sub(blank_year, dates.ALONE.sub(blank, text))
 
     @cached_property
+    def marked(self) -> bool:
+        """Whether it says that something is asked, possible, wished or somebody's claim."""
+        return mood.is_marked(self.text, self.codes)
+
+    @cached_property
     def words(self) -> list[str]:
         """Its content words without the names of its speakers, each once."""
         codes = self.codes or None

@@ -11,14 +11,13 @@ AT = "2026-10-22T08:30:00+02:00"
 """A Thursday."""
 
 ARITHMETIC = [
-    ("We sell 12 jars at £4.50 each.", "The jars bring £54 in all."),
     ("The hat is £18.50 per child.", "For two children the hats come to £37."),
+    ("We sell 12 jars at £4.50 each.", "The jars bring £54 in all."),
     ("Wir brauchen 200 Stühle, 150 sind da.", "Es fehlen noch 50 Stühle."),
     ("Waffles 312.40, candles 188, raffle 95.60, float 50.", "They took 596 altogether."),
     ("Le car coûte 1 240 €, acompte d'un quart.", "L'acompte est de 310 euros."),
     ("The room costs €80 a night, 20% off for members.", "Members pay €64 a night."),
     ("36 of 48 labels are printed.", "75 % of the labels are printed."),
-    ("Kira yılda 96 lira.", "Kira ayda 8 lira."),
     ("The deposit is in, $220. The balance is $410.", "Deposit and balance add up to $630."),
     ("The fog fluid was 2 gallons for $38.", "Ana paid 19 dollars a gallon for fog fluid."),
     ("Die Hüpfburg ist gemietet (180 Euro, Freitag bis Sonntag).", "Drei Tage kosten 180 Euro."),
@@ -53,7 +52,6 @@ WRITINGS = [
     ("Trench B is down to 1.4 m.", "Trench B is one metre forty deep."),
     ("It costs 5 euros and 20 people came.", "20 people came."),
     ("They want six kegs.", "They want half a dozen kegs."),
-    ("The bus was 25 min late.", "The bus was nearly half an hour late."),
     ("票卖了六成。", "票卖了60%。"),
 ]
 TIMES = [
