@@ -519,13 +519,10 @@ _NEXT_WEEK = (
     r"(?:(?:next|following|nachste\w*|kommende\w*|gelecek|onumuzdeki) (?:week|woche|hafta)|haftaya"
     r"|semana que viene|proxima semana|semaine prochaine)"
 )
-_IN_NEXT_WEEK = (
-    re.compile(rf"(?<!\w){_NEXT_WEEK},? (?:on |am |el |le )?$"),
-    re.compile(
-        rf"(?:s|n)?,? (?:(?:starting|beginning|from|of|in|de|der|ab|en|the|la) )*{_NEXT_WEEK}(?!\w)"
-    ),
+_NEXT_WEEK_AHEAD = re.compile(rf"(?<!\w){_NEXT_WEEK},? (?:on |am |el |le )?$")
+_NEXT_WEEK_BEHIND = re.compile(
+    rf"(?:s|n)?,? (?:(?:starting|beginning|from|of|in|de|der|ab|en|the|la) )*{_NEXT_WEEK}(?!\w)"
 )
-"""Before and behind a weekday."""
 _WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
 _IN = re.compile(r",? (?:in|en|dans|dentro de) ")
 _WEEK = re.compile(
@@ -553,8 +550,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     if _WEEK_ON.search(digits[: named.start]) or _WEEK.match(digits, named.end):
         return {today + timedelta(ahead + 7)}
     coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
-    before, behind = _IN_NEXT_WEEK
-    if before.search(digits[: named.start]) or behind.match(digits, named.end):
+    if _NEXT_WEEK_AHEAD.search(digits[: named.start]) or _NEXT_WEEK_BEHIND.match(digits, named.end):
         # At the weekend the week that begins is the next one, too.
         return {week + timedelta(7), *([coming] if today.weekday() > 4 and ahead else [])}
     if (of_month := _ITS_DAY.match(digits, named.end)) is not None:
