@@ -66,6 +66,8 @@ TIMES = [
     ("From six we open at half past five.", "They open half an hour earlier."),
 ]
 DAYS = [
+    ("My head is splitting.", "On Thursday 22 October 2026 Ana had a headache."),
+    ("We move to Lendplatz this spring.", "They move to Lendplatz in spring 2026."),
     ("No volunteers under 16 in the store.", "Volunteers under 16 may not work in the store."),
     ("Le lien est mort.", "Le lien ne marche plus."),
     ("Makine dünden beri çalışmıyor.", "Makine 21 Ekim 2026'dan beri çalışmıyor."),
@@ -89,6 +91,7 @@ DAYS = [
     ("Kira sözleşmesi 18 ay sürecek.", "Sözleşme bir buçuk yıl sürer."),
 ]
 SLIPS = [
+    ("The concert is on Friday 30 October.", "The concert is on Sunday 30 October 2026."),
     ("The frames came, 14 of them, but two have scratches.", "12 frames came in."),
     ("4 groups came, I moved two to the hall and sent the rest off.", "Ana moved three groups."),
     ("Batch 63 is curing. Batch 62 went rancid, all of it.", "Batch 63 has gone rancid."),
