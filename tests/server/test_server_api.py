@@ -253,6 +253,8 @@ def test_what_is_malformed_is_refused_in_one_shape(home: Home) -> None:
     [
         ("/agents/home/facts?limit=0", 422),
         ("/agents/home/facts?since=yesterday", 422),
+        ("/agents/home/facts?since=0001-01-01T00:00:00%2B14:00", 422),
+        ("/agents/home/log?since=9999-12-31T23:59:59-14:00", 422),
         ("/agents/home/facts?offset=99999999999999999999", 422),
         ("/agents/home/facts?persn=Ada", 422),
         ("/agents?limit=1", 422),
@@ -283,6 +285,7 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
     [
         ("PUT", "/agents/home/facts", 405, "GET"),
         ("PATCH", "/agents/home/events", 405, "GET, POST"),
+        ("OPTIONS", "/agents/home/facts", 405, "GET"),
         ("POST", "/me", 405, "DELETE"),
         ("PUT", "/nowhere", 404, None),
     ],
