@@ -143,8 +143,8 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         ModelError: the embedder gave no vector.
     """
     said, who = " ".join(text.split()), _speaker(context, by)
-    if not said:
-        raise InputError("there is nothing to correct it to: the text is empty")
+    if not any(map(str.isalnum, said)):
+        raise InputError("there is nothing to correct it to: the text has no words")
     if len(said) > LONGEST_FACT:
         raise InputError(f"a fact has at most {LONGEST_FACT:,} characters, and not {len(said):,}")
     if wrong := persona.violation(said, who):
