@@ -213,7 +213,7 @@ async def list_memories(
     return await documents.memory_page(agent.context, replace(wanted, kind=kind), page)
 
 
-@router.get("/memories/{id}")
+@router.get("/memories/{id:path}")
 async def show_memory(agent: Agent, id: str) -> MemoryDetail:
     """A fact, a journal entry or an insight, with its sources, links and successors."""
     return await documents.memory_detail(agent.context, id)
@@ -241,7 +241,7 @@ async def list_journal(
     return await documents.journal_page(agent.context, day, page)
 
 
-@router.get("/journal/{id}")
+@router.get("/journal/{id:path}")
 async def show_entry(agent: Agent, id: str) -> MemoryDetail:
     """A journal entry with the facts that were made from it."""
     return await documents.entry_detail(agent.context, id)
@@ -269,7 +269,7 @@ async def list_people(
     return await documents.people_page(agent.context, q, kind, page)
 
 
-@router.get("/people/{id}")
+@router.get("/people/{id:path}")
 async def show_person(agent: Agent, id: str) -> PersonDetail:
     """Somebody or something by id, name or alias, with what holds now."""
     return await documents.person_detail(agent.context, id)
@@ -457,7 +457,7 @@ async def refuse_question(
     return await _run(agent, {})
 
 
-@changing.delete("/events/{id}")
+@changing.delete("/events/{id:path}")
 async def withdraw_event(agent: Agent, id: str) -> InboxItem:
     """Take an event that waits, or was set aside, out of the inbox; returns it."""
     return await withdraw(agent.context, id)
