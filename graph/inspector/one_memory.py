@@ -75,6 +75,8 @@ async def _readers(
 async def correct_form(visit: Visit) -> Response:
     """What a correction would replace; with a text also by what."""
     fact = await _fact(visit)
+    if fact["invalid_at"] is not None:
+        return visit.go("memory", fact["id"])  # Its page says what holds instead.
     text = visit.asked("text", LONGEST_FACT + 1)  # One that is too long is refused, not cut.
     same = text.strip() == fact["text"]
     problem = "These are the words of the fact already: write what is true." if same else None

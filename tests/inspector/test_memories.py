@@ -89,7 +89,8 @@ async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> 
     ended = text_of(await visitor.get("/memory", holds="ended"))
     assert "Paris" in ended
     assert "Oslo" not in ended
-    assert "no longer holds since" in text_of(await visitor.get(f"/memory/{id_}"))
+    again = await visitor.client.get(f"/default/correct/{id_}", params={"text": "I live in Rome."})
+    assert "no longer holds since" in text_of(await visitor.after(again))
 
 
 async def test_a_correction_without_words_changes_nothing_and_says_so(visitor: Visitor) -> None:
