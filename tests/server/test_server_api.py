@@ -95,6 +95,7 @@ def test_every_reading_shows_her_memory_to_her(home: Home) -> None:
     assert fact["id"] in [made["id"] for made in entry["made"]]
     everything = ada.list_memories(**NAME)
     assert everything["total"] > len(home.facts())
+    assert ada.list_memories(**NAME, kind="insight")["total"] == 0
     [hit] = ada.recall_memories(**NAME, q="What is Wilma allergic to?", limit=1)
     assert sum(hit["parts"].values()) == pytest.approx(hit["score"])
     journal = ada.list_journal(**NAME)
