@@ -137,8 +137,7 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
     store, scope = context.store, context.scope
     report = await inbox.report_of(store, scope, number)
     if report is None:
-        last = {made["tick"]: made for made in await _last_ticks(context)}
-        report = last.get(number)
+        report = {made["tick"]: made for made in await _last_ticks(context)}.get(number)
     if report is None:
         raise NotFoundError(f"there is no tick {number}, or it is no longer kept")
     return TickDetail(

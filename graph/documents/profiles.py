@@ -75,20 +75,8 @@ async def people_page(
 
 
 def _line(profile: EntityProfile) -> PersonLine:
-    relationship = profile["relationship"]
-    return PersonLine(
-        id=profile["id"],
-        name=profile["name"],
-        aliases=profile["aliases"],
-        entity_type=profile["entity_type"],
-        state=relationship["state"],
-        favorability=relationship["favorability"],
-        interactions=relationship["interactions"],
-        last_at=relationship["last_at"],
-        attributes=len(profile["attributes"]),
-        observations=len(profile["observations"]),
-        updated=profile["updated"],
-    )
+    counted = {kind: len(profile[kind]) for kind in ("attributes", "observations")}
+    return PersonLine.model_validate({**profile, **profile["relationship"], **counted})
 
 
 async def person_detail(context: AgentContext, given: str) -> PersonDetail:
@@ -106,15 +94,7 @@ async def person_detail(context: AgentContext, given: str) -> PersonDetail:
     return PersonDetail(
         profile=profile,
         holds_now=[
-            HeldLine(
-                text=line.text,
-                attribute=line.attribute,
-                at=line.at,
-                speaker=line.speaker,
-                facts=list(line.ids),
-                sources=list(line.sources),
-                disputed=line.disputed,
-            )
+            HeldLine.model_validate({**line._asdict(), "facts": line.ids})
             for page in shown
             for line in page.lines
         ],

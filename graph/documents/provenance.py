@@ -236,7 +236,7 @@ def _line(row: Row) -> MemoryLine:
     is_fact = payload["kind"] == "fact"
     return MemoryLine(
         id=row.id if is_fact else payload["op"],
-        kind="fact" if is_fact else _kind_of(payload["op"]),
+        kind="fact" if is_fact else kind_of(payload["op"]),
         text=payload["data"],
         at=payload["valid_from"],
         speaker=payload["speaker"],
@@ -249,7 +249,8 @@ def _line(row: Row) -> MemoryLine:
     )
 
 
-def _kind_of(id_: str) -> Literal["entry", "insight"]:
+def kind_of(id_: str) -> Literal["entry", "insight"]:
+    """What an entry of the journal is called in lists."""
     return "insight" if id_.startswith(INSIGHT) else "entry"
 
 
@@ -340,7 +341,7 @@ async def _entry(context: AgentContext, found: JournalEntry) -> MemoryDetail:
     facts = await semantic.by_id(scope, [id_ for id_ in evidence if id_ not in sources])
     return MemoryDetail(
         id=found["id"],
-        kind=_kind_of(found["id"]),
+        kind=kind_of(found["id"]),
         entry=found,
         sources=journal.by_time(sources.values()),
         events=found["sources"],
@@ -384,24 +385,13 @@ async def _replaced_by(context: AgentContext, fact: Fact) -> list[Fact]:
 async def _relations(context: AgentContext, id_: str) -> list[Relation]:
     """The memories that are linked to this one; those that are gone are left out."""
     store, scope = context.store, context.scope
-    end = (await links.read(store, scope, [id_])).get(id_)
-    others = end["linked_to"] if end else []
-    entries = await journal.read_many(store, scope, others)
-    facts = await context.semantic.by_id(scope, [id_ for id_ in others if id_ not in entries])
+    ends = await links.read(store, scope, [id_])
+    told = ends[id_]["relations"] if id_ in ends else {}
+    entries = await journal.read_many(store, scope, [*told])
+    facts = await context.semantic.by_id(scope, [id_ for id_ in told if id_ not in entries])
     texts = {id_: one["content"] for id_, one in entries.items()}
     texts |= {id_: one["text"] for id_, one in facts.items()}
-    told = end["relations"] if end else {}
-    return [
-        Relation(
-            id=other,
-            text=texts[other],
-            relation=told.get(other, {}).get("relation", ""),
-            reason=told.get(other, {}).get("reason", ""),
-            at=told.get(other, {}).get("at", end["created"] if end else ""),
-        )
-        for other in others
-        if other in texts
-    ]
+    return [Relation(id=id_, text=texts[id_], **told[id_]) for id_ in sorted(told) if id_ in texts]
 
 
 def _moments(fact: Fact) -> set[str]:

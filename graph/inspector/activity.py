@@ -80,7 +80,7 @@ async def answer(visit: Visit) -> Response:
             return ("today",)
         return ("today",) if tick is None else ("ticks", str(tick))
 
-    visit.host.jobs.start(visit.owner, "The agent goes on after your answer", go_on)
+    visit.host.jobs.start(visit.owner, "Work after your answer", go_on)
     return visit.go("progress")
 
 

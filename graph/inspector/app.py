@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from graph.inspector import activity, memories, nights, one_memory, people
 from graph.inspector.rendering import STATIC, link, render
 from graph.inspector.security import Shield
-from graph.inspector.visits import Handler, Host, Visit, root_of
+from graph.inspector.visits import Handler, Host, Visit, root_of, step
 from memory.errors import (
     BusyError,
     CircadianError,
@@ -63,11 +64,11 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
         root = root_of(request)
         if not names:
             return HTMLResponse(_problem(request, 404, "There is no agent here yet."), 404)
-        return RedirectResponse(link(root, [names[0], "today"], {}), 303)
+        return RedirectResponse(link(root, [step(names[0]), "today"], {}), 303)
 
     def page(handler: Handler) -> object:
         async def endpoint(request: Request) -> Response:
-            agent = str(request.path_params["agent"])
+            agent = unquote(str(request.path_params["agent"]))
             names = tuple(await host.agents(request))
             if agent not in names:
                 raise HTTPException(404, "There is no agent of that name here.")

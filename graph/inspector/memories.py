@@ -8,7 +8,14 @@ from typing import Any, NamedTuple, cast
 
 from starlette.responses import Response
 
-from graph.documents import MemoryFilter, MemoryKind, MemoryLine, memory_page, person_names
+from graph.documents import (
+    MemoryFilter,
+    MemoryKind,
+    MemoryLine,
+    kind_of,
+    memory_page,
+    person_names,
+)
 from graph.inspector.visits import Visit
 from graph.use_cases import AgentContext, recall
 from memory import journal
@@ -161,7 +168,7 @@ def _of_fact(fact: Fact) -> Shown:
 
 def _of_entry(entry: JournalEntry) -> Shown:
     at, speaker = entry["timestamp"], entry["source_entity"]
-    return Shown(entry["id"], _kind_of(entry["id"]), entry["content"], at, speaker, holds=True)
+    return Shown(entry["id"], kind_of(entry["id"]), entry["content"], at, speaker, holds=True)
 
 
 async def heard_by(visit: Visit, reports: Sequence[TickReport]) -> dict[int, JournalEntry]:
@@ -182,7 +189,7 @@ async def heard_by(visit: Visit, reports: Sequence[TickReport]) -> dict[int, Jou
 def _of_hit(hit: RecallHit) -> Shown:
     return Shown(
         id=hit["id"],
-        kind="fact" if hit["kind"] == "fact" else _kind_of(hit["id"]),
+        kind="fact" if hit["kind"] == "fact" else kind_of(hit["id"]),
         text=prompt_lines.with_earlier(hit),
         at=hit["at"],
         speaker=hit["speaker"],
@@ -199,10 +206,6 @@ def parts_of(parts: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     return tuple(part for part in told if abs(part[1]) >= LEAST_SHARE)
 
 
-def _kind_of(entry_id: str) -> str:
-    return INSIGHT if entry_id.startswith(f"{INSIGHT}_") else "entry"
-
-
 def day_bounds(day: str, visit: Visit) -> tuple[str, str]:
     """The first moment of a day as the reader counts it, and that of the next one; UTC.
 
@@ -211,7 +214,7 @@ def day_bounds(day: str, visit: Visit) -> tuple[str, str]:
     try:
         first = date.fromisoformat(day)
         days = (first, first + timedelta(days=1))
+        start, end = (datetime.combine(one, time(), visit.zone).astimezone(UTC) for one in days)
     except (ValueError, OverflowError):
         raise InputError(f"day: a date such as 2026-05-02, not {day!r:.40}") from None
-    start, end = (datetime.combine(one, time(), visit.zone) for one in days)
-    return start.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()
+    return start.isoformat(), end.isoformat()

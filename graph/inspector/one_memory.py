@@ -14,13 +14,13 @@ from starlette.responses import Response
 from graph.console import counted
 from graph.documents import MemoryDetail, Paging, memory_detail, tick_page
 from graph.inspector.jobs import Tell
-from graph.inspector.memories import Shown, find_lines, heard_by
+from graph.inspector.memories import INSIGHT, Shown, find_lines, heard_by
 from graph.inspector.visits import Visit
 from graph.use_cases import AgentContext, correct, forget_entry, forget_fact, would_forget
 from memory import entities, journal
 from memory.errors import InputError, NotFoundError
 from memory.forgetting import ForgetTarget
-from memory.records import Fact, JournalEntry, TickReport
+from memory.records import LONGEST_FACT, Fact, JournalEntry, TickReport
 from memory.text import shortened
 
 MOST_TICKS = 500
@@ -41,6 +41,7 @@ async def one_memory(visit: Visit) -> Response:
         line=_time_line(found),
         around=around,
         drawing=draw(around, visit.url),
+        told=told,
         hops=hops,
         readers=await _readers(visit, found.id, reports),
         wrote=next((one for one in reports if found.id in one["written"]), None),
@@ -74,7 +75,9 @@ async def _readers(
 async def correct_form(visit: Visit) -> Response:
     """What a correction would replace; with a text also by what."""
     fact = await _fact(visit)
-    text = visit.asked("text")
+    if fact["invalid_at"] is not None:
+        return visit.go("memory", fact["id"])  # Its page says what holds instead.
+    text = visit.asked("text", LONGEST_FACT + 1)  # One that is too long is refused, not cut.
     same = text.strip() == fact["text"]
     problem = "These are the words of the fact already: write what is true." if same else None
     preview = bool(text) and not same
@@ -148,7 +151,7 @@ LABEL = 24
 
 
 class Tie(NamedTuple):
-    """A link between two memories."""
+    """A link between two memories, the nearer one first."""
 
     first: str
     second: str
@@ -197,6 +200,25 @@ async def surroundings(context: AgentContext, id_: str, *, hops: int) -> Around:
     shown = [known[one] for one in near if one in known]
     kept = [tie for tie in ties.values() if tie.first in known and tie.second in known]
     return Around(shown, near, kept, left, more)
+
+
+RELATIONS = {
+    "relates": "relates to",
+    "duplicates": "says the same as",
+    "depends_on": "one holds only with the other:",
+}
+
+
+def told(relation: str, near: Shown, other: Shown) -> str:
+    """A link in words, read from `near` to `other`: kept links have no direction. Pure."""
+    if relation == "made_of":
+        return "made into" if near.kind != "fact" else "made from"
+    if relation == "evidence":
+        return "rests on" if near.kind == INSIGHT else "led to"
+    if relation == "supersedes":
+        newer = near.holds or (not other.holds and near.at > other.at)
+        return "replaces" if newer else "replaced by"
+    return RELATIONS.get(relation, relation)
 
 
 async def _known(context: AgentContext, near: dict[str, int]) -> dict[str, Shown]:

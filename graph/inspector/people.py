@@ -124,7 +124,7 @@ def _rises(profile: EntityProfile) -> int:
 
 def _points(course: list[tuple[str, float]]) -> str:
     step = WIDTH / max(1, len(course))
-    steps = [(0.0, HEIGHT * (1 - course[0][1] / 1.0))] if course else []
+    steps = [(0.0, HEIGHT * (1 - course[0][1]))] if course else []
     steps += [((place + 1) * step, HEIGHT * (1 - value)) for place, (_, value) in enumerate(course)]
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in steps)
 

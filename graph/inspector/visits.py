@@ -76,7 +76,7 @@ class Visit:
     @cached_property
     def base(self) -> str:
         """The path under which this agent's pages stand."""
-        return link(self.root, [self.agent], {})
+        return link(self.root, [step(self.agent)], {})
 
     @property
     def root(self) -> str:
@@ -104,7 +104,7 @@ class Visit:
 
     def other(self, agent: str) -> str:
         """The first page of another agent."""
-        return link(self.root, [agent, "today"], {})
+        return link(self.root, [step(agent), "today"], {})
 
     @property
     def sign_out(self) -> str:
@@ -176,6 +176,12 @@ async def read_form(request: Request) -> dict[str, str]:
         return dict(parse_qsl(body.decode(), keep_blank_values=True))
     except UnicodeDecodeError:
         raise HTTPException(400, "the form is not UTF-8 text") from None
+
+
+def step(agent: str) -> str:
+    """An agent's name as one step of a path, where slashes and dots mean more; quoted again."""
+    meaning = "/%" if agent.strip(".") else "."
+    return agent.translate({ord(sign): f"%{ord(sign):02X}" for sign in meaning})
 
 
 def root_of(request: Request) -> str:

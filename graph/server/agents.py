@@ -134,11 +134,6 @@ class ServedAgent:
         except ThreadNotFound:
             return
 
-    @property
-    def embedder(self) -> str:
-        """The name of the installation's embedder."""
-        return process_now().home.embedder
-
     async def refresh(self) -> None:
         """Let the server show the thread as its last checkpoint has it."""
         try:

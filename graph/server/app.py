@@ -389,6 +389,6 @@ async def unknown(request: Request) -> Response:
     raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
 
 
-METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 UNKNOWN = Route("/circadian/{path:path}", unknown, methods=METHODS, include_in_schema=False)
 app.router.routes += [*OURS, inspector.PAGES, UNKNOWN]

@@ -19,7 +19,7 @@ from io import StringIO
 from typing import Annotated, Any, Literal
 
 from fastapi import Body, Depends, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
@@ -32,6 +32,7 @@ from graph.documents import (
     LogFilter,
     MemoryDetail,
     MemoryFilter,
+    MemoryKind,
     MemoryLine,
     MemorySort,
     Paging,
@@ -72,6 +73,7 @@ from memory.records import (
     Question,
     TickReport,
 )
+from memory.runtime import process_now
 from memory.transfer import line_of
 
 MOST_RECALLED = 1_000
@@ -120,7 +122,17 @@ def paging(
 
 Page = Annotated[Paging, Depends(paging)]
 Text = Annotated[str, Query(max_length=LONGEST_QUERY)]
-When = Annotated[datetime | None, Query(description="ISO 8601; UTC where no zone is named.")]
+
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise ValueError("in UTC it is outside the years 1 to 9999") from None
+
+
+Instant = Annotated[datetime, AfterValidator(_in_utc)]
+When = Annotated[Instant | None, Query(description="ISO 8601; UTC where no zone is named.")]
 
 
 def memory_filter(
@@ -141,20 +153,14 @@ def memory_filter(
         query=q,
         person=person,
         holds=holds,
-        since=_utc(since),
-        until=_utc(until),
+        since=since.isoformat() if since else None,
+        until=until.isoformat() if until else None,
         min_importance=min_importance,
         sort=sort,
     )
 
 
 Wanted = Annotated[MemoryFilter, Depends(memory_filter)]
-
-
-def _utc(at: datetime | None) -> str | None:
-    if at is None:
-        return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
 
 
 # What it is doing
@@ -201,13 +207,13 @@ async def list_events(agent: Agent, page: Page) -> Listed[EventLine]:
 
 @router.get("/memories")
 async def list_memories(
-    agent: Agent, wanted: Wanted, page: Page, kind: Literal["fact", "entry"] | None = None
+    agent: Agent, wanted: Wanted, page: Page, kind: MemoryKind | None = None
 ) -> Listed[MemoryLine]:
     """Facts, journal entries and insights in one list."""
     return await documents.memory_page(agent.context, replace(wanted, kind=kind), page)
 
 
-@router.get("/memories/{id}")
+@router.get("/memories/{id:path}")
 async def show_memory(agent: Agent, id: str) -> MemoryDetail:
     """A fact, a journal entry or an insight, with its sources, links and successors."""
     return await documents.memory_detail(agent.context, id)
@@ -235,7 +241,7 @@ async def list_journal(
     return await documents.journal_page(agent.context, day, page)
 
 
-@router.get("/journal/{id}")
+@router.get("/journal/{id:path}")
 async def show_entry(agent: Agent, id: str) -> MemoryDetail:
     """A journal entry with the facts that were made from it."""
     return await documents.entry_detail(agent.context, id)
@@ -263,7 +269,7 @@ async def list_people(
     return await documents.people_page(agent.context, q, kind, page)
 
 
-@router.get("/people/{id}")
+@router.get("/people/{id:path}")
 async def show_person(agent: Agent, id: str) -> PersonDetail:
     """Somebody or something by id, name or alias, with what holds now."""
     return await documents.person_detail(agent.context, id)
@@ -310,10 +316,8 @@ async def show_log(
     origin: str | None = None,
 ) -> Listed[AuditEntry]:
     """The audit log, newest first."""
-    at = since if since is None or since.tzinfo else since.replace(tzinfo=UTC)
-    return await documents.log_page(
-        agent.context, LogFilter(at, what, who, outcome, tick, origin), page
-    )
+    wanted = LogFilter(since, what, who, outcome, tick, origin)
+    return await documents.log_page(agent.context, wanted, page)
 
 
 # Changes of the agent, and its work
@@ -346,13 +350,9 @@ class ForgetForm(Form):
     @model_validator(mode="after")
     def names_one_thing(self) -> ForgetForm:
         """Refuse a form that names nothing, or several things."""
-        if len(self.model_fields_set - _missing(self)) != 1:
+        if sum(value is not None for _, value in self) != 1:
             raise ValueError("name one of person, fact, entry and agent")
         return self
-
-
-def _missing(form: ForgetForm) -> set[str]:
-    return {name for name, value in form if value is None}
 
 
 class ApprovalForm(Form):
@@ -457,7 +457,7 @@ async def refuse_question(
     return await _run(agent, {})
 
 
-@changing.delete("/events/{id}")
+@changing.delete("/events/{id:path}")
 async def withdraw_event(agent: Agent, id: str) -> InboxItem:
     """Take an event that waits, or was set aside, out of the inbox; returns it."""
     return await withdraw(agent.context, id)
@@ -470,7 +470,8 @@ async def withdraw_event(agent: Agent, id: str) -> InboxItem:
 )
 async def export_memory(agent: Agent) -> StreamingResponse:
     """The agent's whole memory as JSON Lines, for `import`."""
-    records = transfer.export_memory(agent.context, name=agent.name, embedder=agent.embedder)
+    embedder = process_now().home.embedder
+    records = transfer.export_memory(agent.context, name=agent.name, embedder=embedder)
     first = await anext(records)  # An error is answered before the first byte.
 
     async def lines() -> AsyncIterator[str]:

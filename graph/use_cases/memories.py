@@ -129,8 +129,8 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
     said, who = " ".join(text.split()), " ".join((context.owner if by is None else by).split())
     if not who:
         raise InputError("--by needs a name")
-    if not said:
-        raise InputError("there is nothing to correct it to: the text is empty")
+    if not any(map(str.isalnum, said)):
+        raise InputError("there is nothing to correct it to: the text has no words")
     if len(said) > LONGEST_FACT:
         raise InputError(f"a fact has at most {LONGEST_FACT:,} characters, and not {len(said):,}")
     if wrong := persona.violation(said, who):

@@ -108,6 +108,20 @@ def test_the_keyboard_alone_is_enough(shared: Open) -> None:
     place.shows("would hold from now on")
 
 
+def test_filters_wait_until_they_are_sent(shared: Open) -> None:
+    """A date has a year from its first digit on, and a list a choice from the first arrow on."""
+    place = shared()
+    page, keys = place.page, place.page.keyboard
+    place.go("memory")
+    page.get_by_label("Kind").focus()
+    keys.press("ArrowDown")
+    keys.press("ArrowDown")
+    page.get_by_label("Day").focus()
+    keys.type("03022026", delay=50)
+    keys.press("Enter")
+    page.wait_for_url("**kind=entry&person=&day=2026-03-02")
+
+
 def tab_to(place: Place, name: str, within: int = 20) -> None:
     """Press Tab until the element with this text or label has the focus."""
     told = (

@@ -66,7 +66,7 @@ def test_correcting_a_fact_to_its_own_text_says_so(
     [
         ("nobody", OSLO, "there is no fact 'nobody'; `circadian recall --all` shows the facts"),
         ("", OSLO, "no fact is named"),
-        (None, "  ", "the text is empty"),
+        (None, "  ", "the text has no words"),
         (None, "The assistant is clever", "not the assistant"),
     ],
 )

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from graph.inspector.memories import Shown, day_bounds
+from graph.inspector.one_memory import told
+from memory.errors import InputError
 from tests.support.visiting import Visitor, text_of
 
 
@@ -37,6 +46,9 @@ async def test_the_list_is_filtered_by_person_kind_and_day(visitor: Visitor) -> 
     assert "dentist" in entries
     assert "Paris" not in entries
     assert "2026-05-02, not" in text_of(await visitor.get("/memory", 422, day="soon"))
+    eastern: Any = SimpleNamespace(zone=ZoneInfo("Asia/Tokyo"))
+    with pytest.raises(InputError, match="0001-01-01"):
+        day_bounds("0001-01-01", eastern)
 
 
 async def test_a_memory_leads_to_the_words_it_rests_on(visitor: Visitor) -> None:
@@ -48,7 +60,10 @@ async def test_a_memory_leads_to_the_words_it_rests_on(visitor: Visitor) -> None
     assert "Night of 2 Mar 2026 09:00 learned it" in shown
     assert "<svg" in page
     entry = next(one for one in page.split('"') if one.startswith("/default/memory/event_"))
-    assert "Rex" in text_of(await visitor.get(entry.removeprefix("/default")))
+    assert "made from My dog Rex" in shown
+    source = text_of(await visitor.get(entry.removeprefix("/default")))
+    assert "made into My dog Rex" in source
+    assert "made from" not in source.partition("Linked with")[2]
 
 
 async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> None:
@@ -74,14 +89,39 @@ async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> 
     ended = text_of(await visitor.get("/memory", holds="ended"))
     assert "Paris" in ended
     assert "Oslo" not in ended
-    assert "no longer holds since" in text_of(await visitor.get(f"/memory/{id_}"))
+    again = await visitor.client.get(f"/default/correct/{id_}", params={"text": "I live in Rome."})
+    assert "no longer holds since" in text_of(await visitor.after(again))
 
 
 async def test_a_correction_without_words_changes_nothing_and_says_so(visitor: Visitor) -> None:
     id_ = await fact_about(visitor, "Paris")
-    answer = await visitor.post(f"/correct/{id_}", 422, text=" ")
-    assert 'role="alert"' in answer.text
+    for empty in (" ", "\x00"):
+        answer = await visitor.post(f"/correct/{id_}", 422, text=empty)
+        assert 'role="alert"' in answer.text
     assert await fact_about(visitor, "Paris") == id_
+
+
+async def test_a_long_correction_is_previewed_whole(visitor: Visitor) -> None:
+    id_ = await fact_about(visitor, "Paris")
+    long = "I live in Oslo, " + "far up the hill " * 100 + "by the tower."
+    assert f'value="{long}"' in await visitor.get(f"/correct/{id_}", text=long)
+
+
+def test_a_link_is_read_from_the_nearer_end() -> None:
+    old = Shown("a", "fact", "I live in Paris", "2026-03-01", None, holds=False)
+    new = Shown("b", "fact", "I live in Oslo", "2026-03-02", None, holds=True)
+    entry, insight = old._replace(kind="entry"), old._replace(kind="insight")
+    assert told("supersedes", new, old) == "replaces"
+    assert told("supersedes", old, new) == "replaced by"
+    ended = new._replace(holds=False)
+    assert (told("supersedes", ended, old), told("supersedes", old, ended)) == (
+        "replaces",
+        "replaced by",
+    )
+    assert (told("evidence", insight, entry), told("evidence", entry, insight)) == (
+        "rests on",
+        "led to",
+    )
 
 
 async def test_forgetting_says_first_what_goes_and_that_it_is_for_good(visitor: Visitor) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 import httpx
@@ -111,3 +113,12 @@ async def test_every_answer_keeps_other_sites_out(data: Path, clock: Clock) -> N
 async def test_another_agent_is_not_shown(data: Path, clock: Clock) -> None:
     async with visiting(data, clock) as visitor:
         assert (await visitor.client.get("/other/today")).status_code == 404
+
+
+@pytest.mark.parametrize("agent", ["team/ada", "..", "50%2F", "Ä b?#"])
+async def test_an_agent_is_found_whatever_its_name(data: Path, clock: Clock, agent: str) -> None:
+    async with visiting(data, clock, agent=agent) as visitor:
+        today = await visitor.client.get("/", follow_redirects=True)
+        assert (today.status_code, f"Today · {html.escape(agent)}" in today.text) == (200, True)
+        [memory] = re.findall(r'href="([^"]+)">Memory<', today.text)
+        assert (await visitor.client.get(html.unescape(memory))).status_code == 200

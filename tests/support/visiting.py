@@ -57,18 +57,20 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visiting(data: Path, clock: Clock, *, sign_in: bool = True) -> AsyncIterator[Visitor]:
-    """The inspector of the agent `default` under `data`."""
+async def visiting(
+    data: Path, clock: Clock, *, sign_in: bool = True, agent: str = "default"
+) -> AsyncIterator[Visitor]:
+    """The inspector of an agent under `data`."""
     async with open_agents(
         data, model=OfflineChatModel(), embedder="offline", clock=clock
     ) as agents:
-        host = OneAgent("default", replace(agents, lock_timeout=0.1))
+        host = OneAgent(agent, replace(agents, lock_timeout=0.1))
         app = local_inspector(host, token=TOKEN, port=PORT)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
             if sign_in:
                 await client.get("/", params={"token": TOKEN})
-            yield Visitor(client, agents.agent("default"), host)
+            yield Visitor(client, agents.agent(agent), host)
             await host.jobs.stop()
 
 

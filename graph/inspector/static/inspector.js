@@ -6,11 +6,6 @@ if (matchMedia("(min-width: 52rem)").matches) {
   for (const filters of document.querySelectorAll("details.filters")) filters.open = true;
 }
 
-// Filters take effect when they are chosen.
-for (const select of document.querySelectorAll("form.search select, form.search input[type=date]")) {
-  select.addEventListener("change", () => select.form.requestSubmit());
-}
-
 // The lines of long work as they come.
 const progress = document.getElementById("progress");
 if (progress) {
