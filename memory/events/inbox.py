@@ -214,7 +214,7 @@ async def reports(store: BaseStore, scope: Scope) -> list[TickReport]:
 
 
 def puts_prompt(scope: Scope, prompt: TickPrompt, *, most: int) -> list[PutOp]:
-    """Store writes that keep the prompt of a tick in place of that of the `most`-th before it."""
+    """Store writes that keep a tick's prompt and drop the prompt of `most` ticks before."""
     here, value = scope.namespace(PROMPTS), cast(dict[str, Any], dict(prompt))
     left = PutOp(here, str(prompt["tick"] - most), None)
     return [PutOp(here, str(prompt["tick"]), value), left]
