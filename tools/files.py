@@ -1,9 +1,9 @@
-"""The working folder: files that the agent reads, and changes where a person approves.
+"""The working folder: files that the agent reads, and changes if a person approves.
 
 The tools are langchain-community's. A guard stands before each: the library deletes what a link
 points to, copies and moves through a link that lies in the destination folder, reads files of any
-size and kind, and answers its errors as if they were content. Links are judged when a tool is
-called; what another program swaps while it runs is beyond this.
+size and kind, and answers its errors as if they were content. Links are checked when a tool is
+called; no guard protects against a program that swaps files while the tool runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _READING = ("read_file", "list_directory", "file_search")
 _CHANGING = ("write_file", "copy_file", "move_file", "file_delete")
 
 _LONGEST_FOLDER = 200
-"""Bytes of a user's name as a folder's."""
+"""Bytes of a folder name that is made from a user's name."""
 
 _FAILED = "Error: "
 """How the library begins the answer of a call that failed."""
@@ -48,7 +48,7 @@ def folder_tools(root: Path, *, data: Path, apart: bool = False) -> list[BaseToo
     it is first used.
 
     Raises:
-        InputError: no such folder, or it and the data folder lie one in the other.
+        InputError: no such folder, or the data folder lies in it, or it in the data folder.
     """
     shared = _usable(root, data)
     place = (lambda config: folder_of(shared, scope_of(config))) if apart else lambda _: shared
@@ -112,7 +112,7 @@ def _guarded(tool: BaseTool, place: Callable[[RunnableConfig], Path]) -> BaseToo
             _refuse(guard.shown(error), "Name another path.")
         if own is not None:
             return own
-        # No callbacks: the call is seen once, as this tool's.
+        # No callbacks: traces show the call once, as this tool's.
         said = str(_library(root)[tool.name].invoke(arguments, {"callbacks": []}))
         if tool.name in _CHANGING and said.startswith(_FAILED):
             _refuse(guard.shown(said.removeprefix(_FAILED)), "Look at the folder and try again.")
