@@ -160,7 +160,7 @@ def _done(report: Report, now: Status) -> list[RenderableType]:
 async def sleep(
     options: Options,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Apply nothing; print what it would change.")
+        bool, Option("--dry-run", help="Apply nothing; print what the night would change.")
     ] = False,
     apply: Annotated[
         str | None, Option(metavar="NIGHT", help="Apply a dry run, or a night that was held back.")
