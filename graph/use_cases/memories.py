@@ -5,27 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph.store.base import BaseStore
-from typing_extensions import TypedDict
-
 from graph.use_cases.context import AgentContext, match_id
 from memory import journal
 from memory.errors import InputError, NotFoundError
-from memory.facts import SemanticMemory
 from memory.guards import persona
 from memory.operations import begin_correction, carry_out, correction_id
 from memory.recall import recall as recall_memories
-from memory.records import LONGEST_FACT, SELF, Fact, JournalEntry, RecallHit, Scope
+from memory.records import LONGEST_FACT, SELF, Fact, JournalEntry, RecallHit
 from memory.text import shortened, terms
-
-
-class _Parts(TypedDict):
-    """Where a correction is made."""
-
-    store: BaseStore
-    semantic: SemanticMemory
-    scope: Scope
-
 
 QUOTED = 80
 """Characters of a text that an error quotes."""
@@ -121,9 +108,6 @@ def _row(id_: str, kind: str, text: str, sources: list[str], at: str) -> dict[st
     }
 
 
-# Corrections
-
-
 async def correct(context: AgentContext, fact_id: str, text: str, by: str | None = None) -> Fact:
     """Supersede a fact with `text`, as said by `by` (default the owner); returns the new fact.
 
@@ -142,7 +126,9 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         BusyError: another process holds the agent.
         ModelError: the embedder gave no vector.
     """
-    said, who = " ".join(text.split()), _speaker(context, by)
+    said, who = " ".join(text.split()), " ".join((context.owner if by is None else by).split())
+    if not who:
+        raise InputError("--by needs a name")
     if not said:
         raise InputError("there is nothing to correct it to: the text is empty")
     if len(said) > LONGEST_FACT:
@@ -156,12 +142,11 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         if old["text"] == said and earlier is None:
             return old
         at = earlier["created"] if earlier else context.now().isoformat()
-        parts: _Parts = {
-            "store": context.store,
-            "semantic": context.semantic,
-            "scope": context.scope,
-        }
-        return await carry_out(await begin_correction(old, said, who, at, **parts), **parts)
+        store, semantic, scope = context.store, context.semantic, context.scope
+        begun = await begin_correction(
+            old, said, who, at, store=store, semantic=semantic, scope=scope
+        )
+        return await carry_out(begun, store=store, semantic=semantic, scope=scope)
 
 
 async def find_fact(context: AgentContext, given: str) -> Fact:
@@ -197,13 +182,6 @@ async def find_entry(context: AgentContext, given: str) -> str:
         return {**named, **ids}[found]
     shown_at = _SHOWN_AT.replace("facts", "entries")
     raise NotFoundError(f"there is no entry {wanted!r:.80}; {shown_at}")
-
-
-def _speaker(context: AgentContext, by: str | None) -> str:
-    who = context.owner if by is None else " ".join(by.split())
-    if not who:
-        raise InputError("--by needs a name")
-    return who
 
 
 async def _made_earlier(context: AgentContext, old: Fact, op: str) -> Fact | None:

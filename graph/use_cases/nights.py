@@ -98,11 +98,8 @@ async def labels_for(
     known = names.entries | names.facts | names.profiles
     left = [id_ for id_ in wanted if id_ not in known]
     facts = await semantic.by_op(scope, left)
-    names.facts |= {op: dict(fact) for op, fact in facts.items()}
-    for id_ in (id_ for id_ in left if id_ not in facts):
-        fact = await semantic.get(scope, id_)
-        if fact is not None:
-            names.facts[id_] = dict(fact)
+    facts |= await semantic.by_id(scope, [id_ for id_ in left if id_ not in facts])
+    names.facts |= {id_: dict(fact) for id_, fact in facts.items()}
     return names
 
 

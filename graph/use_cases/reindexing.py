@@ -13,6 +13,7 @@ from langchain_core.embeddings import Embeddings
 from memory.errors import FolderError
 from memory.facts import SemanticMemory
 from memory.installation import Installation, open_installation
+from memory.records import Scope
 from memory.settings import Deployment, configured
 
 BATCH = 128
@@ -20,17 +21,19 @@ BATCH = 128
 
 
 async def embed_in_batches(
-    memory: SemanticMemory, progress: Callable[[int, int], None] = lambda done, total: None
+    memory: SemanticMemory,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+    scope: Scope | None = None,
 ) -> tuple[int, int]:
-    """Embed all memories without a vector of the current embedder, of every agent.
+    """Embed all memories without a vector of the current embedder, of one agent or of all.
 
     Returns how many got one, and how many have none, as others wrote them meanwhile.
     """
-    done, left = 0, await memory.count_unembedded()
+    done, left = 0, await memory.count_unembedded(scope)
     progress(done, left)
-    while embedded := await memory.embed_waiting(BATCH):
+    while embedded := await memory.embed_waiting(BATCH, scope):
         done += embedded
-        left = await memory.count_unembedded()
+        left = await memory.count_unembedded(scope)
         progress(done, done + left)
     return done, left
 

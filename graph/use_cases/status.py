@@ -198,7 +198,11 @@ async def overview(context: AgentContext) -> Status:
         "goals": [goal for _, goal in tree(state["goals"])],
         "session_memory": state["session_memory"],
         "context": {**use, "advice": recommended_action(use["percentage"])},
-        "prompt": prompt_health(tokens, _budgets(settings, resources), settings.max_context_tokens),
+        "prompt": prompt_health(
+            tokens,
+            {one.key: one.budget(settings) for one in registered(resources.components).values()},
+            settings.max_context_tokens,
+        ),
         "assistant_prompt": {"version": state["assistant_prompt"]["version"]},
         "memory": await _memory(context),
         "inbox": await _inbox(context, state),
@@ -238,11 +242,6 @@ def prompt_tokens(
         HISTORY: calibrated(approximate_tokens(shown), factor),
         TOOLS: tools,
     }
-
-
-def _budgets(settings: Settings, resources: Resources) -> dict[str, int | None]:
-    known = registered(resources.components).values()
-    return {component.key: component.budget(settings) for component in known}
 
 
 def _spending(state: State, settings: Settings, now: datetime) -> SpendingState:

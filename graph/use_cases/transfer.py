@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
+from graph.use_cases.reindexing import embed_in_batches
 from memory import night
 from memory.errors import InputError
 from memory.recall import index_entries
 from memory.state import at_rest
-from memory.transfer import AgentMemory, Checked, Taken, exporting, importing, state_of
-
-EMBEDDED = 256
-"""Texts embedded at a time."""
+from memory.transfer import AgentMemory, Taken, exporting, importing, state_of
 
 Progress = Callable[[str, int, int], object]
 """Called with what is being done, how much is done, and the total."""
@@ -60,7 +59,7 @@ async def export_memory(
     Raises:
         InputError: a forget was interrupted and has to be finished first.
     """
-    source = _source(context)
+    source = AgentMemory(context.store, context.semantic, context.scope)
     waiting, aside = await exporting.waiting_in(source)
     values = dict((await context.snapshot()).values)
     at = context.now().isoformat()
@@ -87,44 +86,24 @@ async def import_memory(
     lines = lines if not isinstance(lines, Iterator) else list(lines)
     checked = await asyncio.to_thread(importing.check, lines)
     total = sum(checked.counts.values())
+    imported: Imported = {"records": total, "counts": checked.counts, "already": False}
     async with context.lock:
         store, scope, semantic = context.store, context.scope, context.semantic
         before = await importing.begun(store, scope, checked.digest)
         if before:
-            return _imported(checked, already=True)
+            return {**imported, "already": True}
         if before is None:
             if at_rest((await context.snapshot()).values):
                 raise InputError(importing.NOT_EMPTY)
             await importing.check_target(store, semantic, scope, checked.facts)
             await importing.mark(store, scope, checked.digest, done=False)
-        await importing.write(
-            lines, _source(context), on_batch=lambda done: progress("records", done, total)
-        )
+        source = AgentMemory(store, semantic, scope)
+        await importing.write(lines, source, on_batch=lambda done: progress("records", done, total))
         if checked.state:  # last: an agent without a state has never run
             await context.replace_state(state_of(checked.state))
         await importing.mark(store, scope, checked.digest, done=True)
         await night.finish(store, semantic, scope)
         await index_entries(store, semantic, scope)
-        await _embed(context, progress)
-    return _imported(checked, already=False)
-
-
-def _source(context: AgentContext) -> AgentMemory:
-    return AgentMemory(context.store, context.semantic, context.scope)
-
-
-async def _embed(context: AgentContext, progress: Progress) -> None:
-    """Until a fact is embedded, recall finds it by its words alone. `reindex` continues this."""
-    semantic, scope = context.semantic, context.scope
-    total = left = await semantic.count_unembedded(scope)
-    while left and await semantic.embed_waiting(EMBEDDED, scope):
-        left = await semantic.count_unembedded(scope)
-        progress("vectors", total - left, total)
-
-
-def _imported(checked: Checked, *, already: bool) -> Imported:
-    return {
-        "records": sum(checked.counts.values()),
-        "counts": checked.counts,
-        "already": already,
-    }
+        # Until a fact is embedded, recall finds it by its words alone; `reindex` goes on with it.
+        await embed_in_batches(semantic, partial(progress, "vectors"), scope)
+    return imported

@@ -35,9 +35,24 @@ _SMALL_TALK = r"""
 """
 
 _PHRASE = f"(?:{'|'.join(line.strip() for line in _SMALL_TALK.strip().splitlines())})"
-# Alone, a word of praise may answer a question.
-_PRAISE = "(?:(?:oh|ah|lovely|wonderful|great|nice|cool|super|perfect|ok|okay|alright|well) )*"
-_ONLY_SMALL_TALK = re.compile(f"(?:{_PRAISE}{_PHRASE} ?)+(?<! )")
+_ONLY_SMALL_TALK = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
+_PRAISE = frozenset(
+    [
+        "oh",
+        "ah",
+        "lovely",
+        "wonderful",
+        "great",
+        "nice",
+        "cool",
+        "super",
+        "perfect",
+        "ok",
+        "okay",
+        "alright",
+        "well",
+    ]
+)
 _A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
 
 _PLACES = """
@@ -137,10 +152,13 @@ def _says(text: str, keywords: Collection[str]) -> str | None:
     return f"it says '{found}'" if found else None
 
 
-def is_small_talk(text: str, names: Collection[str]) -> bool:
-    """Whether a text has greetings, thanks and the like, and nothing else."""
-    said = [word for word in words(text) if word not in names]
-    spoken = _SPEECH.sub("", " ".join(said), count=1)
+def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) -> bool:
+    """Whether a text has greetings, thanks and the like, and nothing else.
+
+    `praise`: with words such as "great" beside them, by which a person may also accept a proposal.
+    """
+    aside = {*names, *_PRAISE} if praise else names
+    spoken = _SPEECH.sub("", " ".join(word for word in words(text) if word not in aside), count=1)
     return _ONLY_SMALL_TALK.fullmatch(spoken) is not None
 
 

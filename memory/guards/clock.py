@@ -45,6 +45,7 @@ _ONE = re.compile(
     r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
 )
 _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
+_TO = re.compile(r"(?<![\d.,:])(5|10|20|25) (?:minutes? )?to ([1-9]|1[0-2])(?![\d.,:])")
 _BARE_CLOCK = re.compile(r"(?<![\d.,:/-])([01]\d|2[0-3])([0-5]\d)(?![\d.,:/-])")
 """In a source: "the 0610 to Halifax"."""
 _AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
@@ -124,8 +125,11 @@ def times_in(digits: str) -> list[ClockTime]:
     return sorted(kept, key=lambda one: one.start)
 
 
-def possible_times(digits: str) -> list[ClockTime]:
-    """All times that a source may name: bare numbers and noon, too."""
+def possible_times(digits: str, *, english: bool = False) -> list[ClockTime]:
+    """All times that a source may name: bare numbers and noon, too.
+
+    `english`: it is in English, where "half three" is 3:30; in Dutch and German it is 2:30.
+    """
     found = times_in(digits)
     for pattern, minutes in _NAMED:
         found += [
@@ -136,10 +140,12 @@ def possible_times(digits: str) -> list[ClockTime]:
     for match in _BARE_CLOCK.finditer(digits):
         found.append(_clock(match, int(match[1]), int(match[2]), None))
     for match in _DUTCH.finditer(digits):
-        # British "half three" is 3:30, Dutch and German is 2:30.
-        found += [
-            ClockTime(int(match[1]) * 60 + sign, False, *match.span(), "") for sign in (30, -30)
-        ]
+        signs = (30,) if english else (30, -30)
+        found += [ClockTime(int(match[1]) * 60 + sign, False, *match.span(), "") for sign in signs]
+    found += [
+        ClockTime(int(match[2]) * 60 - int(match[1]), False, *match.span(), match.group())
+        for match in _TO.finditer(digits)
+    ]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
     found += [_clock(m, int(m[1]), 0, None) for m in _BARE.finditer(digits)]
     return found

@@ -444,6 +444,12 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         made.years |= {today.year + sign * count for sign in signs if length == 365}
 
 
+def counts(digits: str) -> bool:
+    """Whether a text counts days from another one, or names one by its number alone."""
+    patterns = (_DAY_ALONE, _HOURS, *(pattern for _, pattern in _SPANS))
+    return any(pattern.search(digits) for pattern in patterns)
+
+
 _HOURS = re.compile(
     r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
 )
@@ -509,6 +515,14 @@ def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:
 
 
 _NEXT_BEFORE = re.compile(rf"(?<!\w)(?:{_NEXT.pattern})\w* $")
+_NEXT_WEEK = (
+    r"(?:(?:next|following|nachste\w*|kommende\w*|gelecek|onumuzdeki) (?:week|woche|hafta)|haftaya"
+    r"|semana que viene|proxima semana|semaine prochaine)"
+)
+_NEXT_WEEK_AHEAD = re.compile(rf"(?<!\w){_NEXT_WEEK},? (?:on |am |el |le )?$")
+_NEXT_WEEK_BEHIND = re.compile(
+    rf"(?:s|n)?,? (?:(?:starting|beginning|from|of|in|de|der|ab|en|the|la) )*{_NEXT_WEEK}(?!\w)"
+)
 _WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
 _IN = re.compile(r",? (?:in|en|dans|dentro de) ")
 _WEEK = re.compile(
@@ -536,6 +550,9 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     if _WEEK_ON.search(digits[: named.start]) or _WEEK.match(digits, named.end):
         return {today + timedelta(ahead + 7)}
     coming, past = today + timedelta(ahead), today - timedelta((7 - ahead) % 7)
+    if _NEXT_WEEK_AHEAD.search(digits[: named.start]) or _NEXT_WEEK_BEHIND.match(digits, named.end):
+        # At the weekend the week that begins is the next one, too.
+        return {week + timedelta(7), *([coming] if today.weekday() > 4 and ahead else [])}
     if (of_month := _ITS_DAY.match(digits, named.end)) is not None:
         return {one for one in (coming, past) if one.day == int(of_month[1])}
     made = {coming, past, *((today + timedelta(7), today - timedelta(7)) if ahead == 0 else ())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import date
 
 from memory.guards import clock, dates, mood
@@ -16,6 +17,8 @@ def other_day(fact: ProposedFact) -> str | None:
     if not fact.familiar:
         return None
     for named in fact.days:
+        if (day := _other_weekday(fact, named)) is not None:
+            return f'The fact says "{named.written.strip()}", and {day} is a {day:%A}'
         holds = dates.holds(fact.evidence.days, named)
         follows = _is_open(fact, named) or (holds and not _said_of_another(fact, named))
         if follows and not (holds and _is_replaced(fact, named)):
@@ -35,6 +38,30 @@ def other_day(fact: ProposedFact) -> str | None:
     return None
 
 
+def _other_weekday(fact: ProposedFact, named: dates.Named) -> date | None:
+    """The day that the fact names right beside a weekday which it is not, and no source says so."""
+    beside = (
+        one
+        for one in fact.days
+        if one.day
+        and one.start >= named.end
+        and _BESIDE.fullmatch(fact.digits, named.end, one.start)
+    )
+    if named.weekday is None or (day := next(beside, None)) is None:
+        return None
+    said = {
+        one.weekday
+        for _, digits in fact.evidence.readings
+        for one in dates.weekdays_in(digits, strict=False)
+    }
+    days = [one for one in fact.evidence.days.days if dates.holds(dates.Days(days={one}), day)]
+    is_right = named.weekday in said or any(one.weekday() == named.weekday for one in days)
+    return None if is_right or not days else days[0]
+
+
+_BESIDE = re.compile(r"[ ,(]+(?:the |den |dem |le |el )?")
+
+
 def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:
     """Whether it may be a length of time between two that the sources name: "2 h 30"."""
     gaps = clock.gaps(fact.evidence.times, (digits for _, digits in fact.evidence.readings))
@@ -46,9 +73,10 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     days = fact.evidence.days
     if days.vague:
         return True
-    today = dates.Days(days=days.today, today=days.today)
-    is_other_month = named.day is None and bool(days.months)
-    is_today = named.weekday is None and not is_other_month and dates.holds(today, named)
+    weekdays = {one.weekday() for one in days.today}
+    today = dates.Days(days=days.today, weekdays=weekdays, today=days.today)
+    is_other_month = named.weekday is None and named.day is None and bool(days.months)
+    is_today = not is_other_month and dates.holds(today, named)
     return is_today and not _said_of_another(fact, named, today=True)
 
 
@@ -61,9 +89,15 @@ _REPLACED = re.compile(
 """A day that is not meant, or no longer: "it moves from Friday to Sunday", "not on the 17th"."""
 
 
+_NO_MORE = re.compile(
+    r"\bstatt\W*$|\b(?:nicht|kein\w*) mehr\b|\bno longer\b|\bya no\b|\bne \w+ plus\b", re.IGNORECASE
+)
+"""These deny what is done, and not the day: "not any more since Monday"."""
+
+
 def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether a source says that it is not this day, or no longer, and the fact names no other."""
-    denied = mood.denies(re.sub(r"\bstatt\W*$", "", fact.text), fact.codes)
+    denied = mood.denies(_NO_MORE.sub(" ", fact.text), fact.codes)
     for source, digits in () if denied else fact.evidence.readings:
         said = fact.evidence.said(source.at)
         for _, sentence in sentences(digits):
@@ -85,22 +119,36 @@ def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = Fa
     """
     others = [one for one in fact.days if one != named]
     best, silent = 0, 0
-    told = dict.fromkeys((one.sentence, one.at) for one in fact.evidence.clauses)
-    for sentence, at in told:
+    for part, near, at in _parts(fact):
         days = dates.Days()
-        for digits in in_all_digits(sentence):
+        for digits in in_all_digits(part):
             days.join(dates.days_of(digits, fact.evidence.said(at)))
-        near = fact.nearness(content(sentence))
-        days.days |= dates.beside(fold(sentence), fact.evidence.days.days)
-        if not days.spoken:
-            silent = max(silent, near)
-        elif dates.holds(days, named):
+        days.days |= dates.beside(fold(part), fact.evidence.days.days)
+        if dates.holds(days, named):
             if near:
                 return False
+        elif not days.spoken:
+            silent = max(silent, near)
         elif not (today and any(dates.holds(days, one) for one in others)):
             best = max(best, near)
     # One word that two languages share, such as "test", proves no nearness.
     return best > max(silent if today else 0, 1 if fact.translated else 0)
+
+
+def _parts(fact: ProposedFact) -> Iterator[tuple[str, int, str]]:
+    """The clauses of the sources, how near each is, and when it was said.
+
+    A clause of few words of its own, such as "on the 14th", belongs to its sentence. So does one
+    whose day counts from another: "on 4 November, I a day later".
+    """
+    for one in fact.evidence.clauses:
+        counted = any(map(dates.counts, in_all_digits(one.sentence)))
+        whole = counted or len(one.words) < _WORDS_OF_ITS_OWN
+        words = content(one.sentence) if whole else one.words
+        yield one.sentence if whole else one.text, fact.nearness(words), one.at
+
+
+_WORDS_OF_ITS_OWN = 4
 
 
 def _days_said(fact: ProposedFact) -> str:

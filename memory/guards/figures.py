@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, content, fold, word_set
-from memory.guards.reading import Evidence, ProposedFact, in_all_digits, whole
+from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, content, fold, shared, word_set
+from memory.guards.reading import PIECES, Evidence, ProposedFact, in_all_digits, whole
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -32,8 +31,12 @@ def other_number(fact: ProposedFact) -> str | None:
             if fact.familiar and not _is_share(number, fact):
                 return _number_said(number, theirs)
             continue
-        stands = _stands(number, theirs, mine) or _is_an_example(number, mine, theirs)
-        if not (stands or _follows(number, fact) or _is_from_before(number, fact)):
+        if not (
+            _stands(number, theirs, mine)
+            or _is_an_example(number, mine, theirs)
+            or _follows(number, fact)
+            or _is_from_before(number, fact)
+        ):
             return _number_said(number, theirs)
         if (other := _bound_elsewhere(number, fact)) is not None:
             return _number_said(number, [other])
@@ -123,36 +126,7 @@ def _follows(number: numbers.Number, fact: ProposedFact) -> bool:
     return (
         not fact.familiar
         or _is_computed(number, values, fact)
-        or (_is_a_count(number, values, evidence) and not _displaces(number, fact))
-        or _is_rounded(number, fact)
-    )
-
-
-_ABOUT = re.compile(
-    r"(?<!\w)(?:about|around|roughly|approximately|approx|some|nearly|almost|just (?:over|under)"
-    r"|over|more than|less than|circa|ca|etwa|ungefahr|rund|fast|knapp|gut|uber|mehr als|unos|unas"
-    r"|casi|alrededor|cerca|mas de|environ|presque|pres de|plus de|quelque|yaklasik|neredeyse"
-    r"|asagi yukari|kadar)(?!\w)|[约近]|左右|差不多|多"
-)
-_MORE = re.compile(r"more than|over|gut|uber|mehr als|mas de|plus de|多")
-_LESS = re.compile(r"less than|under|nearly|almost|fast|knapp|casi|presque|pres de|neredeyse")
-_NEAR = 0.2
-"""How far a rounded number may be from the cited one, as a share of that."""
-
-
-def _is_rounded(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether the fact says "nearly half an hour", and a source 25 minutes."""
-    about = _ABOUT.search(fact.digits, max(0, number.start - 20), number.end + 4)
-    if about is None:
-        return False
-    sign = 1 if _MORE.search(about[0]) else -1 if _LESS.search(about[0]) else 0
-    return any(
-        abs(mine - theirs) <= _NEAR * theirs
-        and (mine % 5 == 0 or mine % 1 == 0.5)
-        and sign * (theirs - mine) >= 0
-        for one in fact.evidence.numbers
-        if numbers.comparable(one, number.unit) and (one.unit or not number.unit)
-        for mine, theirs in product(number.bases(), one.bases())
+        or _is_a_count(number, values, evidence)
     )
 
 
@@ -160,14 +134,14 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     """Whether it follows by arithmetic from numbers that the sources say.
 
     The rule: it is the sum, the difference, the product or the quotient of two cited numbers, the
-    sum of listed ones, a percentage of one, or one counted by another period. A sum needs a word of
-    sums, a small product a word of rates. What looks like a slip of a cited number is no product.
+    sum of listed ones or a percentage of one. A sum needs a word of sums, a small product a word of
+    rates. What looks like a slip of a cited number is no product.
     """
     evidence, said = fact.evidence, fact.evidence.numbers
     texts = [digits for _, digits in evidence.readings]
     if number.unit and number.unit[0] == "share":
         return _is_percentage(number, fact)
-    made = _beside(number, evidence)
+    made = _told_beside(number, fact) | _parts_of_sum(number, fact)
     made |= {
         numbers.rounded(value / 2)
         for one in (said if any(map(_HALF.search, texts)) else ())
@@ -177,10 +151,6 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         if values & _parts(evidence):
             return True
         made |= clock.gaps(evidence.times, (digits for _, digits in evidence.readings))
-    if values & _parts_of_sum(number, fact):
-        return True
-    if not any(map(_TIMES.search, texts)) and _displaces(number, fact):
-        return False
     if values & made:
         return True
     same = any(_is_of(one, number) and (one.unit is None or one.unit[0] == "time") for one in said)
@@ -191,49 +161,9 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
     summed = bool(_adds(fact) and values & sums)
     if any(_is_of(one, number) for one in slips):
         return summed
-    mine, theirs = _periods(fact.digits), set[str]().union(*map(_periods, texts))
-    if not same and mine and theirs and not mine <= theirs:
-        told = {base for one in said for base in (*one.bases(), *one.readings)}
-        rates = {made for one in told for by in _PERIODS for made in (one * by, one / by)}
-        if values & set(map(numbers.rounded, rates)):
-            return True
     large = max(number.readings) > _LARGE and not any(numbers.is_slip(number, one) for one in said)
     rated = large or (not same and any(map(_TIMES.search, [fact.digits, *texts])))
     return summed or bool(rated and values & products)
-
-
-def _displaces(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether a source has another number of this kind where the fact has this one, or a slip.
-
-    A number that is made of others by chance is none that follows from them. A word of sums or of
-    rates tells that it is made.
-    """
-    evidence = fact.evidence
-    if _adds(fact) or _periods(fact.digits) or _TIMES.search(fact.digits):
-        return False
-    if any(one.unit and one.unit[0] in ("share", "part") for one in evidence.numbers):
-        return False
-    shown = {value for one in numbers.numbers_in(fact.digits) for value in one.readings}
-    others = [one for one in evidence.numbers if not one.readings & shown]
-    before = _BEHIND.search(fact.digits, 0, number.start)
-    if any(numbers.is_slip(number, one) for one in others):
-        return True
-    if number.bases() & _beside(number, evidence):
-        return False
-    nearest = max(evidence.clauses, key=lambda one: fact.nearness(one.words))
-    near = 2 * fact.nearness(nearest.words) >= len(fact.words)
-    found = [
-        (text, one) for text in in_all_digits(nearest.text) for one in numbers.numbers_in(text)
-    ]
-    behind = [(_BEHIND.search(text, 0, one.start), one) for text, one in found]
-    return any(
-        (near and _is_of(one, number)) or bool(before and same and before[1] == same[1])
-        for same, one in behind
-        if not one.readings & shown
-    )
-
-
-_BEHIND = re.compile(r"([^\W\d_]{4,}) $")
 
 
 def _parts_of_sum(number: numbers.Number, fact: ProposedFact) -> set[float]:
@@ -243,28 +173,25 @@ def _parts_of_sum(number: numbers.Number, fact: ProposedFact) -> set[float]:
     return numbers.sums(parts, number.unit) if len(parts) > 1 else set()
 
 
+def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:
+    """What the few numbers of a sentence make, where it or the fact tells of more or less."""
+    compares = MORE.search(fact.digits)
+    listed = [
+        whole(numbers.numbers_in(one)) for one in fact.evidence.told if compares or MORE.search(one)
+    ]
+    few = (said for said in listed if len(said) <= _FEW)
+    return set[float]().union(*(numbers.sums(said, number.unit) for said in few))
+
+
+_FEW = 4
+
+
 def _is_percentage(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether it is the share of one cited number in another, or half of something."""
     rest = MORE.search(fact.digits) is not None
     made = {100 * one for one in numbers.shares(fact.evidence.numbers, rest=rest)}
     made |= {50.0 for _, digits in fact.evidence.readings if _HALF.search(digits)}
     return any(abs(one - each) <= 0.5 for one in number.readings for each in made)
-
-
-_PERIODS = (7, 12, 24, 30, 52, 60)
-_PERIOD = re.compile(
-    r"(?:(?<!\w)(?:an?|per|each|every|pro|im|am|jed\w*|alle|cada|al|por|par|chaque|toutes les|le"
-    r"|la|her|bir|in) ?(?:\d+ )?|/ ?)(?:h|hr|min|hour|day|week|month|year|stunde|tag|woche|monat"
-    r"|jahr|hora|dia|semana|mes|ano|heure|jour|semaine|mois|an|annee|saat|gun|hafta|ay|yil)\w{0,3}"
-    r"(?!\w)|(?:daily|weekly|monthly|yearly|annual\w*|taglich|wochentlich|monatlich|jahrlich"
-    r"|gunde|haftada|ayda|yilda|saatte|ayl[iu]k|yill[iu]k)(?!\w)|每|一个?[天周月年]"
-)
-
-
-def _periods(digits: str) -> set[str]:
-    """The lengths of time by which a text counts: "a day", "every 3 hrs"."""
-    words = (re.split(r"[\W\d]+", one.group())[-1] for one in _PERIOD.finditer(digits))
-    return {str(numbers.unit_of(word) or word) for word in words}
 
 
 _LARGE = 50
@@ -294,12 +221,6 @@ def _parts(evidence: Evidence) -> set[float]:
 _HALF = re.compile(
     r"(?<!\w)(?:half|halb\w*|halfte|mitad|medi[oa]|moitie|demi\w*|yari\w*|meta|metade)(?!\w)|半"
 )
-
-
-def _beside(number: numbers.Number, evidence: Evidence) -> set[float]:
-    """The differences of the two or three numbers of one sentence: "sold for 90, asked 120"."""
-    few = (said for said in evidence.listed if len(said) <= 3)
-    return set[float]().union(*(numbers.differences(said, number.unit) for said in few))
 
 
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
@@ -346,7 +267,12 @@ def _is_taken(one: numbers.Number, number: numbers.Number, fact: ProposedFact) -
         if digits[one.start : one.end] == one.written
     )
     is_label = any(found and found[1] in _LABELS for found in labels)
-    return is_label or bool(one.unit and (number.unit is None or number.unit[0] != one.unit[0]))
+    is_time = one not in fact.evidence.without_times
+    return (
+        is_label
+        or is_time
+        or bool(one.unit and (number.unit is None or number.unit[0] != one.unit[0]))
+    )
 
 
 _LABELS = word_set(
@@ -382,27 +308,40 @@ def _of_another(
 
     The part shares more with the fact than those that have its number.
     """
-    shown = {value for one in mine for value in one.readings}
-    own, best, other = -1, (0, ""), (0, "")
-    for part, near, clause in fact.parts:
-        said = [
-            (digits, one) for digits in in_all_digits(part) for one in numbers.numbers_in(digits)
-        ]
-        if any(one.readings & number.readings for _, one in said):
-            if not content(part, clause.codes):
-                return None
-            own = max(own, near)
-        elif clause.moods or any(one.readings & shown for _, one in said):
+    piece = next(one for one in _pieces(fact.digits) if number.start < one.end())
+    here = [one for one in mine if piece.start() <= one.start < piece.end()]
+    shown = {value for one in here for value in one.readings}
+    words = [one for one in content(piece.group(), fact.codes) if one in fact.words]
+    parts = [
+        (part, len(shared(words, content(part, clause.codes))), clause, _counted(part))
+        for part, _, clause in fact.parts
+    ]
+    has = [each for each in parts if any(one.readings & number.readings for _, one in each[3])]
+    if any(not content(part, clause.codes) for part, _, clause, _ in has):
+        return None
+    own, best, other = max((near for _, near, _, _ in has), default=-1), (0, ""), (0, "")
+    since = max((clause.at for _, _, clause, _ in has), default="")  # A correction comes later.
+    for part, near, clause, said in parts:
+        if clause.moods or clause.at < since or any(one.readings & shown for _, one in said):
             continue
-        elif any(_is_alike(one, digits, number, fact) for digits, one in said):
+        if any(_is_alike(one, digits, number, fact) for digits, one in said):
             best = max(best, (near, part))
         elif near > 1 and any(one.unit == number.unit for _, one in said):
             other = max(other, (near, part))
     best = best if own or best > other else other
-    apart = 0 <= own < best[0] and 2 * best[0] >= len(fact.words)
+    apart = 0 <= own < best[0] and 2 * best[0] >= len(words)
     if not apart or mood.negates(fact.text, fact.codes):
         return None
     return None if _is_a_count(number, number.readings, fact.evidence) else best[1]
+
+
+def _counted(part: str) -> list[tuple[str, numbers.Number]]:
+    """The numbers of a part, each with the text in which it stands."""
+    return [(digits, one) for digits in in_all_digits(part) for one in numbers.numbers_in(digits)]
+
+
+def _pieces(digits: str) -> Iterator[re.Match[str]]:
+    return re.finditer(rf"(?:(?!{PIECES.pattern}).)+|$", digits, re.IGNORECASE)
 
 
 def _is_alike(one: numbers.Number, digits: str, number: numbers.Number, fact: ProposedFact) -> bool:
@@ -438,17 +377,17 @@ def _outdated(mine: Sequence[numbers.Number], fact: ProposedFact) -> str | None:
     made = [one for one in mine if not _stands(one, fact.evidence.numbers, mine)]
     if made or _CONTRASTS.search(fact.digits):
         return None  # "Eight of the 48 are missing": what came in place of them is counted.
-    for _, digits in fact.evidence.readings:
+    for digits in fact.evidence.told:
         for found in _REPLACED.finditer(digits):
             group = found.lastindex or 0
             old = numbers.readings_of(found[group].strip(".,"))
             at, end = found.span(group)
             rest = digits[:at] + " " + digits[end:]
             unit = next((n.unit for n in numbers.numbers_in(digits) if n.start == at), None)
-            others = [one for one in numbers.numbers_in(rest) if one.unit == unit]
+            others = [one for one in numbers.numbers_in(rest) if unit in (None, one.unit)]
             valid = frozenset[float]().union(*(one.readings for one in others))
             named = frozenset[float]().union(*(one.readings for one in mine))
-            if named & old and valid and not valid & (old | named):
+            if named & old and valid - named and not valid & old:
                 return f"What it cites says that {found[group]} is not, or no longer, the number"
     return None
 

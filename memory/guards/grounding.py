@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, tzinfo
-from typing import NamedTuple
 
 from memory.guards import mood, names, numbers
 from memory.guards.days import other_day
@@ -29,7 +28,7 @@ from memory.guards.lexicon import (
 )
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
-from memory.guards.reading import AND, Clause, Evidence, ProposedFact, Source
+from memory.guards.reading import Clause, Evidence, ProposedFact, Source
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -129,7 +128,9 @@ def _other_name(fact: ProposedFact) -> str | None:
             return f"What it cites says {other}, and the fact says {name.written}"
         if fact.evidence.heard.has(name) or _refers_back(name, fact):
             continue
-        if name.sure and not (fact.is_known(name.written) or _is_left_out(name, fact)):
+        if name.sure and not (
+            fact.is_known(name.written) or _is_left_out(name, fact) or _is_full(name, fact)
+        ):
             return (
                 f"{name.written} does not occur in what it cites: cite the entry that names "
                 f"{name.written}, or put the name right"
@@ -152,14 +153,6 @@ def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
     return other or (None if name.sure else names.resembling(name, heard, fact.text))
 
 
-_CUES: dict[Mood, Callable[[str, tuple[str, ...]], bool]] = {
-    Mood.QUESTION: mood.asks_in,
-    Mood.CONDITION: lambda fact, codes: any(
-        kept(fact, codes) for kept in (mood.hedges_in, mood.wishes_in, mood.asks_in)
-    ),
-    Mood.WISH: mood.wishes_in,
-    Mood.REPORT: mood.reports_in,
-}
 _SAID_AS = {
     Mood.QUESTION: "asks this as a question: nothing is stated yet",
     Mood.CONDITION: "says this on a condition or as a possibility: keep that in the fact",
@@ -182,18 +175,34 @@ def _other_mood(fact: ProposedFact) -> str | None:
         nearest = max(told, key=lambda one: _near(fact, one))
         return f"What it cites {_SAID_AS[lost[id(nearest)][0]]}"
     near = {id(one): _near(fact, one) for one in told}
-    stated = max(near[id(one)] for one in told if not lost[id(one)])
+    stands = [one for one in told if not lost[id(one)]]
+    stated = max(near[id(one)] for one in stands)
+    said = frozenset[str]().union(*(_taken(fact, one) for one in stands))
     enough = min(2, -(-len(fact.words) // 2)) if stated else 1
     denied = mood.negates(fact.text, fact.codes)
     for one in sorted(told, key=lambda each: -near[id(each)]):
         if denied and lost[id(one)] and _denied_beside(one, told, lost):
             continue
-        stands = [each for each in told if not lost[id(each)]]
         if lost[id(one)] == [Mood.QUESTION] and _adds(fact, one, stands):
             continue
-        if lost[id(one)] and near[id(one)] > stated and near[id(one)] >= enough:
+        # Of two clauses that are equally near, the fact is made of the one that adds to it.
+        least = stated if _taken(fact, one) - said else stated + 1
+        if lost[id(one)] == [Mood.REPORT] and len(fact.words) <= _SHORT:
+            least = max(least, 1)
+        else:
+            least = max(least, enough)
+        if lost[id(one)] and near[id(one)] >= least:
             return f"What it cites {_SAID_AS[lost[id(one)][0]]}"
     return None
+
+
+_SHORT = 5
+"""Words of a fact in which one word of somebody's claim tells where it comes from."""
+
+
+def _taken(fact: ProposedFact, clause: Clause) -> frozenset[str]:
+    """The words and numbers of a clause that the fact has."""
+    return frozenset(shared(fact.words, clause.words)) | (_digits(clause.text) & _digits(fact.text))
 
 
 def _adds(fact: ProposedFact, asked: Clause, stated: Sequence[Clause]) -> bool:
@@ -223,8 +232,7 @@ def _is_of_speaker(fact: ProposedFact) -> bool:
 
 
 def _near(fact: ProposedFact, clause: Clause) -> int:
-    same = _digits(clause.text) & _digits(fact.text)
-    return fact.nearness(clause.words) + len(same)
+    return len(_taken(fact, clause))
 
 
 def _digits(text: str) -> set[str]:
@@ -234,20 +242,34 @@ def _digits(text: str) -> set[str]:
 
 def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
     """The moods of a clause of which the fact has no sign."""
-    return [one for one in Mood if one in clause.moods and not _CUES[one](fact.text, fact.codes)]
+    if fact.marked:
+        return []
+    kept = {Mood.CONDITION} if mood.is_limited(fact.text, fact.codes) else set[Mood]()
+    return [one for one in Mood if one in clause.moods - kept]
 
 
 def _turned(fact: ProposedFact) -> str | None:
-    """A denial that the fact makes an assertion, or the other way round."""
-    if fact.translated or not fact.familiar or not fact.words:
+    """A denial that the fact makes an assertion."""
+    if fact.translated or not fact.familiar or mood.denies(fact.text, fact.codes):
         return None
-    parts = [
-        Part(text, content(text, one.codes), one, _denies_of(fact, text, one))
-        for one in fact.evidence.clauses
-        for text in AND.split(one.text)
-    ]
-    pieces = [one for one in _PIECES.split(fact.text) if one and one.strip()]
-    return next((why for one in pieces if (why := _turns(one, fact, parts)) is not None), None)
+    best = max(near for _, near, _ in fact.parts)
+    if best < max(1, 0.6 * len(fact.words)):
+        return None
+    top = [(text, clause) for text, near, clause in fact.parts if near == best]
+    said = [word for text, clause in top for word in content(text, clause.codes)]
+    rest = [one for one in fact.words if one not in shared(fact.words, said)]
+    if any(
+        not _denies_of(fact, text, clause) and shared(rest, content(text, clause.codes))
+        for text, _, clause in fact.parts
+        if clause.sentence == top[0][1].sentence
+    ):
+        return None  # It goes on with what is not denied: "not on Monday, but on Tuesday".
+    if all(
+        _denies_of(fact, text, clause) and not mood.is_question(clause.sentence)
+        for text, clause in top
+    ):
+        return "What it cites says that this is not so: keep the negation"
+    return None
 
 
 def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:
@@ -261,51 +283,13 @@ def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:
     return len(both) > 1 or (_digits(denied) <= _digits(fact.text) and (not words or bool(both)))
 
 
-class Part(NamedTuple):
-    """A part of a clause, between two "and"."""
-
-    text: str
-    words: tuple[str, ...]
-    clause: Clause
-    negated: bool
-
-
-def _turns(piece: str, fact: ProposedFact, parts: Sequence[Part]) -> str | None:
-    """The same for a piece of the fact."""
-    words = shared(content(piece, fact.codes), fact.words)
-    if len(words) < 3 and piece != fact.text:
-        return None
-    near = {one: len(shared(words, one.words)) for one in parts}
-    best = max(near.values())
-    if best < max(1, 0.6 * len(words)):
-        return None
-    top = [one for one in parts if near[one] == best]
-    if any(mood.is_question(one.clause.sentence) for one in top):
-        return None
-    said = [word for one in top for word in one.words]
-    rest = [one for one in words if one not in shared(words, said)]
-    denied = mood.denies(piece, fact.codes) or any(
-        shared(rest, one.words)
-        for one in parts
-        if not one.negated and one.clause.sentence == top[0].clause.sentence
-    )
-    if not denied and all(one.negated for one in top):
-        return "What it cites says that this is not so: keep the negation"
-    return None
-
-
-_PIECES = re.compile(
-    r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
-    r"|parce que|ve|ama|cunku|çünkü)\s",
-    re.IGNORECASE,
-)
-
-
 def _unrelated(fact: ProposedFact) -> str | None:
     """A fact whose words were said before, and which shares nothing with its sources."""
     sources = fact.evidence.sources
-    if len(fact.words) < ENOUGH or any(
-        languages(one.text)[:1] != (fact.tongue,) for one in sources
+    if (
+        len(fact.words) < ENOUGH
+        or _is_of_speaker(fact)
+        or any(languages(one.text)[:1] != (fact.tongue,) for one in sources)
     ):
         return None
     told = [word for one in sources for word in content(one.text, fact.codes)]
@@ -369,6 +353,26 @@ def _refers_back(name: Name, fact: ProposedFact) -> bool:
         _points(one.text) for one in fact.evidence.sources
     )
 
+
+def _is_full(name: Name, fact: ProposedFact) -> bool:
+    """Whether it stands beside a name that the sources have alone: "Jane Austen" for "Austen"."""
+    at = fact.text.find(name.written)
+    around = (
+        _BEFORE_NAME.search(fact.text, 0, at),
+        _BEHIND_NAME.match(fact.text, at + len(name.written)),
+    )
+    told = fact.evidence.heard.text
+    return any(
+        one is not None
+        and re.search(rf"(?<!\w){re.escape(one[1])}(?!\w)", told) is not None
+        and re.search(rf"[A-Z]\w+ {re.escape(one[1])}(?!\w)|{re.escape(one[1])} [A-Z]", told)
+        is None
+        for one in around
+    )
+
+
+_BEFORE_NAME = re.compile(r"(?<!\w)([^\W\d_a-z][\w'\u2019-]+) $")
+_BEHIND_NAME = re.compile(r" ([^\W\d_a-z][\w-]+)")
 
 _NEAR = 6
 """So many entries before the first one cited are what was being talked of."""
@@ -437,7 +441,7 @@ def _other_subject(fact: ProposedFact) -> str | None:
             one
             for one in found[:1]
             if fold(piece).strip().startswith(one.key)
-            and (one.key in fact.people or one.written in fact.evidence.heard_before.text)
+            and (one.key in fact.people or one.written in fact.named)
         ]
         for subject in opening:
             if (other := _said_of(subject, piece, fact)) is not None:
@@ -502,7 +506,8 @@ def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> st
     code = clause.codes[0] if clause.codes else None
     for name in names_in(clause.text, known, code):
         at = folded.find(name.key)
-        person = name.key in known or not clause.text[:at].strip(" \"'«“„")
+        before, behind = clause.text[:at].strip(" \"'«“„"), folded[at + len(name.key) : first]
+        person = name.key in known or not before or not behind.strip()
         if name.sure and 0 <= at < first and person:
             people.append((at, name.written))
     if _SOMEBODY_FIRST.search(folded[:first]):

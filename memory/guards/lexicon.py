@@ -167,6 +167,8 @@ def languages(text: str) -> tuple[str, ...]:
         return ("zh",)
     if len(_OTHER_SCRIPT.findall(text)) * 2 >= max(letters, 1):
         return ()
+    if _strange(text) >= _STRANGERS:
+        return ()
     score = _scores(text)
     best = max(score.values())
     likely = [code for code in score if best >= 0.7 and score[code] >= 0.7 * best]
@@ -191,9 +193,14 @@ def is_familiar(text: str) -> bool:
     found = words_of(fold(text))
     if _OTHER_SCRIPT.search(text):
         return False
-    strange = sum(_STRANGE.search(one) is not None for one in text.split() if one.islower())
+    strange = _strange(text)
     known = max(_scores(text).values()) >= _KNOWN * len(found) and strange < _STRANGERS
     return known or (len(found) < _FEW and not strange)
+
+
+def _strange(text: str) -> int:
+    """How many of its words have letters that no known language has."""
+    return sum(_STRANGE.search(one) is not None for one in text.split() if one.islower())
 
 
 _FEW = 4
@@ -320,7 +327,7 @@ WEEKDAY_OF = {
 WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))
 
 _OPEN = re.compile(
-    r"boxing day|heiligabend|nochebuena|nochevieja|toussaint"
+    r"boxing day|epiphan|dreikonig|reyes(?! \w+ez)|heiligabend|nochebuena|nochevieja|toussaint"
     r"|easter|ostern|pascua|paques|paskalya|christmas|weihnacht|navidad|noel|xmas|bayram|ramazan"
     r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
     r"|除夕|carnival|carnaval|karneval|fasching|pfingst|pentec|whitsun|thanksgiving|halloween"
@@ -340,7 +347,7 @@ MORE = re.compile(
     r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller|higher|lower"
     r"|bigger|larger|taller|heavier|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter"
     r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
-    r"|difference|later|earlier|longer|shorter|short|left|remain\w*|rest|rose|fell|drop\w*"
+    r"|difference|later|earlier|longer|shorter|short|left|leav\w*|free|remain\w*|rest|rose|fell|drop\w*"
     r"|additional\w*|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together"
     r"|making|both|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*|um|mehr"
     r"|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"

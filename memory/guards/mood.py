@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from memory.guards.lexicon import HAN, fold, languages
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, fold, languages, words_of
 from memory.text import cached_by_text
 
 
@@ -30,7 +30,7 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
     r"|nr|inkl|hr|fr|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
 )
-_ORDINAL = re.compile(r"(?:^|\W)\d{1,2}\.\s*$")
+_ORDINAL = re.compile(r"(?:^|\W)[0-3]?\d\.\s*$")
 _TAG = re.compile(
     r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar"
     r"|entendido|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne"
@@ -47,7 +47,7 @@ def sentences(text: str) -> tuple[tuple[int, str], ...]:
     start = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
         piece = text[start:end]
-        if end < len(text) and _goes_on(piece, text[end : end + 1]):
+        if end < len(text) and _goes_on(piece, text[end:]):
             continue
         if piece.strip():
             found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
@@ -58,7 +58,8 @@ def sentences(text: str) -> tuple[tuple[int, str], ...]:
 def _goes_on(piece: str, following: str) -> bool:
     """Whether the point at the end of `piece` belongs to an abbreviation or an ordinal."""
     if _ORDINAL.search(piece) and languages(piece)[:1] in (("de",), ("tr",), ("pl",), ()):
-        return following.islower() or languages(piece)[:1] == ("de",)
+        opens = (words_of(fold(following)) or [""])[0] in FUNCTION_WORDS["de"]
+        return following[:1].islower() or (languages(piece)[:1] == ("de",) and not opens)
     return _ABBREVIATION.search(fold(piece.rstrip())) is not None
 
 
@@ -75,21 +76,64 @@ def _by_language(table: str) -> dict[str, re.Pattern[str]]:
     return made
 
 
-_ASKS = _by_language(r"""
+_MARKED = _by_language(r"""
 en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* to know|unsure
- |unclear|uncertain|inquir\w*|enquir\w*|whether|curious|not know|doesn't know|don't know|look(?:s
- |ing) (?:for|to)|request\w*|seek\w*
+ |unclear|uncertain|inquir\w*|enquir\w*|whether|curious|not know|doesn't know|don't know
+ |look(?:s|ing) (?:for|to)|request\w*|seek\w*|if|unless|would|could|might|may(?! \d)|maybe|perhaps
+ |possib\w*|given|subject to|suppos\w*|consider\w*|plan\w*|potential\w*|condition\w*|depend\w*
+ |in case|think\w*|believ\w*|reckon\w*|idea|option|fallback|otherwise|should|intend\w*
+ |only (?:if|once|after)|hop\w*|when|whoever|anyone|anybody|in return|provide\w*|want\w*|wish\w*
+ |failing|alternativ\w*|threat\w*|ready to|willing|assum\w*|expect\w*|will not|like\w*|love
+ |dream\w*|keen|prefer\w*|look\w* forward|desir\w*|long\w*|recommend\w*|advi[sc]e\w*|eager\w*
+ |aim\w*|ideally|fond|rather|aspir\w*|say\w*|said|sai[dh]|spoke\w*|tell\w*|told|claim\w*|alleg\w*
+ |accord\w*|report\w*|rumou?r\w*|hears?|heard|apparent\w*|accus\w*|thought|assert\w*|maintain\w*
+ |insist\w*|suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*
+ |writ\w*|wrote|criticis\w*|criticiz\w*|argu\w*|complain\w*|version|unconfirmed|sceptical
+ |skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion|view
+ |account|contend\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|feel\w*|warn\w*|not\w* confirm\w*
+ |attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)|advis\w*|assur\w*|concern\w*|cit\w*
+ |quot\w*|pass\w* on|relay\w*|second-hand|hearsay|indicat\w*|deems?|predict\w*|forecast\w*
+ |diagnos\w*|guess\w*|estimat\w*|puts? .{3,40} down to|shows|showed
 de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen
- |mochte wissen|ob|unklar|unsicher|erkundigt\w*|bittet|bat|gebeten
+ |mochte wissen|ob|unklar|unsicher|erkundigt\w*|bittet|bat|gebeten|wenn|falls|sofern|vielleicht
+ |eventuell|ware|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*|plan\w*|sollt\w*|musst\w*
+ |bedingung|vorausgesetzt|angebot\w*|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls
+ |bereit|voraussichtlich|hoff\w*|wunsch\w*|mocht\w*|wurde|hatte|gern\w*|traum\w*|am liebsten
+ |lieber|sehn\w*|sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*
+ |erzahl\w*|bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)
+ |angab\w*|aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien
+ |hatten|meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*
+ |zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet
 es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*
- |pide|pidio
+ |pide|pidio|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|considera\w*|salvo|siempre que
+ |quier\w*|depend\w*|piens\w*|\w+ia[ns]?|condicion\w*|a menos|esper\w*|gustaria|desea\w*|quisiera
+ |ojala|encantaria|suena|ilusion|prefer\w*|dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*
+ |cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer|sosti\w*|acus\w*|cree\w*|opin\w*|palabras
+ |manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*|jur\w*|habria\w*|oy\w*|oido|parec\w*
+ |declar\w*|mantien\w*|insist\w*|habla\w*|dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
 fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande|si
- |s'il|s'interroge|doute\w*
-tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil
-zh 问|建议|提议|提出|邀|想知道|不知道|询问|打听|是否|疑问
+ |s'il|s'interroge|s'ils?|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|envisag\w*
+ |eventuel\w*|possib\w*|prev\w*|tant qu\w*|sauf|compte\w*|veut|depend\w*
+ |n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|a moins (?:que|d'\w+)|voudr\w*|esper\w*|aimerai\w*
+ |souhait\w*|veulent|reve\w*|envie|desir\w*|prefer\w*|dit|dire|disent|selon|d'apres|pretend\w*
+ |affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*|serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*
+ |croi\w*|pens\w*|parait|soi-disant|ecri\w*|entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*
+ |declar\w*|suppos\w*|jur\w*|indiqu\w*|montr\w*|ni(?:e|ent)|dement
+tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil|eger|belki
+ |\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|planl\w*|\w+(?:abilir|ebilir)\w*
+ |kosul\w*|durumunda|takdirde|halinde|ihtimal\w*|sart\w*|isti\w*|iste[drm]\w*
+ |um\w*|dil\w*|hayal\w*|arzu\w*
+ |tercih\w*|soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*
+ |bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*
+ |kuskul\w*
+zh 问|建议|提议|提出|邀|不知道|是否|如果|要是|假如|谁|可能|也许|或许|考虑|打算|计划|的话|除非|想
+ |希望|若|一旦|只有|否则|条件|盼|愿|期待|说|称|据|讲|传|意思
+ |看法|认为|觉得|听|告诉|表示|指|显示|否认|怀疑|所言|转述|要求|提醒
 """)
+"""With one of these a fact says that something is asked, possible, wished or somebody's claim."""
 _CONDITIONS = _by_language(r"""
-en (?<!even )(?<!as )if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)
+en (?<!even )(?<!as )(?<!ask )(?<!asks )(?<!asked )(?<!know )(?<!see )(?<!wonder )(?<!sure )
+ if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)
  |unless|suppose|supposing|provided|assuming|^in case|in case of|otherwise(?= (?:i|we|he|she|it
  |they|you|the)(?!\w))|as long as|depending|depends
 de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern
@@ -116,29 +160,6 @@ fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+
 tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
 zh 也许|可能|说不定|或许|考虑|没准
 """)
-_HEDGES = _by_language(r"""
-en if|unless|would|could|might|may(?! \d)|maybe|perhaps|possib\w*|provided|given|subject to
- |suppos\w*|consider\w*|plan\w*|potential\w*|condition\w*|depend\w*|in case|think\w*|believ\w*
- |reckon\w*|suggest\w*|propos\w*|offer\w*|idea|option|fallback|otherwise|should|intend\w*|until
- |only (?:if|when|once|after)|before|hop\w*|whether|as long as|when|whoever|anyone|anybody
- |in return|provide\w*|want\w*|wish\w*|failing|alternativ\w*|threat\w*|ready to|willing|assum\w*
- |likely|expect\w*|will not
-de wenn|falls|sofern|wer|vielleicht|eventuell|ware|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*
- |erwag\w*|plan\w*|sollt\w*|musst\w*|bedingung|vorausgesetzt|bei|vorschlag\w*|schlagt|angebot\w*
- |bietet|erst|nur|ob|bevor|bis|solange|vor|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls
- |bereit|voraussichtlich
-es si|quien|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|propon\w*|considera\w*|salvo
- |siempre que|antes de|hasta|mientras|ofrec\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|solo
- |condicion\w*|a menos
-fr si|s'ils?|quiconque|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|propos\w*
- |envisag\w*|eventuel\w*|possib\w*|prev\w*|avant|tant qu\w*|jusqu\w*|sauf|compte\w*|veut|depend\w*
- |n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|seulement|a moins (?:que|d'\w+)
-tr eger|belki|\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|dusun\w*|planl\w*
- |\w+(?:abilir|ebilir)\w*|kosul\w*|ancak|oner\w*|durumunda|takdirde|halinde|istiyor|istedi
- |ihtimal\w*|sart\w*
-zh 如果|要是|假如|谁|可能|也许|或许|考虑|打算|计划|的话|建议|除非|才|之前|直到|想|希望|若
- |一旦|只有|否则|条件
-""")
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
  |wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
@@ -148,17 +169,6 @@ fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement
  |si seulement
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
-""")
-_WISHED = _by_language(r"""
-en hop\w*|wish\w*|want\w*|would|like\w*|love|dream\w*|keen|prefer\w*|look\w* forward|desir\w*
- |long\w*|recommend\w*|advi[sc]e\w*|ask\w*|request\w*|suggest\w*|supposed|should|eager\w*|aim\w*
- |intend\w*|expect\w*|plan\w*|ideally|fond|rather|aspir\w*
-de hoff\w*|wunsch\w*|mocht\w*|will|wollen|wurde|hatte|gern\w*|traum\w*|am liebsten|lieber|sehn\w*
- |vor
-es quier\w*|esper\w*|gustaria|desea\w*|quisiera|ojala|encantaria|suena|ilusion|prefer\w*
-fr voudr\w*|esper\w*|aimerai\w*|souhait\w*|veut|veulent|reve\w*|envie|desir\w*|prefer\w*
-tr ist\w*|um\w*|dil\w*|hayal\w*|arzu\w*|tercih\w*
-zh 想|希望|盼|愿|梦想|期待
 """)
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
@@ -183,59 +193,31 @@ fr dit|a dit|m'a dit|raconte|croit|ecrit|pense|m'a ecrit
 tr soyl\w*|dedi|diyor\w*|anlat\w*|yazmis|yazdi
 zh 说|讲|告诉|认为|觉得
 """)
-_REPORTED = _by_language(r"""
-en say\w*|said|sai[dh]|spoke\w*|tell\w*|told|claim\w*|alleg\w*|accord\w*|report\w*|rumou?r\w*
- |hears?|heard|apparent\w*|suppos\w*|accus\w*|believ\w*|think\w*|thought|assert\w*|maintain\w*
- |insist\w*|suspect\w*|in the (?:words|view|opinion|account) of|purport\w*|stat\w*|mention\w*
- |writ\w*|wrote|criticis\w*|criticiz\w*|argu\w*|complain\w*|word|statement|version|unconfirmed
- |sceptical|skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion
- |view|account|contend\w*|suggest\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|reckon\w*|assum\w*
- |feel\w*|warn\w*|not\w* confirm\w*|attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)
- |recommend\w*|advis\w*|told|assur\w*|concern\w*|gave|cit\w*|quot\w*|pass\w* on|relay\w*
- |second-hand|hearsay|indicat\w*|show(?:s|ed)?|found|deems?|see[ns]?|saw|predict\w*|forecast\w*
- |diagnos\w*|guess\w*|estimat\w*|puts? .{3,40} down to
-de sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*
- |bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)|angab\w*
- |aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien|hatten|meinung
- |ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*|zeigt\w*
- |bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet
-es dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*|cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer
- |sosti\w*|acus\w*|cree\w*|opin\w*|palabras|manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*
- |jur\w*|duda\w*|habria\w*|oy\w*|oido|piens\w*|parec\w*|declar\w*|version|mantien\w*|insist\w*
- |habla\w*|dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
-fr dit|dire|disent|selon|d'apres|pretend\w*|affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*
- |serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*|croi\w*|pens\w*|parait|soi-disant|ecri\w*|entendu
- |soupcon\w*|dires|dout\w*|estim\w*|annonc\w*|declar\w*|suppos\w*|jur\w*|indiqu\w*|montr\w*|ni(?:e
- |ent)|dement
-tr soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*|bakilirsa
- |soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*|kuskul\w*
-zh 说|称|据|讲|传|认为|觉得|听|告诉|表示|指|显示|否认|怀疑|所言|转述|建议|要求|提醒
-""")
 _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
-        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted)"
-        r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|it|it's|he's|she's"
+        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted|thinks"
+        r"|believes|swears|swore|feels|figures|is (?:sure|convinced))"
+        r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
         r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where"
-        r"|what|how|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today)\b)[a-z]"
-        r"|(?<!they )(?<!\w)say (?:that )?(?:he|she)(?!\w)",
-        "de": r"(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|erzahlt|erzahlte|schreibt|schrieb"
-        "|glaubt)"
-        r"(?: (?:mir|uns))?,? (?:dass )?(?:der|die|das|den|dem|ein|eine|unser|unsere|seine?"
-        r"|ihre?|mein"
-        r"|meine) [a-z]+",
-        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta"
-        "|comento)n? que (?:el|la|los|las|un"
-        r"|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]|(?<!\w)(?:dice|dijo|cuenta)n? que "
-        r"(?:\w+ )?\w{3,}mos(?!\w)",
-        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense) qu(?:e |')"
-        "(?!il (?!manque|y a|faut|reste)|elle |ils |elles "
-        r"|c'|on |oui|non|j|tu |vous )[a-z]",
+        r"|what|how|who|if|whether|not|you|i|i'm|on|in|at|for|with|this|yesterday|today|of|like"
+        r"|better)\b)[a-z]|(?<!they )(?<!\w)say (?:that )?(?:he|she)(?!\w)",
+        "de": r"(?<!\w)(?<!ich )(?:sag(?:t|te|en|ten)|mein(?:t|te|en|ten)|erzahl(?:t|te|en|ten)"
+        r"|schreibt|schrieb|glaub(?:t|en)|findet|denkt|schwort)"
+        r"(?: (?:mir|uns|ja|wohl|immer|auch|halt|nur))*,? (?:dass )?"
+        r"(?:der|die|das|es|den|dem|ein|eine|unsere?|seine?|ihre?|meine?) [a-z]+",
+        "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta|comento|opina|jura)n?"
+        r" que (?:(?:el|la|los|las|un|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]"
+        r"|es(?:ta)? |son )"
+        r"|(?<!\w)(?:dice|dijo|cuenta)n? que (?:\w+ )?\w{3,}mos(?!\w)",
+        "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense|trouve|estime|jure)"
+        r" qu(?:e |')(?!il (?!manque|y a|faut|reste)|elle |ils |elles |on |oui|non|j|tu |vous )"
+        r"[a-z]",
         "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
         r"(?:soyl|anlat|yaz|dusun|san)",
         "zh": "[\u4e00-\u9fff]{2}(?<![我听据虽就想再来])"
-        "说(?!不定|明|服|话|好|过|起|是|我|实|他|她|自己)",
+        "(?:说(?!不定|明|服|话|好|过|起|是|我|实|他|她|自己)|觉得|认为)",
     }.items()
 }
 _NEGATIONS = _by_language(r"""
@@ -388,7 +370,8 @@ def is_own(clause: str) -> bool:
 
 _I_FIRST = re.compile(
     r"(?:(?:but|and|though|aber|und|doch|pero|y|mais|et|ama|ve) )?"
-    r"(?:i(?:'\w+)?|ich|yo|no me|je|ben)(?!\w)|(?:但|可)?我(?!们)|j'|moi,? j"
+    r"(?:i(?:'\w+)?|ich|yo|no me|je|ben)(?!\w)|j'|moi,? j"
+    r"|(?:但|可)?我(?![们妈爸爷奶姐哥弟妹姑舅叔姨婆公儿女老同家朋])"
 )
 
 
@@ -397,37 +380,45 @@ def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
     return _says(_SAYS, fold(sentence), codes[:1])
 
 
-def asks_in(fact: str, codes: tuple[str, ...]) -> bool:
-    """Whether a fact says that something is asked or unknown."""
-    return _says(_ASKS, fold(fact), codes) or "?" in fact
+_LIMITS = _by_language(r"""
+en until|before|when|whoever|only (?:if|when|once|after)|as long as
+de bevor|bis|vor|solange|bei|erst|nur|wer
+es antes de|hasta|mientras|solo|quien
+fr avant|jusqu\w*|seulement|quiconque
+tr ancak
+zh 之前|直到|才|谁
+""")
+"""With one of these a fact says on what something depends."""
 
 
-def hedges_in(fact: str, codes: tuple[str, ...]) -> bool:
-    """Whether a fact says that something is possible or planned."""
-    return _says(_HEDGES, fold(_IN_MAY.sub(" ", fact)), codes)
+def is_limited(fact: str, codes: tuple[str, ...]) -> bool:
+    """Whether a fact says on what something depends."""
+    return _says(_LIMITS, fold(fact), codes)
+
+
+def is_marked(fact: str, codes: tuple[str, ...]) -> bool:
+    """Whether a fact says that something is asked, possible, wished or somebody's claim."""
+    return _says(_MARKED, fold(_IN_MAY.sub(" ", fact)), codes) or "?" in fact
 
 
 _IN_MAY = re.compile(r"(?<=\w )May(?!\w)")
 
 
-def wishes_in(fact: str, codes: tuple[str, ...]) -> bool:
-    """Whether a fact says that something is wished."""
-    return _says(_WISHED, fold(fact), codes)
-
-
-def reports_in(fact: str, codes: tuple[str, ...]) -> bool:
-    """Whether a fact says whose claim it is."""
-    return _says(_REPORTED, fold(fact), codes)
-
-
 def negates(text: str, codes: tuple[str, ...]) -> bool:
     """Whether a text has a word of negation."""
-    return _says(_NEGATIONS, fold(text), codes)
+    return _says(_NEGATIONS, _REMINDS.sub(" ", fold(text)), codes)
+
+
+_REMINDS = re.compile(
+    r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
+    r"|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*)(?!\w)|别忘了?"
+)
+"""Denies nothing of what it reminds of."""
 
 
 def denied_in(text: str, codes: tuple[str, ...]) -> str | None:
     """What stands behind a text's word of negation; None without one."""
-    folded = fold(text)
+    folded = _REMINDS.sub(" ", fold(text))
     for code in codes or tuple(_NEGATIONS):
         if code in _NEGATIONS and (found := [*_NEGATIONS[code].finditer(folded)]):
             last = found[-1] if code == "fr" else found[0]

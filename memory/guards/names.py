@@ -111,10 +111,19 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
                 yield Name(written, key, True)
             elif tongue != "de" and not opens:
                 yield Name(written, key, tongue is not None)
-            elif before in _BARE if not opens else place == 0:
+            elif (
+                before in _BARE or _is_apposed(tokens, place, sentence) if not opens else place == 0
+            ):
                 yield Name(written, key, False)
             elif tongue == "de":
                 yield Name(written, key, False, True)
+
+
+def _is_apposed(tokens: Sequence[re.Match[str]], place: int, sentence: str) -> bool:
+    """Whether a noun stands right behind another one: "die Firma Kessler"."""
+    before = tokens[place - 1]
+    is_noun = before.group()[0].isupper() and fold(before.group()) not in _ALL_FUNCTION_WORDS
+    return is_noun and sentence[before.end() : tokens[place].start()] == " "
 
 
 def _is_common(written: str, key: str) -> bool:
@@ -189,7 +198,9 @@ def _inflects(form: str, name: str) -> bool:
     """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
     if len(name) >= 3 and form.startswith(name):
         return len(form) - len(name) <= (4 if form[len(name) :][:1] == "l" else 2)
-    return len(name) >= 5 and name[-1] == "a" and form[:-1] == name[:-1] and form[-1] in "yeiou"
+    stem, ending = form[: len(name) - 1], form[len(name) - 1 :]
+    declined = name[-1] == "a" and stem == name[:-1] and ending in ("y", "e", "ei", "i", "o", "u")
+    return len(name) >= 5 and declined
 
 
 _RESEMBLING, _SLIP = 0.6, 0.8

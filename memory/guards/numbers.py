@@ -238,7 +238,9 @@ def _plain(value: float) -> str:
     return f"{value:g}" if value < 1e6 else str(int(value))
 
 
-NUMBER = re.compile(r"\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?:[.,]\d\d?)?(?!\d)|\d+(?:[.,]\d+)*")
+NUMBER = re.compile(
+    r"(?<!\bm)(?<!\bcm)(?:\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?:[.,]\d\d?)?(?!\d)|\d+(?:[.,]\d+)*)"
+)
 
 _UNITS: dict[str, tuple[str, float]] = {
     name: (dimension, float(factor))
@@ -426,7 +428,7 @@ FRACTIONS = (
         r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)|(?:die "
         r"|zur )?halfte|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi"
         r"|yarim(?= [a-z])|(?:la )?meta(?!\w)|mezz[oa](?!\w))"
-        r"|半(?=个?小时)|一半")),
+        r"|半(?=个?小时)|一半|[减对]半")),
     (0.25, re.compile(
         r"(?<!\w)(?:(?:a|one) quarter(?= of| ?[.,;)]|$)|ein viertel(?= )|viertel(?=stunde)"
         r"|un cuarto|(?:una|la) cuarta parte|(?:un|d'un) quart(?!\w)|ceyregi|ceyrek(?= saat))"

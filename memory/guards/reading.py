@@ -48,6 +48,13 @@ AND = re.compile(
     re.IGNORECASE,
 )
 
+PIECES = re.compile(
+    r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
+    r"|parce que|ve|ama|cunku|çünkü)\s",
+    re.IGNORECASE,
+)
+"""Between the statements that a fact joins."""
+
 _POSSESSIVE = re.compile("['\u2019]s?$")
 
 
@@ -110,10 +117,10 @@ class Evidence:
         ]
 
     @cached_property
-    def listed(self) -> list[list[Number]]:
-        """The numbers of each sentence, in each language that it may be in."""
+    def told(self) -> list[str]:
+        """The sentences with digits for number words, in each language that they may be in."""
         told = (sentence for source in self.sources for _, sentence in sentences(source.text))
-        return [whole(numbers.numbers_in(one)) for text in told for one in in_all_digits(text)]
+        return [digits for text in told for digits in in_all_digits(text)]
 
     @cached_property
     def without_times(self) -> list[Number]:
@@ -140,8 +147,8 @@ class Evidence:
     def times(self) -> list[clock.ClockTime]:
         """All times of day that the sources may name."""
         found: list[clock.ClockTime] = []
-        for _, digits in self.readings:
-            here = clock.possible_times(digits)
+        for source, digits in self.readings:
+            here = clock.possible_times(digits, english=languages(source.text)[:1] == ("en",))
             found += [*here, *clock.shifted(here, digits)]
         return found
 
@@ -259,12 +266,18 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
         if is_own:
             general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
             is_quoted, quote = False, len(sentence)
+        elif is_quoted and _GOES_ON.match(fold(part)):
+            is_quoted, quote = False, len(sentence)
         elif is_quoted or sentence.find(part) + len(part) > quote:
             # What follows in the sentence is quoted, too.
             is_quoted = True
             moods |= {Mood.REPORT}
         words = content(part, codes)
         yield Clause(part, source.speaker, codes, moods, words, sentence, source.at)
+
+
+_GOES_ON = re.compile(r"(?:and|but|und|aber|y|pero|et|mais|ve|ama|fakat)(?!\w)|但|可是")
+"""So begins what follows a quotation, and is none."""
 
 
 def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[str]:
@@ -302,6 +315,11 @@ def _moods_of_clause(text: str, codes: tuple[str, ...], *, quoted: bool) -> froz
     return frozenset(found)
 
 
+_SEASON = re.compile(
+    r"(?<!\w)(?:spring|summer|autumn|fall|winter|fruhling|fruhjahr|sommer|herbst|primavera|verano"
+    r"|otono|invierno|printemps|ete|automne|hiver|bahar|ilkbahar|yaz|sonbahar|kis)(?!\w)|[春夏秋冬]"
+)
+_YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
 _MAY = re.compile(r"(?<=[ \w] )may(?= )")
 _ECHO = 2
 """So many words of a fact in a source show that the two are in one language."""
@@ -335,6 +353,11 @@ class ProposedFact:
     def _known(self) -> list[tuple[Source, int]]:
         """The known facts, each with the number of words that it shares with this one."""
         return [(one, self.nearness(content(one.text))) for one in self.evidence.known]
+
+    @cached_property
+    def named(self) -> str:
+        """The texts whose names it may have."""
+        return f"{self.evidence.heard.text}\n{self.evidence.heard_before.text}"
 
     @cached_property
     def told_before(self) -> Evidence:
@@ -410,13 +433,30 @@ class ProposedFact:
         for named in dates.named_in(text):
             if not named.swapped or dates.holds(self.evidence.days, named):
                 text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
-        known = {one.day for one in self.evidence.days.days}
+        said = self.evidence.days
+        known = {one.day for one in said.days}
+        now = {one.year for one in said.today}
+        years = {*said.years, *now, *(one.year for one in said.days)}
+        if (
+            said.months
+            or said.vague
+            or any(_SEASON.search(fold(one.text)) for one in self.evidence.sources)
+        ):
+            years |= {one + 1 for one in now}  # It may be the next one.
 
         def blank(found: re.Match[str]) -> str:
             day = int(next(filter(None, found.groups())))
             return " " * len(found.group()) if day in known else found.group()
 
-        return dates.ALONE.sub(blank, text)
+        def blank_year(found: re.Match[str]) -> str:
+            return "    " if int(found.group()) in years else found.group()
+
+        return _YEAR.sub(blank_year, dates.ALONE.sub(blank, text))
+
+    @cached_property
+    def marked(self) -> bool:
+        """Whether it says that something is asked, possible, wished or somebody's claim."""
+        return mood.is_marked(self.text, self.codes)
 
     @cached_property
     def words(self) -> list[str]:

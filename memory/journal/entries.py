@@ -112,10 +112,7 @@ def heuristic_importance(
     message.
     """
     score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
-    if direct:
-        score += _DIRECT
-    if mentioned:
-        score += _MENTION
+    score += _DIRECT * direct + _MENTION * mentioned
     return min(max(score, _LOWEST), _HIGHEST)
 
 
@@ -159,8 +156,6 @@ OURS = frozenset({"event", ASIDE, "compaction", "synthesis", "insight"})
 CONCLUDED: frozenset[SourceType] = frozenset({"inference", "compaction"})
 """Source types of entries in the assistant's words."""
 
-WORD = re.compile(r"\w+")
-
 
 def known_entities(state: State) -> list[str]:
     """The people in open conversations."""
@@ -183,16 +178,11 @@ def entry_by_tool(
     """Entry that `add_journal_entry` writes; its id derives from `origin` and `position`.
 
     Args:
-        content: the text.
-        importance: 1..10; None: by the heuristic.
-        tags: the tags.
+        importance: 1..10; None: by the heuristic, to which `known_entities` count.
         source_entity: whose word the entry rests on.
-        trust: trust of its source (0..1); a conclusion is not trusted more than its source.
-        source_events: ids of its source events.
+        trust: of its source (0..1); a conclusion is not trusted more than its source.
         origin: the tick or night that writes it.
         position: counts the entries of one origin.
-        now: the time.
-        known_entities: names that count towards importance.
     """
     stamp = now.isoformat()
     made_by = operation_id("journal", origin, str(position), *source_events)
@@ -353,7 +343,7 @@ async def newest(
     include_self: bool = True,
 ) -> list[JournalEntry]:
     """Entries, newest first, that share a word with `query` and have any of `tags`."""
-    words = set(WORD.findall(query.lower())) if query else None
+    words = set(_WORD.findall(query.lower())) if query else None
     hits: list[JournalEntry] = []
     for day in await days(store, scope):
         items = await list_items(store, scope.namespace("journal", day))
@@ -388,7 +378,7 @@ def _matches(
         return False
     if tags and not set(tags) & set(entry["tags"]):
         return False
-    return words is None or bool(words & set(WORD.findall(entry["content"].lower())))
+    return words is None or bool(words & set(_WORD.findall(entry["content"].lower())))
 
 
 def entry_id_of(kind: str, timestamp: str, rest: str) -> str:

@@ -28,6 +28,13 @@ from memory.text import Query, tells_value, terms
 SAYS_ALL = 0.6
 """Share of an entry's words from which a fact stands for the entry; below, the entry stays."""
 
+SAYS_HALF = 0.5
+"""The same in a prompt, whose room is small."""
+
+LIFTED = 3
+"""A memory lifts at most N of those that it is linked to, the best ones: with many links it would
+lift a crowd past better matches."""
+
 INHERITED = 0.95
 """Score of what holds now, as a share of the score of the superseded memory that was found."""
 
@@ -163,6 +170,30 @@ def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
         return heir.earlier
     both = sorted((*heir.earlier, gone), key=lambda one: one.payload["valid_from"], reverse=True)
     return tuple(both[:MOST_EARLIER])
+
+
+def told_once(found: Sequence[Candidate]) -> list[Candidate]:
+    """`found`, for a prompt, with facts in place of the entries that they say again in the main.
+
+    Such an entry has no other sources than the facts, which may name people and days that it does
+    not; what else it says the night did not keep. What is best is first.
+    """
+    facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
+    kept: dict[str, Candidate] = {}
+    for one in found:
+        says = [] if one.row.payload["kind"] == "fact" else _saying_again(one, facts)
+        for shown in says[:1] or [one]:
+            kept.setdefault(shown.id, shown)
+    return list(kept.values())
+
+
+def _saying_again(entry: Candidate, facts: Sequence[Candidate]) -> list[Candidate]:
+    """The facts that together have half of an entry's words; [] if they have fewer."""
+    if not entry.sources:
+        return []
+    made = [one for one in facts if set(one.sources) >= set(entry.sources)]
+    says, has = set[str]().union(*(words_of(one.row) for one in made)), words_of(entry.row)
+    return made if len(has & says) >= SAYS_HALF * len(has) else []
 
 
 def joined(one: Candidate, other: Candidate) -> Candidate:
@@ -410,3 +441,32 @@ def _once(found: Iterable[Candidate]) -> list[Candidate]:
         key = (text, candidate.superseded)
         kept[key] = joined(kept[key], candidate) if key in kept else candidate
     return list(kept.values())
+
+
+def lifted_by_links(
+    found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
+) -> list[Candidate]:
+    """Add `share` of the score of the first candidates to what each is linked to. Pure.
+
+    Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat
+    its words. What stands below what was said later is not lifted.
+
+    Args:
+        found: best first.
+        near: for each of the first candidates, the ids that it is linked to.
+        share: 0..1.
+    """
+    first_hand = (one for one in enumerate(found) if not one[1].drawn)
+    said = ((number, one) for number, one in first_hand if "superseded" not in one.parts)
+    place = {id_: number for number, one in said for id_ in one.ids}
+    lifts: dict[int, float] = {}
+    for candidate, ids in zip(found, near, strict=False):
+        linked = sorted({place[id_] for id_ in ids if id_ in place})
+        for number in linked[:LIFTED]:
+            lifts[number] = max(lifts.get(number, 0.0), share * candidate.score)
+    higher = list(found)
+    for number, lift in lifts.items():
+        candidate = found[number]
+        parts = {**candidate.parts, "link": min(1 - candidate.score, lift)}
+        higher[number] = replace(candidate, parts=parts)
+    return higher

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
@@ -23,7 +23,14 @@ from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
-from memory.recall.merging import merged, newer_value_first, says_again, standing
+from memory.recall.merging import (
+    lifted_by_links,
+    merged,
+    newer_value_first,
+    says_again,
+    standing,
+    told_once,
+)
 from memory.recall.ranking import (
     FIRST,
     Candidate,
@@ -77,9 +84,8 @@ MADE_OF, DEPENDS_ON = "made_of", "depends_on"
 LINKED_SHARE = 0.5
 """Score of an added memory, as a share of the score of the one that led to it."""
 
-LIFTING, LIFTED = 2, 3
-"""The top N each lift at most so many of the memories that they are linked to, the best ones. A
-memory with many links would otherwise lift a crowd past better matches."""
+LIFTING = 2
+"""The top N lift memories that they are linked to."""
 
 IN_PROMPT = 30
 """Memories in a prompt, at most: the tokens decide how many."""
@@ -163,7 +169,7 @@ async def recall(
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
     read = read_query(query, await named_speakers(store, scope, query))
-    if is_small_talk(query, settings.names) or is_about_nothing(read):
+    if is_small_talk(query, settings.names, praise=True) or is_about_nothing(read):
         return []
     memory = _Memory(scope, semantic, store, settings, changes)
     vector = await memory.vector(read.text)
@@ -171,7 +177,7 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        shown = _for_prompts(shown, found)
+        shown = told_once(_for_prompts(shown, found))
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
@@ -305,35 +311,6 @@ def within(
     return kept
 
 
-def lifted(
-    found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
-) -> list[Candidate]:
-    """Add `share` of the score of the first candidates to what each is linked to. Pure.
-
-    Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat
-    its words. What stands below what was said later is not lifted.
-
-    Args:
-        found: best first.
-        near: for each of the first candidates, the ids that it is linked to.
-        share: 0..1.
-    """
-    first_hand = (one for one in enumerate(found) if not one[1].drawn)
-    said = ((number, one) for number, one in first_hand if "superseded" not in one.parts)
-    place = {id_: number for number, one in said for id_ in one.ids}
-    lifts: dict[int, float] = {}
-    for candidate, ids in zip(found, near, strict=False):
-        linked = sorted({place[id_] for id_ in ids if id_ in place})
-        for number in linked[:LIFTED]:
-            lifts[number] = max(lifts.get(number, 0.0), share * candidate.score)
-    higher = list(found)
-    for number, lift in lifts.items():
-        candidate = found[number]
-        parts = {**candidate.parts, "link": min(1 - candidate.score, lift)}
-        higher[number] = replace(candidate, parts=parts)
-    return higher
-
-
 class SearchResult(NamedTuple):
     """The results of a search."""
 
@@ -418,7 +395,7 @@ class _Memory:
         if not self.settings.recall_weight_links:
             return ordered(shown)
         near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
-        higher = lifted(shown, near[:LIFTING], self.settings.recall_weight_links)
+        higher = lifted_by_links(shown, near[:LIFTING], self.settings.recall_weight_links)
         added = await self._added(shown, near, {id_ for one in found for id_ in one.ids})
         if not added:
             return ordered(higher)
@@ -521,8 +498,8 @@ class _Memory:
         return self._trusted(row) and not self._is_small_talk(row)
 
     def _is_small_talk(self, row: Row) -> bool:
-        text = row.payload["data"]
-        return len(text) <= LONGEST_SMALL_TALK and is_small_talk(text, self.settings.names)
+        text, names = row.payload["data"], self.settings.names
+        return len(text) <= LONGEST_SMALL_TALK and is_small_talk(text, names, praise=True)
 
     def asks_another(self, candidate: Candidate, found: SearchResult) -> bool:
         """Whether an entry is a question without a word of the query.

@@ -1,17 +1,18 @@
 """Settings: their names and defaults, and the one place that says where each value comes from."""
 
 from memory.settings.fields import GROUPS, KINDS, Audience, Deployment, Settings, Verdict
-from memory.settings.file import edited, read_file
 from memory.settings.sources import (
     OWN_REFUSED,
     Configuration,
     Origin,
     SettingSource,
     configured,
+    edited,
     environment_only,
     file_value,
     known_name,
     place_of_file,
+    read_file,
     shown_value,
 )
 

@@ -83,7 +83,10 @@ class SiftingStore(Protocol):
 async def read_ahead(
     store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
 ) -> BaseStore:
-    """The store, which knows these namespaces and keys until they are written through it."""
+    """The store, which knows these namespaces, and the keys that are read, until they are written.
+
+    For one node's reads and writes: it does not see what others write meanwhile.
+    """
     if isinstance(store, _ReadAhead) or not _offers(type(store), LookingStore):
         return store
     items, found = await cast(LookingStore, store).alook(gets, lists)
@@ -101,6 +104,7 @@ class _ReadAhead(BaseStore):
         self, store: Any, items: dict[Any, Item | None], lists: dict[Any, dict[str, Item]]
     ) -> None:
         self._store, self._items, self.lists = store, items, lists
+        self._writes = 0
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         return list(self._store.batch(self._passing(ops)))
@@ -109,8 +113,14 @@ class _ReadAhead(BaseStore):
         ops = list(ops)
         known = [self._known(op) for op in ops]
         asked = [op for op, there in zip(ops, known, strict=True) if not there]
+        writes = self._writes
         self._passing(asked)
-        found = iter(await self._store.abatch(asked) if asked else ())
+        results = list(await self._store.abatch(asked) if asked else ())
+        if writes == self._writes:
+            for op, item in zip(asked, results, strict=True):
+                if isinstance(op, GetOp):
+                    self._items[op.namespace, op.key] = cast(Item | None, item)
+        found = iter(results)
         return [there[0] if there else next(found) for there in known]
 
     async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
@@ -134,6 +144,7 @@ class _ReadAhead(BaseStore):
         ops = list(ops)
         for op in ops:
             if isinstance(op, PutOp):
+                self._writes += 1
                 self._items.pop((op.namespace, op.key), None)
                 if op.value is not None:
                     self.lists.pop(op.namespace, None)

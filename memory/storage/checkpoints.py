@@ -116,6 +116,8 @@ class HeldCheckpoints:
         """What tasks wrote after it."""
         self.read: CheckpointTuple | None = None
         """A copy of the checkpoint that was read last, for the next reader."""
+        self.begun = True
+        """Whether subgraphs may have stored something since the newest checkpoint."""
 
     def following(self, put: Put) -> Put:
         """`put` as the checkpoint after the newest one on disk."""
@@ -145,12 +147,14 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         if place["checkpoint_ns"]:
             # A subgraph stores a step: it is a night, or its tick does not end.
             await self._release(held)
+            held.begun = True
             return await super().aput(*put)
         put = held.following(put)
         if held.waits(checkpoint["channel_values"]):
             held.newest = put
             names = {"thread_id": place["thread_id"], "checkpoint_ns": ""}
             return {"configurable": {**names, "checkpoint_id": checkpoint["id"]}}
+        held.begun = False
         stored = await super().aput(*put)
         held.stored = checkpoint["channel_values"]
         return stored
@@ -180,8 +184,9 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         if held is None or place.get("checkpoint_id"):
             return await super().aget_tuple(config)
         if place.get("checkpoint_ns"):
-            # A subgraph has stored nothing yet where its task's checkpoint is held back.
-            return None if held.newest else await super().aget_tuple(config)
+            # A task's subgraph has stored nothing where the task is new, or not stored itself.
+            new = not held.begun and ":" in place["checkpoint_ns"]
+            return None if new or held.newest else await super().aget_tuple(config)
         await self._release(held)
         found, held.read = held.read or await super().aget_tuple(config), None
         if found is not None:

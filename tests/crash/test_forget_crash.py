@@ -1,7 +1,9 @@
 """A second forget of the same name completes one that was interrupted anywhere."""
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from memory.errors import BusyError, InputError, MemoryStoreError
 from tests.graph.test_forget_bytes import lived as lived
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
+from tests.support.forked import forks
 from tests.support.lives import BENS, ZORAS, Lived, at_home, copied, holding
 
 PARTS: list[tuple[Any, str]] = [
@@ -91,6 +94,32 @@ async def test_interrupted_at_any_step_a_second_forget_completes(
             one for one in await audit.read(agent.store, agent.scope) if one["what"] == "forgotten"
         ]
         assert line["detail"] == {kind: number for kind, number in counts.items() if number}
+
+
+def forget_zora(data: Path, now: datetime, parent: Any) -> None:
+    """Forget Zora in a process that waits at each step until it may go on."""
+
+    async def act() -> None:
+        async with at_home(data, Clock(now)) as agent:
+            await forget(
+                agent.context, "Zora", on_step=lambda one: [parent.send(one), parent.recv()]
+            )
+
+    asyncio.run(act())
+
+
+async def test_a_second_forget_completes_a_killed_one(data: Path, clock: Clock) -> None:
+    ours, theirs = forks().Pipe()
+    process = forks().Process(target=forget_zora, args=(data, clock(), theirs), daemon=True)
+    process.start()
+    while not (await asyncio.to_thread(ours.recv)).startswith("journal and records"):
+        ours.send(None)
+    process.kill()
+    process.join(60)
+    async with at_home(data, clock) as agent:
+        assert await forgetting.begun(agent.store, agent.scope) is not None
+        await forget(agent.context, "Zora")
+        await is_whole(agent, data)
 
 
 async def test_the_agent_may_run_between_an_interrupted_and_a_second_forget(

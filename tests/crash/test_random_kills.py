@@ -111,6 +111,12 @@ async def take(agent: AsyncAgent) -> Any:
     return await agent.import_memory(FileLines(Path(os.environ["KILLED_FILE"])))
 
 
+async def run(agent: AsyncAgent) -> Any:
+    """What waits, and then its goals, until it rests."""
+    while (await agent.ainvoke(None))["report"]["ticks"]:
+        pass
+
+
 async def approve(agent: AsyncAgent) -> Any:
     return await answer(agent, agent.approve)
 
@@ -139,8 +145,18 @@ COMMANDS: dict[str, Callable[[AsyncAgent], Awaitable[Any]]] = {
     "undo": lambda agent: agent.undo_night("last"),
     "sleep --apply": lambda agent: apply_night(agent.context, "last"),
     "import": take,
+    "run": run,
+    "sleep": lambda agent: agent.ainvoke({"request": "sleep"}),
     "agents delete": lambda agent: forget_agent(agent.context),
 }
+
+
+PREPARED: dict[str, Callable[[AsyncAgent], Awaitable[Any]]] = {
+    "sleep --apply": lambda agent: preview(agent.context),
+    # A message that waits would wake it, and the same command again would be a second night.
+    "sleep": lambda agent: COMMANDS["run"](agent),
+}
+"""What is done before the command."""
 
 
 def agent_of(command: str) -> str:
@@ -257,8 +273,8 @@ def test_sixty_random_kills(
     home, file = lived
     monkeypatch.setenv("KILLED_FILE", str(file))
     chance, start = random.Random(18), home_without_life(home) if command == "import" else home
-    if command == "sleep --apply":
-        asyncio.run(home.run(lambda agent: preview(agent.context), "default"))
+    if command in PREPARED:
+        asyncio.run(home.run(PREPARED[command], "default"))
     undisturbed = start.copy("whole")
     seconds = kill(undisturbed, command, file, None)
     expected = asyncio.run(finished(undisturbed, command))[0]

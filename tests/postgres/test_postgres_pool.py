@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 from langgraph.store.base import PutOp
 from pydantic import SecretStr
@@ -14,7 +15,12 @@ from memory.errors import DatabaseDown, MemoryStoreError, accepting
 from memory.events import inbox
 from memory.installation.database import Database, open_database
 from memory.storage.postgres import connections as pools
-from memory.storage.postgres.connections import Pool, address_of, transaction
+from memory.storage.postgres.connections import (
+    BlockingPool,
+    Pool,
+    address_of,
+    transaction,
+)
 from tests.support.saver_graph import Story, thread
 
 INBOX, OTHER = ("local", "t", inbox.INBOX), ("local", "t", "other")
@@ -34,10 +40,19 @@ async def test_lost_connections_are_replaced_without_an_error(home: Database) ->
             with pytest.raises(DatabaseDown):
                 async with Pool(home.address) as pool, transaction(pool) as cursor:
                     await cursor.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        "SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity"
                         " WHERE datname = current_database() ORDER BY pid = pg_backend_pid()"
                     )
         assert (await graph.aget_state(thread())).values["count"] == 333
+
+
+def test_a_thread_never_gets_a_connection_that_the_server_closed(home: Database) -> None:
+    with BlockingPool(home.address) as pool:
+        for _ in range(3):
+            with pool.connection() as conn, psycopg.connect(home.address.conninfo) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 2000)", (conn.info.backend_pid,))
+            with pool.connection() as conn:
+                conn.execute("SELECT 1")
 
 
 async def test_a_connection_lost_during_commit_is_reported_as_uncertain(

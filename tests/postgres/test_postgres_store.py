@@ -34,6 +34,26 @@ async def test_reads_begin_no_transaction(
         ]
 
 
+async def test_puts_are_one_statement_whose_last_value_counts(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
+        await store.abatch([PutOp(WHERE, name, {"n": 1}) for name in "abcd"])
+        before = await store.aget(WHERE, "b")
+        monkeypatch.setattr(stores, "transaction", None)
+        puts = [("c", None), ("c", {"n": 3}), ("d", {"n": 4}), ("b", {"n": 2}), ("d", None)]
+        other = [PutOp(ELSEWHERE, "e", {"n": 2}), PutOp(WHERE, "a", None)]
+        await store.abatch([*(PutOp(WHERE, *put) for put in puts), *other])
+        gets = [GetOp(WHERE, name) for name in "abcd"] + [GetOp(ELSEWHERE, "e")]
+        found = await store.abatch(gets)
+        values = [item.value["n"] if isinstance(item, Item) else None for item in found]
+        assert values == [None, 2, 3, None, 2]
+        assert isinstance(found[1], Item)
+        assert before is not None
+        assert found[1].created_at == before.created_at
+        assert found[1].updated_at > before.updated_at
+
+
 async def test_reading_an_expiring_item_renews_it(postgres_url: str) -> None:
     async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
         await store.abatch([PutOp(WHERE, "a", {"n": 1}, ttl=60), PutOp(WHERE, "b", {"n": 2})])

@@ -56,20 +56,33 @@ BUILD_MEMORY = "256MB"
 
 _LOG = logging.getLogger(__name__)
 
-_EXACT = """
-SELECT v.seq, -(v.embedding <#> %s::vector) AS score
+_ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
+
+_EXACT = f"""
+SELECT {_ROW}, -(v.embedding <#> %s::vector) AS score
 FROM memories AS m JOIN memory_vectors AS v USING (seq)
-WHERE v.space = %s AND v.scope = ANY(%s::int[]) AND {where} ORDER BY score DESC, v.seq LIMIT %s
+WHERE v.space = %s AND v.scope = ANY(%s::int[]) AND {{where}} ORDER BY score DESC, v.seq LIMIT %s
 """
 
-_INDEXED = """
-SELECT v.seq, -(v.embedding::vector({dimension}) <#> %s::vector({dimension})) AS score
+_INDEXED = f"""
+SELECT {_ROW}, -(v.embedding::vector({{dimension}}) <#> %s::vector({{dimension}})) AS score
 FROM memory_vectors AS v JOIN memories AS m USING (seq)
-WHERE v.scope = {scope} AND v.space = {space} AND {where}
-ORDER BY v.embedding::vector({dimension}) <#> %s::vector({dimension}) LIMIT %s
+WHERE v.scope = {{scope}} AND v.space = {{space}} AND {{where}}
+ORDER BY v.embedding::vector({{dimension}}) <#> %s::vector({{dimension}}) LIMIT %s
 """
 
-Found = list[tuple[int, float]]
+_COUNTED = """
+SELECT NULL AS term, coalesce(max(those), 0)::bigint
+FROM (SELECT sum(rows) AS those FROM memory_kinds WHERE scope = ANY(%s) GROUP BY kind) AS by_kind
+UNION ALL SELECT term, max(those) FROM (
+    SELECT term, count(*) AS those FROM memory_terms
+    WHERE scope = ANY(%s) AND term = ANY(%s) GROUP BY kind, term
+) AS by_kind GROUP BY term
+"""
+"""Over kinds the most rows, and the most rows with each term."""
+
+Found = list[tuple[Any, ...]]
+"""The columns of rows, and the score."""
 
 
 class Nearest:
@@ -89,7 +102,7 @@ class Nearest:
     def search(
         self, connection: Connection, vector: Vector, where: Sql, scopes: list[int], limit: int
     ) -> Found:
-        """The `limit` nearest of the rows `m` that pass `where`: `seq` and cosine, nearest first.
+        """The `limit` nearest of the rows `m` that pass `where`, with cosine, nearest first.
 
         `scopes`: the numbers of all scopes with such rows.
         """
@@ -135,7 +148,7 @@ class Nearest:
                 (str(SEARCH_BREADTH),),
             )
             rows = connection.execute(statement, (query, *where.values, query, limit)).fetchall()
-        return sorted(rows, key=lambda row: (-row[1], row[0]))
+        return sorted(rows, key=lambda row: (-row[-1], row[0]))
 
     def build_indexes(self, embedded: Iterable[tuple[int, int]]) -> None:
         """Build the indexes that are worth it after these rows (`seq`, scope) were written.
@@ -186,8 +199,6 @@ class Nearest:
                 space=sql.Literal(self.space),
             )
 
-
-_ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
 
 _WAITING = "(m.space IS NULL OR m.space < %s OR m.space > %s)"
 """Three tests that an index can answer, in place of `<>`, which it cannot."""
@@ -329,8 +340,7 @@ class PostgresTable:
             scopes = self._scopes(connection, split(filters)[0])
             test = self._where(connection, filters)
             found = self._nearest.search(connection, vector, test, scopes, max(limit, 0))
-            rows = self.numbered(seq for seq, _ in found)
-        return [(rows[seq], min(max(score, -1.0), 1.0)) for seq, score in found if seq in rows]
+        return [(Row(*row), min(max(score, -1.0), 1.0)) for *row, score in found]
 
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
@@ -355,18 +365,8 @@ class PostgresTable:
             if write := self.transactions.current:
                 write.settle()
             scopes = self._scopes(connection, split(scope)[0])
-            rows = connection.execute(
-                "SELECT coalesce(max(those), 0) FROM (SELECT sum(rows) AS those FROM memory_kinds"
-                " WHERE scope = ANY(%s) GROUP BY kind) AS by_kind",
-                (scopes,),
-            ).fetchone()
-            found = connection.execute(
-                "SELECT term, max(those) FROM (SELECT term, count(*) AS those FROM memory_terms"
-                " WHERE scope = ANY(%s) AND term = ANY(%s) GROUP BY kind, term) AS by_kind"
-                " GROUP BY term",
-                (scopes, list(asked)),
-            ).fetchall()
-        return Counted(int(rows[0]) if rows else 0, {asked[term]: count for term, count in found})
+            counts = dict(connection.execute(_COUNTED, (scopes, scopes, list(asked))).fetchall())
+        return Counted(counts.pop(None), {asked[term]: count for term, count in counts.items()})
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""

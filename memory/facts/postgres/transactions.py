@@ -39,7 +39,6 @@ class Write:
         self.embedded: list[tuple[int, int]] = []
         """The rows whose vectors were written: `seq` and scope."""
         self._held: dict[Ids, int] = {}
-        self._locked: set[int] = set()
         self._counted: dict[tuple[int, str], tuple[int, int]] = {}
 
     def hold(self, ids: Ids) -> int:
@@ -52,21 +51,15 @@ class Write:
             ).fetchone()
             assert row is not None
             self._held[ids] = row[0]
-            self._locked.add(row[0])
         return self._held[ids]
 
     def hold_those_of(self, where: str, values: Sequence[object]) -> None:
         """Lock the scopes of the rows `m` that match, always in the same order."""
-        rows = self.connection.execute(
-            f"SELECT DISTINCT m.scope FROM memories AS m WHERE {where}", values
+        self.connection.execute(
+            "SELECT FROM memory_scopes WHERE number IN"
+            f" (SELECT m.scope FROM memories AS m WHERE {where}) ORDER BY number FOR UPDATE",
+            values,
         )
-        numbers = sorted({scope for (scope,) in rows} - self._locked)
-        if numbers:
-            self.connection.execute(
-                "SELECT FROM memory_scopes WHERE number = ANY(%s) ORDER BY number FOR UPDATE",
-                (numbers,),
-            )
-            self._locked.update(numbers)
 
     def count(self, scope: int, kind: str, rows: int, length: int) -> None:
         """Add to the counts of a scope's kind: rows with terms, and terms in them."""

@@ -211,11 +211,7 @@ async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
         MemoryStoreError: it refused.
     """
     committing = False
-
-    def means() -> str:
-        return UNSURE if committing and consequence() == NOT_ACCEPTED else consequence()
-
-    with clear_errors(pool.name, means):
+    with clear_errors(pool.name, lambda: _unsure() if committing else consequence()):
         async with pool.connection() as conn:
             try:
                 async with conn.pipeline(), conn.cursor(binary=True) as cursor:
@@ -234,6 +230,18 @@ async def reading(pool: Pool) -> AsyncIterator[Cursor]:
     with clear_errors(pool.name):
         async with pool.connection() as conn, conn.cursor(binary=True) as cursor:
             yield cursor
+
+
+async def write(pool: Pool, statement: str, params: Sequence[object]) -> None:
+    """Run one statement, which is a transaction of its own. Raises as `transaction`."""
+    async with reading(pool) as cursor:
+        # Nobody knows whether a statement that got no answer was carried out.
+        with clear_errors(pool.name, _unsure):
+            await cursor.execute(statement, params)
+
+
+def _unsure() -> str:
+    return UNSURE if consequence() == NOT_ACCEPTED else consequence()
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from memory.storage.postgres.connections import (
     migrate,
     reading,
     transaction,
+    write,
 )
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
@@ -103,12 +104,24 @@ WITH gone AS (
         WHERE gone.thread_id = kept.thread_id AND gone.checkpoint_ns = kept.checkpoint_ns
             AND gone.checkpoint_id = kept.checkpoint_id
     )
+), blobs AS (
+    DELETE FROM checkpoint_blobs AS blob USING freed
+    WHERE blob.thread_id = freed.thread_id AND blob.checkpoint_ns = freed.checkpoint_ns
+        AND blob.channel = freed.channel AND blob.version = freed.version
+    RETURNING blob.*
 )
-DELETE FROM checkpoint_blobs AS blob USING freed
-WHERE blob.thread_id = freed.thread_id AND blob.checkpoint_ns = freed.checkpoint_ns
-    AND blob.channel = freed.channel AND blob.version = freed.version
+DELETE FROM circadian_chunks AS chunk
+USING (SELECT DISTINCT thread_id, unnest(chunks) AS id FROM blobs) AS old
+WHERE chunk.thread_id = old.thread_id AND chunk.id = old.id AND NOT EXISTS (
+    SELECT FROM checkpoint_blobs AS kept
+    WHERE kept.thread_id = chunk.thread_id AND chunk.id = ANY(kept.chunks) AND NOT EXISTS (
+        SELECT FROM blobs
+        WHERE blobs.checkpoint_ns = kept.checkpoint_ns AND blobs.channel = kept.channel
+            AND blobs.version = kept.version AND blobs.thread_id = kept.thread_id
+    )
+)
 """
-"""Checkpoints, their writes, and values that only they refer to, in one snapshot."""
+"""Checkpoints, their writes, and values and chunks that only they refer to, in one snapshot."""
 
 _DROP_CHUNKS = """
 DELETE FROM circadian_chunks AS chunk
@@ -134,11 +147,15 @@ _COPY = (
     " WHERE thread_id = %(source)s",
 )
 
-_PUT_BLOBS = """
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)
-SELECT %s, %s, channel, version, type, blob, CASE WHEN channel = 'messages' THEN %s::text[] END
-FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[]) AS new (channel, version, type, blob)
-ON CONFLICT DO NOTHING
+_PUT = f"""
+WITH blobs AS (
+    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)
+    SELECT %s, %s, new.*, CASE WHEN channel = 'messages' THEN %s::text[] END
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])
+        AS new (channel, version, type, blob)
+    ON CONFLICT DO NOTHING
+)
+{AsyncPostgresSaver.UPSERT_CHECKPOINTS_SQL}
 """
 
 _THERE = "SELECT id FROM circadian_chunks WHERE thread_id = %s AND id = ANY(%s::text[])"
@@ -207,11 +224,10 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         beside = {name: one for name, one in values.items() if name not in inline}
         row = Jsonb({**checkpoint, "channel_values": inline})
         described = Jsonb(get_serializable_checkpoint_metadata(config, metadata))
+        blobs = self._blobs(beside, checkpoint["channel_versions"], chunks)
+        put = (*key, place.get("checkpoint_id"), row, described)
         async with self._changing(key[0]) as cursor:
-            blobs = self._blobs(beside, checkpoint["channel_versions"], chunks)
-            await cursor.execute(_PUT_BLOBS, (*key[:2], ids, *blobs))
-            put = (*key, place.get("checkpoint_id"), row, described)
-            await cursor.execute(self.UPSERT_CHECKPOINTS_SQL, put)
+            await cursor.execute(_PUT, (*key[:2], ids, *blobs, *put))
             there = await cursor.connection.execute(_THERE, (key[0], ids))
             # Only a root checkpoint makes others superfluous.
             if not key[1]:
@@ -222,7 +238,6 @@ class PostgresCheckpoints(AsyncPostgresSaver):
                     "INSERT INTO circadian_chunks VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
                     [(key[0], one.id, self.messages.packed(one.messages)) for one in new],
                 )
-                await cursor.execute(_DROP_CHUNKS, ([key[0]],))
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
         return {"configurable": dict(zip(names, key, strict=True))}
 
@@ -242,11 +257,8 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         dumped = self._dump_writes(*key, task_id, task_path, writes)
         rows = {row[5]: row[5:] for row in dumped}.values()  # the last one of an index
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        async with reading(self.pool) as cursor:
-            await cursor.execute(
-                _PUT_WRITES + (_REPLACE if special else "NOTHING"),
-                (*key, task_id, task_path, run_id, *map(list, zip(*rows, strict=True))),
-            )
+        values = (*key, task_id, task_path, run_id, *map(list, zip(*rows, strict=True)))
+        await write(self.pool, _PUT_WRITES + (_REPLACE if special else "NOTHING"), values)
 
     async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first.
@@ -258,9 +270,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
-        async with self._changing(str(thread_id)) as cursor:
-            for table in _TABLES:
-                await cursor.execute(f"DELETE FROM {table} WHERE thread_id = %s", (str(thread_id),))
+        await self.aprune([thread_id], strategy="delete")
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs stored, in all threads, so that the state before them is current.
@@ -276,7 +286,6 @@ class PostgresCheckpoints(AsyncPostgresSaver):
             for thread in threads:
                 await hold(cursor, "checkpoints", thread)
             await cursor.execute(_DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS), runs)
-            await cursor.execute(_DROP_CHUNKS, (threads,))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
@@ -294,9 +303,16 @@ class PostgresCheckpoints(AsyncPostgresSaver):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Prune threads. LangGraph Server says "delete_all" for what the base calls "delete"."""
         strategy, threads = strategy.removesuffix("_all"), sorted(map(str, thread_ids))
-        await super().aprune(threads, strategy=strategy)
+        if strategy != "delete":
+            await super().aprune(threads, strategy=strategy)
         async with self._changing(*threads) as cursor:
-            await cursor.execute(_DROP_CHUNKS, (threads,))
+            if strategy == "delete":
+                for table in _TABLES:
+                    await cursor.execute(
+                        f"DELETE FROM {table} WHERE thread_id = ANY(%s)", (threads,)
+                    )
+            else:
+                await cursor.execute(_DROP_CHUNKS, (threads,))
 
     @asynccontextmanager
     async def _changing(self, *threads: str) -> AsyncIterator[Cursor]:

@@ -14,10 +14,7 @@ from psycopg.types.json import Jsonb
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
 from memory.storage.access import whole
-from memory.storage.postgres.connections import Cursor, Pool, migrate, reading, transaction
-
-PUTS_PER_STATEMENT = 1_000
-"""The base class writes a batch as one statement; PostgreSQL allows 65,535 parameters."""
+from memory.storage.postgres.connections import Pool, migrate, reading, transaction, write
 
 FEW = 200
 """Items of a namespace that `alook` reads."""
@@ -35,13 +32,32 @@ _ROW = "prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS e
 
 _GET = f"""
 SELECT {_ROW}, FALSE AS listed
-FROM unnest(%s::text[], %s::text[]) AS wanted (prefix, key) JOIN store USING (prefix, key)
+FROM unnest(%b::text[], %b::text[]) AS wanted (prefix, key) JOIN store USING (prefix, key)
 """
 
 _LIST = f"""
-UNION ALL SELECT few.*, TRUE FROM unnest(%s::text[]) AS wanted (path) CROSS JOIN LATERAL (
+UNION ALL SELECT few.*, TRUE FROM unnest(%b::text[]) AS wanted (path) CROSS JOIN LATERAL (
     SELECT {_ROW} FROM store WHERE {_PREFIX} = path ORDER BY key COLLATE "C" LIMIT {FEW}
 ) AS few
+"""
+
+_PUT = """
+WITH gone AS (
+    DELETE FROM store USING unnest(%b::text[], %b::text[]) AS old (prefix, key)
+    WHERE store.prefix = old.prefix AND store.key = old.key
+)
+INSERT INTO store (prefix, key, value, ttl_minutes, created_at, updated_at, expires_at)
+SELECT *, now(), now(), now() + ttl * interval '1 minute'
+FROM unnest(%b::text[], %b::text[], %s::jsonb[], %s::float8[]) AS new (prefix, key, value, ttl)
+ON CONFLICT (prefix, key) DO UPDATE
+SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
+    expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes
+"""
+"""One statement: a round trip costs more than the work."""
+
+_PUT_NEW = """
+INSERT INTO store (prefix, key, value) SELECT * FROM unnest(%b::text[], %b::text[], %s::jsonb[])
+ON CONFLICT (prefix, key) DO NOTHING
 """
 
 
@@ -115,6 +131,9 @@ class CircadianPostgresStore(AsyncPostgresStore):
     async def _execute_batch(
         self, grouped_ops: Mapping[type, Any], results: list[Result], conn: object = None
     ) -> None:
+        if [*grouped_ops] == [PutOp]:
+            await write(self.pool, _PUT, _written(grouped_ops[PutOp]))
+            return
         looks: dict[type, Callable[..., Awaitable[None]]] = {
             GetOp: self._batch_get_ops,
             SearchOp: self._batch_search_ops,
@@ -133,20 +152,12 @@ class CircadianPostgresStore(AsyncPostgresStore):
     @_again
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
-        gets = [GetOp(op.namespace, op.key, refresh_ttl=False) for op in puts]
-        found: list[Result] = [None] * len(puts)
-        async with transaction(self.pool) as cursor:
-            await cursor.executemany(
-                "INSERT INTO store (prefix, key, value) VALUES (%s, %s, %s)"
-                " ON CONFLICT (prefix, key) DO NOTHING",
-                [
-                    (".".join(op.namespace), op.key, Jsonb(op.value))
-                    for op in sorted(puts, key=lambda op: (op.namespace, op.key))
-                ],
-            )
-            await self._batch_get_ops(list(enumerate(gets)), found, cursor)
+        ordered = sorted(puts, key=lambda op: (op.namespace, op.key))
+        places = _columns([(".".join(op.namespace), op.key) for op in ordered])
+        await write(self.pool, _PUT_NEW, (*places, [Jsonb(op.value) for op in ordered]))
+        found, _ = await self.alook([GetOp(op.namespace, op.key) for op in puts], ())
         return [
-            dict(item.value if isinstance(item, Item) else op.value or {})
+            dict(op.value or {} if item is None else item.value)
             for op, item in zip(puts, found, strict=True)
         ]
 
@@ -191,11 +202,19 @@ class CircadianPostgresStore(AsyncPostgresStore):
             await cursor.execute(query, params)
             return await cursor.fetchall()
 
-    async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Cursor) -> None:
-        # In a fixed order, so that two batches seldom deadlock.
-        ordered = sorted(put_ops, key=lambda put: (put[1].namespace, put[1].key))
-        for start in range(0, len(ordered), PUTS_PER_STATEMENT):
-            await super()._batch_put_ops(ordered[start : start + PUTS_PER_STATEMENT], cur)
+
+def _written(put_ops: Sequence[tuple[int, PutOp]]) -> tuple[list[Any], ...]:
+    """The parameters of _PUT: of several puts under one key the last counts."""
+    last = {(".".join(op.namespace), op.key): op for _, op in put_ops}
+    # In a fixed order, so that two batches seldom deadlock.
+    gone = sorted(place for place, op in last.items() if op.value is None)
+    kept = sorted(last.keys() - gone)
+    values = [Jsonb(last[place].value) for place in kept]
+    return *_columns(gone), *_columns(kept), values, [last[place].ttl for place in kept]
+
+
+def _columns(places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    return [prefix for prefix, _ in places], [key for _, key in places]
 
 
 def _item(namespace: tuple[str, ...], row: dict[str, Any]) -> Item:

@@ -11,14 +11,13 @@ AT = "2026-10-22T08:30:00+02:00"
 """A Thursday."""
 
 ARITHMETIC = [
-    ("We sell 12 jars at £4.50 each.", "The jars bring £54 in all."),
     ("The hat is £18.50 per child.", "For two children the hats come to £37."),
+    ("We sell 12 jars at £4.50 each.", "The jars bring £54 in all."),
     ("Wir brauchen 200 Stühle, 150 sind da.", "Es fehlen noch 50 Stühle."),
     ("Waffles 312.40, candles 188, raffle 95.60, float 50.", "They took 596 altogether."),
     ("Le car coûte 1 240 €, acompte d'un quart.", "L'acompte est de 310 euros."),
     ("The room costs €80 a night, 20% off for members.", "Members pay €64 a night."),
     ("36 of 48 labels are printed.", "75 % of the labels are printed."),
-    ("Kira yılda 96 lira.", "Kira ayda 8 lira."),
     ("The deposit is in, $220. The balance is $410.", "Deposit and balance add up to $630."),
     ("The fog fluid was 2 gallons for $38.", "Ana paid 19 dollars a gallon for fog fluid."),
     ("Die Hüpfburg ist gemietet (180 Euro, Freitag bis Sonntag).", "Drei Tage kosten 180 Euro."),
@@ -53,7 +52,6 @@ WRITINGS = [
     ("Trench B is down to 1.4 m.", "Trench B is one metre forty deep."),
     ("It costs 5 euros and 20 people came.", "20 people came."),
     ("They want six kegs.", "They want half a dozen kegs."),
-    ("The bus was 25 min late.", "The bus was nearly half an hour late."),
     ("票卖了六成。", "票卖了60%。"),
 ]
 TIMES = [
@@ -63,12 +61,13 @@ TIMES = [
     ("Llego a la una y cuarto.", "Ana llega a las 13:15."),
     ("下次是周六晚上八点一刻。", "下次是10月24日20:15。"),
     ("Not before half 3 then.", "It will not be before 03:30."),
-    ("Not before half 3 then.", "It will not be before 02:30."),
     ("La grue est à nous de 14 h à 16 h 30.", "La grue est à elles deux heures et demie."),
     ("Las nubes llegaron a las once y media.", "A las 23.30 llegaron las nubes."),
     ("From six we open at half past five.", "They open half an hour earlier."),
 ]
 DAYS = [
+    ("My head is splitting.", "On Thursday 22 October 2026 Ana had a headache."),
+    ("We move to Lendplatz this spring.", "They move to Lendplatz in spring 2026."),
     ("No volunteers under 16 in the store.", "Volunteers under 16 may not work in the store."),
     ("Le lien est mort.", "Le lien ne marche plus."),
     ("Makine dünden beri çalışmıyor.", "Makine 21 Ekim 2026'dan beri çalışmıyor."),
@@ -92,6 +91,7 @@ DAYS = [
     ("Kira sözleşmesi 18 ay sürecek.", "Sözleşme bir buçuk yıl sürer."),
 ]
 SLIPS = [
+    ("The concert is on Friday 30 October.", "The concert is on Sunday 30 October 2026."),
     ("The frames came, 14 of them, but two have scratches.", "12 frames came in."),
     ("4 groups came, I moved two to the hall and sent the rest off.", "Ana moved three groups."),
     ("Batch 63 is curing. Batch 62 went rancid, all of it.", "Batch 63 has gone rancid."),

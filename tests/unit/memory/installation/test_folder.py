@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +137,13 @@ def test_an_embedder_that_cannot_be_loaded_changes_nothing(tmp_path: Path) -> No
     assert head(tmp_path / "data") == before
 
 
+def crash(handle: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_a_crash_while_the_embedder_is_changed_leaves_the_old_head(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
     open_folder(tmp_path / "data", offline=True)
     before = head(tmp_path / "data")
     monkeypatch.setattr(os, "fsync", crash)
@@ -241,24 +243,18 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_concurrent_makers_agree(tmp_path: Path) -> None:
-    folders: list[DataFolder | FolderError] = []
     barrier = threading.Barrier(8)
 
-    def make(number: int) -> None:
+    def make(number: int) -> DataFolder | FolderError:
+        given: Any = {"offline": True} if number % 2 else {"embeddings": WordEmbeddings()}
         barrier.wait()
         try:
-            options: dict[str, Any] = (
-                {"offline": True} if number % 2 else {"embeddings": WordEmbeddings()}
-            )
-            folders.append(open_folder(tmp_path / "data", **options))
+            return open_folder(tmp_path / "data", **given)
         except FolderError as error:
-            folders.append(error)
+            return error
 
-    threads = [threading.Thread(target=make, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        folders = [*pool.map(make, range(8))]
     opened = [one for one in folders if isinstance(one, DataFolder)]
     assert (len(folders), len(opened)) == (8, 4)
     assert {one.embedder for one in opened} == {head(tmp_path / "data")["embedder"]}
@@ -268,9 +264,6 @@ def test_concurrent_makers_agree(tmp_path: Path) -> None:
 def test_a_crash_while_making_it_leaves_no_half_head(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr(os, "fsync", crash)
     assert "No space left" in refusal(tmp_path / "data", offline=True)
     assert os.listdir(tmp_path / "data") == []

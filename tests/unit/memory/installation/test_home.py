@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -123,22 +124,18 @@ def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
 
 
 def test_concurrent_first_openings_agree(url: str) -> None:
-    homes: list[Installation | FolderError] = []
     barrier = threading.Barrier(6)
 
-    def make(number: int) -> None:
+    def make(number: int) -> Installation | FolderError:
         barrier.wait()
         try:
             given = {"offline": True} if number % 2 else {"embeddings": WordEmbeddings()}
-            homes.append(opened(url, **given))
+            return opened(url, **given)
         except FolderError as error:
-            homes.append(error)
+            return error
 
-    threads = [threading.Thread(target=make, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        homes = [*pool.map(make, range(6))]
     made = [one for one in homes if isinstance(one, Database)]
     assert (len(homes), len(made)) == (6, 3)
     assert {one.embedder for one in made} == {head(url)[1]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -65,19 +65,13 @@ def server(home: Installation, timeout: float = 0.0) -> WriterLock:
     return home.server_lock(timeout=timeout)
 
 
-async def test_two_handles_of_one_process_exclude_each_other(home: Installation) -> None:
-    async with agent(home):
+@pytest.mark.parametrize(("holder", "other"), [(agent, agent), (agent, server), (server, agent)])
+async def test_handles_of_one_process_exclude_each_other(
+    home: Installation, holder: Callable[..., WriterLock], other: Callable[..., WriterLock]
+) -> None:
+    async with holder(home):
         with pytest.raises(BusyError):
-            await agent(home).__aenter__()
-
-
-async def test_a_server_and_an_agent_exclude_each_other(home: Installation) -> None:
-    async with agent(home):
-        with pytest.raises(BusyError):
-            await server(home).__aenter__()
-    async with server(home):
-        with pytest.raises(BusyError):
-            await agent(home).__aenter__()
+            await other(home).__aenter__()
 
 
 async def test_an_exclusive_server_lock_excludes_agents_and_servers(home: Installation) -> None:

@@ -273,7 +273,10 @@ def test_three_and_seven_subtasks_are_taken(number: int) -> None:
     assert made == [f"goal_43_{index}" for index in range(1, number + 1)]
 
 
-def test_a_goal_with_open_subtasks_is_not_decomposed_until_they_are_done() -> None:
+def test_a_goal_that_is_completed_or_has_open_subtasks_is_not_decomposed() -> None:
+    goals, goal_id = plus({}, "A goal")
+    with pytest.raises(Refusal, match="completed"):
+        check_decomposable(rules.update(goals, goal_id, "completed", None), goal_id)
     with pytest.raises(Refusal, match="open subtasks") as refused:
         check_decomposable(tavern(), "goal_42_0")
     assert len(refused.value.result()["open_subtasks"]) == 5
@@ -282,12 +285,6 @@ def test_a_goal_with_open_subtasks_is_not_decomposed_until_they_are_done() -> No
         goals = rules.update(goals, f"goal_42_{index}", "abandoned", None)
     goals, made = decompose(goals, "goal_42_0", list("abc"), tick=44, index=6, now=NOW)
     assert goals["goal_42_0"]["subtask_ids"][-3:] == made == ["goal_44_6", "goal_44_7", "goal_44_8"]
-
-
-def test_only_an_active_goal_is_decomposed() -> None:
-    goals, goal_id = plus({}, "A goal")
-    with pytest.raises(Refusal, match="completed"):
-        check_decomposable(rules.update(goals, goal_id, "completed", None), goal_id)
 
 
 def test_an_index_is_never_used_again() -> None:
@@ -352,9 +349,7 @@ def test_an_edit_by_hand_is_rolled_up() -> None:
 
 
 def test_a_goal_deleted_by_hand_leaves_its_subtasks_as_roots() -> None:
-    goals = three_levels()
-    del goals["goal_42_1"]
-    goals = rules.recompute(goals)
+    goals = rules.recompute({id_: one for id_, one in three_levels().items() if id_ != "goal_42_1"})
     assert goals["goal_42_0"]["subtask_ids"] == ["goal_42_2"]
     assert goals["goal_42_3"]["parent_id"] is goals["goal_42_4"]["parent_id"] is None
 

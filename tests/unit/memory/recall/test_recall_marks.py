@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from memory.facts import Row
-from memory.recall.merging import _lifted
+from memory.recall.merging import _lifted, lifted_by_links
 from memory.recall.ranking import Candidate
-from memory.recall.recall import lifted
 from memory.records.records import Fact
 from tests.support.facts import ANA
 from tests.support.recalling import NOW, Asking, link
@@ -266,5 +265,5 @@ def test_a_link_lifts_nothing_past_what_was_said_later() -> None:
         Candidate(_fact(number, id_), {"words": 0.5}, ()) for number, id_ in enumerate("abc")
     )
     older = replace(older, parts={"words": 0.5, "superseded": -0.01})
-    higher = lifted([best, later, older], [["b", "c"]], 0.1)
+    higher = lifted_by_links([best, later, older], [["b", "c"]], 0.1)
     assert ["link" in one.parts for one in higher] == [False, True, False]

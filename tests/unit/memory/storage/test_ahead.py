@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from langgraph.store.base import GetOp, PutOp
+from langgraph.store.base import GetOp, Op, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from graph.persistence import open_store
@@ -48,6 +48,43 @@ async def test_what_was_read_ahead_is_not_asked_for_again(
         await ahead.abatch([PutOp(HERE, "c", {"n": 4}), PutOp(THERE, "c", None)])
         assert [one.key for one in await list_items(ahead, HERE)] == ["a", "c"]
         assert await ahead.aget(THERE, "c") is None
+
+
+async def test_a_key_that_was_read_is_known_until_it_is_written(
+    home: Installation, monkeypatch: Any
+) -> None:
+    async with open_store(home) as store:
+        await store.aput(HERE, "a", {"n": 1})
+        ahead = await read_ahead(store, [])
+        gets = [GetOp(HERE, "a"), GetOp(HERE, "b")]
+        found = await ahead.abatch(gets)
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "abatch", None)
+            assert await ahead.abatch(gets) == found
+        # Reads see what was there before the writes of their batch, which is known no longer.
+        both: list[Op] = [GetOp(HERE, "c"), PutOp(HERE, "b", {"n": 2}), PutOp(HERE, "c", {"n": 3})]
+        assert (await ahead.abatch(both))[0] is None
+        found = await ahead.abatch([*gets, GetOp(HERE, "c")])
+        assert [item and item.value["n"] for item in found] == [1, 2, 3]  # type: ignore[union-attr]
+
+
+async def test_a_read_is_not_remembered_where_a_write_came_between(
+    home: Installation, monkeypatch: Any
+) -> None:
+    async with open_store(home) as store:
+        await store.aput(HERE, "a", {"n": 1})
+        ahead = await read_ahead(store, [])
+        plain = store.abatch
+
+        async def overtaken(ops: Any) -> Any:
+            found = await plain(ops)
+            monkeypatch.undo()
+            await ahead.abatch([PutOp(HERE, "a", {"n": 2})])
+            return found
+
+        monkeypatch.setattr(store, "abatch", overtaken)
+        assert [one and one.value["n"] for one in await ahead.abatch([GetOp(HERE, "a")])] == [1]  # type: ignore[union-attr]
+        assert [one and one.value["n"] for one in await ahead.abatch([GetOp(HERE, "a")])] == [2]  # type: ignore[union-attr]
 
 
 async def test_a_store_that_cannot_is_read_as_always() -> None:

@@ -93,14 +93,28 @@ async def test_an_edit_makes_one_chunk_anew_and_the_state_before_it_stays(
 async def test_what_no_checkpoint_contains_any_more_is_gone(home: Installation) -> None:
     async with open_saver(home, keep=2) as saver:
         await put(saver, said(LONG, word="forgotten"))
-        for _ in range(3):
-            await put(saver, said(2 * CHUNK))
-        assert await chunks(saver) == LONG // CHUNK + 2  # until a chunk is stored or all is pruned
+        await put(saver, said(2 * CHUNK))
+        assert await chunks(saver) == LONG // CHUNK + 2
         await saver.aprune(["t"])
         assert await chunks(saver) == 2
         assert await history(saver) == said(2 * CHUNK)
     if isinstance(home, DataFolder):
         assert b"forgotten" not in home.checkpoints_db.read_bytes()
+
+
+async def test_chunks_go_with_the_last_checkpoint_that_contains_them(home: Installation) -> None:
+    async with open_saver(home, keep=2) as saver:
+        before = said(LONG, word="compacted")
+        await put(saver, before, thread="other")
+        await put(saver, before)
+        await put(saver, before[: 3 * CHUNK])
+        assert await chunks(saver) == LONG // CHUNK
+        for _ in range(2):
+            await put(saver, before[:CHUNK])
+        # In a folder those that are out of use stay until a new one is stored.
+        assert await chunks(saver) == (LONG // CHUNK if isinstance(home, DataFolder) else 1)
+        assert await chunks(saver, "other") == LONG // CHUNK
+        assert await history(saver) == before[:CHUNK]
 
 
 async def test_a_new_chunk_takes_the_place_of_those_that_are_out_of_use(home: Installation) -> None:
@@ -119,6 +133,20 @@ async def test_a_copy_outlives_its_thread(home: Installation) -> None:
         assert await chunks(saver) == 0
     async with open_saver(home) as saver:
         assert await history(saver, {"configurable": {"thread_id": "copy"}}) == said(LONG)
+
+
+@pytest.mark.parametrize("how", ["adelete_thread", "aprune"])
+async def test_a_thread_is_not_deleted_without_its_chunks(home: Installation, how: str) -> None:
+    async with open_saver(home) as saver:
+        await put(saver, said(CHUNK))
+        await refuse(saver, "DELETE", "circadian_chunks")
+        with pytest.raises(Exception, match="refused"):
+            await (
+                saver.aprune(["t"], strategy="delete")
+                if how == "aprune"
+                else saver.adelete_thread("t")
+            )
+        assert await history(saver) == said(CHUNK)
 
 
 async def test_a_deleted_run_takes_its_chunks_with_it(home: Installation) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import RetryPolicy
 from typing_extensions import TypedDict
 
 from graph.persistence import open_saver
@@ -106,3 +107,35 @@ async def test_a_run_reads_its_checkpoint_once_and_changes_no_copy(
         assert seen.values["listed"] == [1, 2, 3]
         # What it stored meanwhile is read anew.
         assert (await graph.aget_state(config)).values["number"] == 6
+
+
+@pytest.mark.parametrize("trouble", ["", "fails", "stateful"])
+async def test_only_a_subgraph_that_stored_a_step_is_looked_for(
+    home: Installation, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    looked = list[str]()
+    async with open_saver(home) as saver:
+        stored = type(saver).__mro__[2]
+        load = stored.aget_tuple  # type: ignore[attr-defined]
+
+        async def counted(self: Any, config: RunnableConfig) -> Any:
+            looked.append(config["configurable"].get("checkpoint_ns", "").partition(":")[0])
+            return await load(self, config)
+
+        monkeypatch.setattr(stored, "aget_tuple", counted)
+        steps = Counting(trouble)
+        builder = StateGraph(Count)
+        builder.add_node("before", lambda state: {"number": 0})
+        builder.add_node(
+            "inner",
+            steps.compile(trouble == "stateful" or None),
+            retry_policy=RetryPolicy(0, retry_on=ValueError),
+        )
+        builder.add_edge(START, "before")
+        builder.add_edge("before", "inner")
+        config: RunnableConfig = {
+            "configurable": {"thread_id": "t", HELD: HeldCheckpoints(lambda _: False)}
+        }
+        out = await builder.compile(saver).ainvoke({}, config, durability="sync")
+        assert out["number"] == 3
+        assert looked == ["", *(["inner"] if trouble else [])]
