@@ -328,7 +328,7 @@ async def withdraw(store: BaseStore, scope: Scope, event_id: str) -> InboxItem:
 
 
 async def _known(store: BaseStore, scope: Scope, ids: Sequence[str]) -> tuple[set[str], set[str]]:
-    """Those of `ids` that wait in the inbox, and those that were handled; disjoint."""
+    """(ids that wait in the inbox, ids that were handled), out of `ids`; disjoint."""
     if not ids:
         return set(), set()
     places = [(name, id_) for name in (INBOX, HANDLED) for id_ in ids]

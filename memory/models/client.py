@@ -208,7 +208,7 @@ def _policy(
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
-    """The error, with what was spent beside what it says already."""
+    """The error, with the spent calls and tokens added."""
     error.llm_calls += spent["llm_calls"]
     error.tokens += spent["tokens"]
     return error

@@ -41,7 +41,7 @@ _ASKS = ("?", "\uff1f", "\u061f", "\u037e", '?"', "?)")
 
 
 def calls_allowed(entries: int, settings: Settings) -> int:
-    """The most model calls for a night over so many journal entries."""
+    """Most model calls for a night over this number of journal entries."""
     return max(LEAST_CALLS, math.floor(settings.night_calls_per_100 * entries / 100))
 
 
@@ -434,5 +434,5 @@ def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:
 
 
 def _worked_on(step: str, plans: Plans) -> set[str]:
-    """The inputs of a step so far, without those that come again."""
+    """The inputs of a step so far, without inputs that come again."""
     return {id_ for plan in plans.of(step) if not comes_again(plan) for id_ in plan["inputs"]}

@@ -73,7 +73,7 @@ class ShownLine(NamedTuple):
     doubtful: bool
     """It rests on something that changed."""
     origins: tuple[str, ...] = ()
-    """Those besides owners on whose words it rests, where that is not its speaker alone."""
+    """People other than owners on whose words it rests, unless that is the speaker alone."""
 
 
 class ShownPage(NamedTuple):
@@ -130,7 +130,7 @@ async def open_doubts(
 async def _facts_of(
     store: BaseStore, semantic: SemanticMemory, scope: Scope, id_: str
 ) -> list[list[Fact]]:
-    """The facts of each line of a page; those that are gone are left out."""
+    """The facts of each line of a page; erased facts are left out."""
     page = (await read(store, scope, [id_])).get(id_)
     lines = [line["facts"] for line in page["lines"]] if page else []
     ops = dict.fromkeys(op for line in lines for op in line)
@@ -223,9 +223,9 @@ async def puts_after(
     mine = [one for one in told(operations) if one["kind"] == "write_page"]
     standing = await read(store, scope, [one["target"] for one in mine])
     after: dict[str, Page | None] = dict(standing)
-    for one in mine:
-        if after.get(one["target"]) == one["before"]:
-            after[one["target"]] = one["after"]
+    for write in mine:
+        if after.get(write["target"]) == write["before"]:
+            after[write["target"]] = write["after"]
     namespace = scope.namespace(PAGES)
     return [
         PutOp(namespace, id_, cast(dict[str, object] | None, page), index=False)
@@ -320,8 +320,8 @@ def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str,
     """On whose words a line rests, where that is not its one speaker alone."""
     people = list(dict.fromkeys(fact["speaker"] for fact in holding if fact["speaker"]))
     named = people if len(people) > 1 else []
-    for one in (*holding, *([attribute] if attribute else [])):
-        named += one.get("origins", ())
+    for ground in (*holding, *([attribute] if attribute else [])):
+        named += ground.get("origins", ())
     return tuple(dict.fromkeys(named))
 
 

@@ -120,7 +120,7 @@ class PromptComponent:
     """One block of a prompt."""
 
     id: int
-    """Its place among those that stay the same, or among those that change."""
+    """Its place among the stable blocks, or among the blocks that change."""
     key: str
     name: str
     description: str

@@ -43,10 +43,10 @@ FAR_BELOW = 0.5
 about the query than they did."""
 
 AMONG_BEST = 30
-"""The best N that no longer hold are told with what holds instead."""
+"""The best N memories that no longer hold are shown with their successors."""
 
 MOST_EARLIER = 3
-"""Of what one memory superseded, the newest N are told with it."""
+"""A memory is shown with the newest N facts that it superseded."""
 
 ALIKE, ALIKE_SHARE = 3, 1 / 3
 """Terms of a query (all of fewer), and the share of those in the best memory, that another memory
@@ -180,9 +180,9 @@ def told_once(found: Sequence[Candidate]) -> list[Candidate]:
     """
     facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
     kept: dict[str, Candidate] = {}
-    for one in found:
-        says = [] if one.row.payload["kind"] == "fact" else _saying_again(one, facts)
-        for shown in says[:1] or [one]:
+    for candidate in found:
+        says = [] if candidate.row.payload["kind"] == "fact" else _saying_again(candidate, facts)
+        for shown in says[:1] or [candidate]:
             kept.setdefault(shown.id, shown)
     return list(kept.values())
 
@@ -393,8 +393,8 @@ def _newer_first(
         for fact in {row.id: row for row in (*facts, *made.get(str(one.row.payload["op"]), ()))}:
             places[fact].append(number)
     placed = list(found)
-    for number, one in enumerate(found):
-        against = (by_op[op] for op in sorted(one.disputes & by_op.keys()))
+    for number, candidate in enumerate(found):
+        against = (by_op[op] for op in sorted(candidate.disputes & by_op.keys()))
         ends = [end for fact in against if (end := heir_of(fact, known)) is not None]
         for other in (place for end in ends for place in places[end.id]):
             then, later = sorted((number, other), key=lambda each: placed[each].at)

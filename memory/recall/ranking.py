@@ -144,13 +144,13 @@ class Candidate:
     heir: str | None = None
     """Id of the fact that superseded the facts made from an entry."""
     earlier: tuple[Row, ...] = ()
-    """What it superseded and is told with it, the newest first."""
+    """Superseded facts that are shown with it, newest first."""
     disputes: frozenset[str] = frozenset()
     """Operation ids of the facts that contradict it."""
     id: str = field(init=False)
     """The fact's id, or the journal entry's, which links use."""
     ids: frozenset[str] = field(init=False)
-    """Its own id, and those of the memories that it replaces."""
+    """Its own id, and the ids of the memories that it replaces."""
     score: float = field(init=False)
     """0..1; compares the memories of one search."""
     place: tuple[float, float, str] = field(init=False)

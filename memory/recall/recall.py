@@ -64,7 +64,7 @@ WORDS_OF_NAMES = 60
 """Words of a query that are searched for speakers' names."""
 
 LEADING, ASIDE = 50, 2
-"""The top N entries bring so many neighbours on each side in their sessions."""
+"""The top N entries bring neighbours from their sessions: this number on each side."""
 
 TELLING = 2
 """Words that a fact shares with the older one of its speaker that it may replace."""
@@ -82,7 +82,7 @@ MADE_OF, DEPENDS_ON = "made_of", "depends_on"
 """Relations of a fact: to an entry that it was made from, and to a fact that it rests on."""
 
 LINKED_SHARE = 0.5
-"""Score of an added memory, as a share of the score of the one that led to it."""
+"""Score of an added memory, as a share of the score of the memory that led to it."""
 
 LIFTING = 2
 """The top N lift memories that they are linked to."""
@@ -264,11 +264,11 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
 
 
 def _origins(told: Sequence[Row]) -> list[str]:
-    """Those besides the speaker on whose words a hit rests: also who said what it superseded."""
+    """People other than the speaker on whose words a hit or its superseded facts rest."""
     first, *earlier = (row.payload for row in told)
     names = [*(first.get("origins") or ())]
-    for one in earlier:
-        names += [*(one.get("origins") or ()), *([one["speaker"]] if one["speaker"] else [])]
+    for old in earlier:
+        names += [*(old.get("origins") or ()), *([old["speaker"]] if old["speaker"] else [])]
     own = first["speaker"]
     return list(dict.fromkeys(name for name in names if name != own))
 

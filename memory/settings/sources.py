@@ -35,7 +35,7 @@ FIELDS = {**Settings.model_fields, **Deployment.model_fields}
 """Every name that a file may hold."""
 
 PATHS = ("data", "folder", "mcp")
-"""In a file these are relative to it: whoever reads it may stand elsewhere."""
+"""Paths; a settings file gives them relative to itself, as any folder may be the current one."""
 
 OWN_REFUSED = ("data", "database_url", "extensions", "mcp", "dangerous_requires_confirm")
 """Not taken from a data folder's own file: a folder that was copied or cloned from somebody must

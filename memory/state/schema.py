@@ -135,7 +135,7 @@ class Look(TypedDict):
 
     at: str
     found: str
-    """Fingerprint of what it found: goals, projects, events, the day."""
+    """Hash of all that the look depended on: goals, projects, events, the day."""
     repeated: int
     """Looks in a row before it that found the same."""
 

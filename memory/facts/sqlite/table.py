@@ -232,8 +232,8 @@ class SqliteTable:
                 for number in self._scopes(split(scope)[0])
             ]
         having = Counter[str]()
-        for one in found:
-            having.update(one.having)
+        for part in found:
+            having.update(part.having)
         return Counted(sum(one.rows for one in found), having)
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
