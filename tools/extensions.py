@@ -1,7 +1,7 @@
 """Everything that a user adds to the agent, loaded and checked: tools and prompt components.
 
 Tools of MCP servers come through langchain-mcp-adapters (the optional extra `mcp`).
-The file that CIRCADIAN_MCP names, for a server that is started and one that is reached:
+The file that CIRCADIAN_MCP names, for a server that it starts and a server that it reaches:
 
     {"servers": {"files": {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${KEY}"}},
                  "town": {"url": "https://town.example/mcp"}},
@@ -132,9 +132,9 @@ def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"{where} must be a list, and is a {type(given).__name__}")
     found = tuple(given)
-    for at, one in enumerate(found):
-        if not isinstance(one, kinds):
-            raise InputError(f"{where}[{at}] is a {type(one).__name__}; it must be {form}")
+    for at, element in enumerate(found):
+        if not isinstance(element, kinds):
+            raise InputError(f"{where}[{at}] is a {type(element).__name__}; it must be {form}")
     return found
 
 

@@ -252,13 +252,13 @@ def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
     shown: list[BaseTool] = []
     rare: list[BaseTool] = []
     room = EXTRA_TOKENS
-    for one in tools:
-        if one.name == use_tool.name:
+    for offered in tools:
+        if offered.name == use_tool.name:
             continue
-        if one.name not in BUILT_IN:
-            room -= approximate_tokens([], tools=[one])
-        fits = one.name in CORE if one.name in BUILT_IN else room >= 0
-        (shown if fits else rare).append(one)
+        if offered.name not in BUILT_IN:
+            room -= approximate_tokens([], tools=[offered])
+        fits = offered.name in CORE if offered.name in BUILT_IN else room >= 0
+        (shown if fits else rare).append(offered)
     if not rare:
         return shown
     return [*shown, _use_tool("\n".join([use_tool.description, *map(_line, rare)]))]
