@@ -384,7 +384,7 @@ def news_of(
 
     If an attribute fell, the rest of its evidence is read again. A disputed fact is read only if
     its speaker speaks for themselves: nobody else's claim can hide what they say.
-    `facts`: every fact, by operation id; `new`: operation ids of those that are new tonight.
+    `facts`: every fact, by operation id; `new`: operation ids of tonight's facts.
     """
     observed = {one["id"] for one in profile["observations"]}
     fell = {
@@ -433,7 +433,7 @@ async def _nothing() -> Thought:
 
 
 async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
-    """Ask for the attributes, and once more for those that cannot be used as they are."""
+    """Ask for the attributes, and once more for attributes that cannot be used."""
     settings, owners = context.settings, context.owners
     numbering = Numbering(batch)
     prompt = attributes_prompt(batch, numbering)

@@ -264,7 +264,7 @@ def _recalled_by_tools(own: Sequence[AnyMessage]) -> dict[str, str]:
 
 
 def _shown(state: State) -> list[str]:
-    """Ids of the memories in the prompt, and of those that the tick's own recalls brought up."""
+    """Ids of the memories in the prompt, and of memories that the tick's own recalls found."""
     context, own = held(state["context"]), of_tick(state["messages"], state["tick"])
     recalled = (hit["id"] for hit in _tool_hits(own))
     return list(dict.fromkeys([*context.get("shown", []), *recalled]))
