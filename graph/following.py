@@ -53,7 +53,7 @@ STEP_NAMES = {
 
 
 class Listener:
-    """Reads a run's stream and calls its own hooks; a subclass overrides those that it shows."""
+    """Reads a run's stream and calls its own hooks; a subclass overrides what it shows."""
 
     report: Report
 
@@ -67,7 +67,7 @@ class Listener:
         """A run starts; it may have to wait for another process first."""
         self.report = empty_report()
         self._known = empty_report()
-        """The last report: what it lists is no news."""
+        """The last report, whose contents are not reported again."""
         self._told = 0
         """Tool outcomes of the current tick that were passed on."""
         self._passed: dict[str, tuple[str, str]] = {}

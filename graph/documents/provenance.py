@@ -382,7 +382,7 @@ async def _replaced_by(context: AgentContext, fact: Fact) -> list[Fact]:
 
 
 async def _relations(context: AgentContext, id_: str) -> list[Relation]:
-    """The memories that are linked to this one; those that are gone are left out."""
+    """The memories that are linked to this memory; erased memories are left out."""
     store, scope = context.store, context.scope
     end = (await links.read(store, scope, [id_])).get(id_)
     others = end["linked_to"] if end else []

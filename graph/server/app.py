@@ -154,7 +154,7 @@ async def _threads(client: LangGraphClient) -> int:
 
 
 async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
-    """Cancel a run and wait for its end; one that has ended meanwhile is not found."""
+    """Cancel a run and wait for its end; a run that has already ended is no error."""
     try:
         await client.runs.cancel(thread, run, wait=True)
     except httpx.HTTPStatusError as error:
