@@ -127,7 +127,7 @@ def read_life(path: Path) -> Life:
         raise ValueError(f"{path} cannot be read: {error}") from None
     wanted = {"events", "facts", "relations", "dependents", "questions"}
     if not isinstance(life, dict) or not wanted <= life.keys():
-        raise ValueError(f"{path} is no life: it lacks one of {', '.join(sorted(wanted))}")
+        raise ValueError(f"{path} is not a life: it lacks one of {', '.join(sorted(wanted))}")
     return life
 
 

@@ -90,7 +90,7 @@ def _usable(root: Path, data: Path) -> Path:
         instead = "make it, or name another (CIRCADIAN_FOLDER)"
         raise InputError(f"the working folder {given} does not exist; {instead}")
     if not root.is_dir():
-        raise InputError(f"the working folder {given} is no folder; name one")
+        raise InputError(f"the working folder {given} is not a folder; name one")
     if data.is_relative_to(root) or root.is_relative_to(data):
         raise InputError(
             f"the working folder {given} and the data folder {data} lie one in the other, and the "
@@ -148,7 +148,7 @@ class _Guard:
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text:
-            _refuse(f"{file_path!r} is no text in UTF-8", "Only texts can be read.")
+            _refuse(f"{file_path!r} is not UTF-8 text", "Only texts can be read.")
         if not cut:
             return text or "[The file is empty]"
         return f"{text}\n[The first {LONGEST_READ:,} of {place.stat().st_size:,} bytes]"
@@ -156,7 +156,7 @@ class _Guard:
     def list_directory(self, dir_path: str = ".") -> None:
         """Allow only a folder within the working folder."""
         if not self._place(dir_path).is_dir():
-            _refuse(f"{dir_path!r} is no folder", "List '.' to see what there is.")
+            _refuse(f"{dir_path!r} is not a folder", "List '.' to see what there is.")
 
     def file_search(self, pattern: str, dir_path: str = ".") -> None:
         """As `list_directory`; the library's search follows no links."""
@@ -167,7 +167,7 @@ class _Guard:
         try:
             text.encode()
         except UnicodeEncodeError:
-            _refuse("the text cannot be written in UTF-8", "Leave out what is no character.")
+            _refuse("the text cannot be written in UTF-8", "Leave out invalid characters.")
         self._target(self._entry(file_path), file_path)
 
     def copy_file(self, source_path: str, destination_path: str) -> None:
@@ -219,7 +219,7 @@ class _Guard:
         if not place.exists():
             _refuse(f"there is no file {path!r}", "List '.' to see what there is.")
         if not stat.S_ISREG(place.stat().st_mode):
-            _refuse(f"{path!r} is no file", "Name a file.")
+            _refuse(f"{path!r} is not a file", "Name a file.")
         return place
 
     def _target(self, place: Path, path: str) -> None:

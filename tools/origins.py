@@ -263,7 +263,7 @@ def check_owner(runtime: Runtime, instead: str) -> None:
     """Raise a Refusal if somebody who is not an owner set the tick off, once there are owners."""
     who = stranger_in(runtime)
     if who is not None and _has_owners(runtime.state, runtime.config):
-        raise Refusal(f"{who} is no owner of this assistant", instead)
+        raise Refusal(f"{who} is not an owner of this assistant", instead)
 
 
 def check_change(runtime: Runtime, what: Change, standing: Goal | Project | None) -> None:

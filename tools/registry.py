@@ -127,7 +127,7 @@ def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
     """The tools that a user gave; a plain function becomes a DANGEROUS one, so a person is asked.
 
     Raises:
-        InputError: one is no tool and no function.
+        InputError: an element is neither a tool nor a function.
     """
     return [
         one if isinstance(one, BaseTool) else registered(one, ToolCategory.DANGEROUS)
@@ -160,7 +160,7 @@ def _made(function: Callable[..., Any]) -> BaseTool:
     """A tool of a plain function."""
     name = getattr(function, "__name__", repr(function))
     if isinstance(function, type) or not callable(function):
-        raise InputError(f"{name} is no tool and no function; give one of the two")
+        raise InputError(f"{name} is neither a tool nor a function; give one of the two")
     try:
         made = make_tool(function)
     except (ValueError, TypeError, NameError) as error:

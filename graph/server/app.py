@@ -253,7 +253,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
     try:
         given = await request.json()
     except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HTTPException(400, f"the body is no JSON: {error}") from error
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
     process, raw = process_now(), given if isinstance(given, list) else [given]
     now = process.resources.clock()
     events = [

@@ -68,7 +68,7 @@ def examine(url: SecretStr) -> Examined:
 
     Raises:
         DatabaseDown: the database cannot be reached.
-        InputError: `url` is no connection string.
+        InputError: `url` is not a connection string.
     """
     address, began = address_of(url), time.monotonic()
     with _connected(address) as conn:

@@ -195,7 +195,7 @@ def _given(text: str | None) -> bool:
 
 
 def resting_on(projects: Projects, key: str | None, others: Sequence[str]) -> Projects:
-    """The projects, with `others`, who are no owners, among the origins of project `key`."""
+    """The projects, with `others`, who are not owners, among the origins of project `key`."""
     if key is None or not others:
         return projects
     slot = projects["slots"][key]

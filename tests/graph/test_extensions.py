@@ -161,7 +161,7 @@ async def test_the_breakers_are_as_the_environment_sets_them(
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        ({"tools": [3]}, "3 is no tool and no function"),
+        ({"tools": [3]}, "3 is neither a tool nor a function"),
         ({"tools": [registered(hum, "safe_chain")] * 2}, "two tools are named 'hum'"),
         ({"components": [component(1001, "other", "x")]}, "both have the id 1001"),
         ({"folder": "gone"}, "the working folder gone does not exist"),

@@ -92,7 +92,7 @@ def _of_owner(runtime: Runtime) -> Event:
     if event is None or is_reflection(event):
         raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
     if who := stranger_in(runtime):
-        raise Refusal(f"{who} is no owner of this assistant", OWNERS_ONLY)
+        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
     return event
 
 
