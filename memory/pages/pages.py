@@ -96,7 +96,7 @@ MOST_DISPUTES = 10
 """Contradictions on that page, the newest."""
 
 DOUBTS = "doubts"
-"""Id of the page of doubtful facts: each line names one, and what it depends on that fell."""
+"""Id of the page of doubtful facts: each line names a fact, and the fallen fact behind it."""
 
 MOST_DOUBTS = 10
 """Facts on that page, the newest."""
@@ -119,7 +119,7 @@ async def open_disputes(
 async def open_doubts(
     store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[tuple[Fact, Fact]]:
-    """The facts that are still in doubt, the newest first, each with what fell."""
+    """The facts that are still in doubt, newest first, each with the fallen fact behind it."""
     return [
         (one[0], one[1])
         for one in await _facts_of(store, semantic, scope, DOUBTS)
@@ -317,7 +317,7 @@ def _line(
 
 
 def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str, ...]:
-    """On whose words a line rests, where that is not its one speaker alone."""
+    """On whose words a line rests, unless that is its one speaker alone."""
     people = list(dict.fromkeys(fact["speaker"] for fact in holding if fact["speaker"]))
     named = people if len(people) > 1 else []
     for ground in (*holding, *([attribute] if attribute else [])):
@@ -333,8 +333,8 @@ def borne_out(
 ) -> list[Fact]:
     """The facts that may stand on the page of an entity. Pure.
 
-    Of somebody who speaks for themselves, others than owners say nothing there that is disputed,
-    that may be anybody's words, or that only strangers say.
+    On the page of somebody who speaks for themselves, people other than owners add no fact that is
+    disputed, that may be anybody's words, or that only strangers say.
 
     Args:
         facts: About the entity.
