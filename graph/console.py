@@ -96,7 +96,7 @@ class Screen:
         where.print(Text(one_line(text), style="dim"), soft_wrap=not where.is_terminal)
 
     def problem(self, text: str) -> None:
-        """Print a line on stderr that says why a command failed; a repeated problem is shortened."""
+        """Print a line on stderr that says why a command failed; a repeat is shortened."""
         said = "the same again" if text == self._problem else one_line(text)
         self._problem = text
         self.err.print(Text.assemble(("circadian: ", "red"), said), soft_wrap=True)
