@@ -39,7 +39,7 @@ def read_chats(path: Path) -> list[Chat]:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     if not isinstance(found, list) or not all({*one} >= FORM for one in found):
-        raise ValueError(f"{path} is no list of chats with {', '.join(sorted(FORM))}")
+        raise ValueError(f"{path} is not a list of chats with {', '.join(sorted(FORM))}")
     return found
 
 

@@ -276,7 +276,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
 def run(
     marks: Collection[int], path: Path, names: Sequence[str] = DEFAULT, *, agents: int = 0
 ) -> None:
-    """Measure, print the table, write the JSON to `path`. `agents`: so many also tick together."""
+    """Measure, print the table, write the JSON to `path`. `agents`: how many also tick together."""
     with tempfile.TemporaryDirectory() as scratch:
         # First, while nothing else takes memory.
         many = asyncio.run(together(Path(scratch) / "together", agents)) if agents else {}

@@ -235,8 +235,8 @@ def scores(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The shares that were judged correctly."""
     right = [one for one in outcomes if one.proposal["label"] == "right"]
     kinds: dict[str, list[Outcome]] = defaultdict(list)
-    for one in outcomes:
-        kinds[one.proposal["kind"]].append(one)
+    for outcome in outcomes:
+        kinds[outcome.proposal["kind"]].append(outcome)
     return {
         "right": _share(right),
         "right_with_elsewhere": _share(one for one in right if one.elsewhere),
@@ -299,9 +299,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print("\n".join(table(outcomes)))
     if given.mistakes:
-        for one in outcomes:
-            if not one.correct:
-                print(f"{one.proposal['kind']}: {one.proposal['text']} -- {one.error}")
+        for outcome in outcomes:
+            if not outcome.correct:
+                print(f"{outcome.proposal['kind']}: {outcome.proposal['text']} -- {outcome.error}")
     if given.json:
         given.json.write_text(json.dumps(scores(outcomes), indent=2) + "\n", encoding="utf-8")
     return 0

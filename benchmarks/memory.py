@@ -164,7 +164,7 @@ def _at(mark: int, workers: Sequence[Worker], *, adds: int, recalls: int) -> lis
 
 
 def in_turn(workers: Sequence[Worker], number: int, spent: dict[str, list[float]]) -> list[Worker]:
-    """The workers with time left, beginning with another one each time."""
+    """The workers with time left; each round begins with another worker."""
     place = number % max(1, len(workers))
     turned = [*workers[place:], *workers[:place]]
     return [worker for worker in turned if sum(spent[worker.name]) < ALLOWANCE]

@@ -127,7 +127,7 @@ def read_life(path: Path) -> Life:
         raise ValueError(f"{path} cannot be read: {error}") from None
     wanted = {"events", "facts", "relations", "dependents", "questions"}
     if not isinstance(life, dict) or not wanted <= life.keys():
-        raise ValueError(f"{path} is no life: it lacks one of {', '.join(sorted(wanted))}")
+        raise ValueError(f"{path} is not a life: it lacks one of {', '.join(sorted(wanted))}")
     return life
 
 
@@ -173,7 +173,7 @@ async def lived(
 
 
 async def _drift(agent: AsyncAgent, life: Life, nights: int) -> float:
-    """The share of questions with other memories after so many nights without anything new."""
+    """The share of questions whose memories differ after nights without anything new."""
     for _ in range(SETTLING):
         await _night(agent)
     before = await _ask(agent, life)
@@ -288,10 +288,10 @@ def dependents(life: Life, produced: Sequence[Fact]) -> Figures:
     gold = {one["fact"] for one in life["dependents"]}
     live = [one for one in life["facts"] if one["superseded_by"] is None]
     on = set[str]()
-    for one in produced:
-        if dict(one).get("doubtful") and one["invalid_at"] is None:
-            its = [each for each in life["facts"] if {*one["source_events"]} & {*each["sources"]}]
-            likeness = {each["id"]: share(each["text"], [one["text"]]) for each in its}
+    for fact in produced:
+        if dict(fact).get("doubtful") and fact["invalid_at"] is None:
+            its = [each for each in life["facts"] if {*fact["source_events"]} & {*each["sources"]}]
+            likeness = {each["id"]: share(each["text"], [fact["text"]]) for each in its}
             best = max(likeness.values(), default=0.0)
             on |= {id_ for id_, like in likeness.items() if like == best}
     flagged = {one["id"]: one["id"] in on for one in live}
@@ -307,13 +307,13 @@ def relations(life: Life, produced: Sequence[Fact]) -> dict[str, list[float]]:
     by_id = {one["id"]: one for one in produced}
     by_op = {one["op"]: one for one in produced}
     made: dict[str, list[tuple[set[str], set[str]]]] = {kind: [] for kind in RELATIONS}
-    for one in produced:
-        its = {*one["source_events"]}
-        if heir := by_id.get(one["superseded_by"] or ""):
+    for fact in produced:
+        its = {*fact["source_events"]}
+        if heir := by_id.get(fact["superseded_by"] or ""):
             theirs = {*heir["source_events"]}
             made["duplicates" if its <= theirs else "supersedes"].append((theirs, its))
-        for op in one.get("disputed", ()):
-            if op in by_op and op < one["op"]:
+        for op in fact.get("disputed", ()):
+            if op in by_op and op < fact["op"]:
                 made["contradicts"].append(({*by_op[op]["source_events"]}, its))
     found: dict[str, list[float]] = {}
     for kind, pairs in made.items():
@@ -381,9 +381,9 @@ def _same_events(life: Life) -> dict[str, set[str]]:
     """For each event those from which a fact that says the same was made."""
     facts = {one["id"]: one["sources"] for one in life["facts"]}
     found: dict[str, set[str]] = defaultdict(set)
-    for one in life["relations"]:
-        if one["kind"] == "duplicates":
-            for event, other in ((one["first"], one["second"]), (one["second"], one["first"])):
+    for pair in life["relations"]:
+        if pair["kind"] == "duplicates":
+            for event, other in ((pair["first"], pair["second"]), (pair["second"], pair["first"])):
                 for source in facts[event]:
                     found[source] |= {*facts[other]}
     return found
@@ -417,8 +417,8 @@ def pooled(found: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
     for way in ways:
         some = [one[way] for one in found.values() if way in one]
         values: dict[str, list[float]] = defaultdict(list)
-        for one in some:
-            for name, each in one["values"].items():
+        for run in some:
+            for name, each in run["values"].items():
                 values[name] += each
         told[way] = {name: _mean([one[name] for one in some]) for name in SHOWN}
         told[way] |= {name: _mean(each) for name, each in values.items()}
@@ -442,15 +442,15 @@ def show(found: Mapping[str, Mapping[str, Figures]], console: Console) -> None:
         table.add_column(name, justify="right")
     both = {"pooled": pooled(found)} if len(found) > 1 else {}
     for life, ways in {**found, **both}.items():
-        for way, one in ways.items():
-            table.add_row(f"{life}, {way}", *(_shown(one, name) for name in SHOWN))
+        for way, figures in ways.items():
+            table.add_row(f"{life}, {way}", *(_shown(figures, name) for name in SHOWN))
     console.print(table)
     for life, ways in found.items():
-        for way, one in ways.items():
-            console.print(f"{life}, {way}: {_beside(one, ways.get('none'))}")
+        for way, figures in ways.items():
+            console.print(f"{life}, {way}: {_beside(figures, ways.get('none'))}")
     for life, ways in found.items():
-        for way, one in ways.items():
-            kinds = ", ".join(f"{kind} {value:.2f}" for kind, value in one["kinds"].items())
+        for way, figures in ways.items():
+            kinds = ", ".join(f"{kind} {value:.2f}" for kind, value in figures["kinds"].items())
             console.print(f"{life}, {way}: {kinds}")
     console.print(MEASURED)
 

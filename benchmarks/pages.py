@@ -1,13 +1,12 @@
-"""The own time of each of the inspector's pages, on a memory of 20,000 memories.
+"""How long each page of the inspector takes, with 20,000 memories.
 
     python -m benchmarks.pages [--entries 10000] [--visits 20] [--folder DIR] [--json FILE]
 
-Messages are journaled, and facts are made of them by the operations of which a night is made; each
-day ends with some messages that the agent answers, and a night. The offline model answers. Each
-page is visited once to warm up, and then `--visits` times, each time with another memory, person,
-night or tick. A page's own time is that from the request to the whole answer, in the server's
-process and without a network; the processor time is that of all threads. With `--folder` the memory
-is kept there, and used again.
+Messages are journaled, and the operations of a night make facts from them. Each day ends with some
+messages that the agent answers, and a night; the offline model answers. Each page is visited once
+to warm up, then `--visits` times, each time for another memory, person, night or tick. A page's own
+time is from the request to the whole answer, in the server's process, without a network; processor
+time is that of all threads. `--folder` keeps the memory for the next run.
 """
 
 from __future__ import annotations
@@ -53,16 +52,16 @@ from memory.records import (
 ENTRIES, VISITS = 10_000, 20
 """Journal entries, of which nights make about as many facts; visits of each page."""
 SOME = 1_000
-"""Entries for which the memory is made in a minute."""
+"""Journal entries of a memory that is made in a minute."""
 NIGHTS, ANSWERED, LEFT = 5, 52, 50
-"""Nights; before each, messages that are answered (at most), and entries that are left for it."""
+"""Nights; before each, at most ANSWERED messages are answered, and LEFT entries wait for it."""
 CHANGED = 20
-"""Facts of which one replaces the one before it."""
+"""Every CHANGED-th fact is superseded by the next one."""
 BUDGET = 100.0
 """Milliseconds of a page (p95)."""
 PORT, TOKEN = 8765, "token"
 Addresses = dict[str, Callable[[int], str]]
-"""Page -> the address of its visit of this number."""
+"""Page -> a function from the number of a visit to its address."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class PageTime:
 
 
 async def make(folder: Path, entries: int) -> None:
-    """Live the life of which the pages tell."""
+    """Make the memory that the pages show."""
     events = made_up(entries)
     size = max(1, entries // NIGHTS)
     now = datetime.fromisoformat(events[0]["at"])
@@ -90,17 +89,17 @@ async def make(folder: Path, entries: int) -> None:
             await live(agent, some)
             await _made_into_facts(agent, some[:-LEFT])
             now = datetime.fromisoformat(some[-1]["at"])
-            for told in range(min(ANSWERED, 1 + size // 4)):
+            for turn in range(min(ANSWERED, 1 + size // 4)):
                 now += timedelta(seconds=10)
-                text = asked(start + told) if told % 2 else f"My {number}-{told} is a boat."
-                event = {"id": f"a{number}-{told}", "sender": ("Ada", "Ben")[told % 2]}
+                text = asked(start + turn) if turn % 2 else f"My {number}-{turn} is a boat."
+                event = {"id": f"a{number}-{turn}", "sender": ("Ada", "Ben")[turn % 2]}
                 await agent.ainvoke({"events": [{**event, "text": text}]})
             await agent.ainvoke({"request": "sleep"})
             print(f"pages: night {number + 1}", file=sys.stderr)
 
 
 async def _made_into_facts(agent: AsyncAgent, events: Sequence[Event]) -> None:
-    """Apply what a night decides about entries: each is made into a fact that is linked to it."""
+    """Apply the operations of a night: each entry becomes a fact, which is linked to the entry."""
     semantic, why = agent.resources.semantic, "benchmark"
     entries = [entry_for_event(one, known_entities=(), projects=()) for one in events]
     made: list[Operation] = []
@@ -134,7 +133,7 @@ def _draft(entry: JournalEntry) -> FactDraft:
 
 
 async def addresses(agent: AsyncAgent) -> Addresses:
-    """The pages with the memories, people, nights and ticks that each visit asks for."""
+    """The address of every visit to every page, with ids of what the memory has."""
     context, many = agent.context, Paging(500)
     facts = (await memory_page(context, MemoryFilter(kind="fact"), many)).items
     entries = (await memory_page(context, MemoryFilter(kind="entry", sort="oldest"), many)).items
@@ -192,7 +191,7 @@ async def addresses(agent: AsyncAgent) -> Addresses:
 async def measure(
     folder: Path, visits: int, only: Sequence[str] = ()
 ) -> tuple[int, list[PageTime]]:
-    """The number of memories, and what each page takes."""
+    """The number of memories, and the time of each page."""
     async with open_agents(folder, model="offline", embedder="offline") as agents:
         agent = agents.agent("default")
         asked_for = await addresses(agent)
@@ -242,10 +241,10 @@ def table(count: int, times: Sequence[PageTime]) -> Table:
     shown = Table(box=SIMPLE_HEAD, title=title, padding=(0, 1, 0, 0))
     for head in ("page", "p50", "p95", "CPU p50", "CPU p95", "kB", ""):
         shown.add_column(head, justify="left" if head == "page" else "right", no_wrap=True)
-    for one in times:
-        figures = (one.p50, one.p95, one.cpu_p50, one.cpu_p95, one.kilobytes)
-        over = "over" if one.p95 > BUDGET else ""
-        shown.add_row(one.page, *(f"{figure:,.1f}" for figure in figures), over)
+    for row in times:
+        figures = (row.p50, row.p95, row.cpu_p50, row.cpu_p95, row.kilobytes)
+        over = "over" if row.p95 > BUDGET else ""
+        shown.add_row(row.page, *(f"{figure:,.1f}" for figure in figures), over)
     return shown
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextmanager
 def embedded() -> Iterator[Callable[[], str]]:
-    """Start a server with its own defaults; yields a function that makes a database.
+    """Start a server with PostgreSQL's defaults; yields a function that makes a database.
 
     The function returns the address of a new, empty database.
     """

@@ -35,7 +35,7 @@ class Parts:
     history: int
     """Without the newest message."""
     newest: int
-    """What stands in front of the newest event, and the event."""
+    """The blocks in front of the newest event, and the event."""
     uncached: int
     """What does not repeat the beginning of the call before."""
 

@@ -259,16 +259,16 @@ class ReferenceModel(ToolModel):
             | {"reason": one["why"]}
             for one in self._told.given["dependents"]
         ]
-        for one in (*self._told.given["relations"], *dependent):
-            if one["first"] not in shown or one["second"] not in shown:
+        for stated in (*self._told.given["relations"], *dependent):
+            if stated["first"] not in shown or stated["second"] not in shown:
                 continue
-            ids, relation = [shown[one["first"]], shown[one["second"]]], one["kind"]
-            if self._noise.spoils(relation, one["first"], one["second"]):
+            ids, relation = [shown[stated["first"]], shown[stated["second"]]], stated["kind"]
+            if self._noise.spoils(relation, stated["first"], stated["second"]):
                 if self._noise.random.random() < 0.5:
                     continue
                 ids = self._noise.ids(ids, shown.values())
             pairs.append(
-                {"fact": ids[0], "other": ids[1], "relation": relation, "reason": one["reason"]}
+                {"fact": ids[0], "other": ids[1], "relation": relation, "reason": stated["reason"]}
             )
         reasons: dict[str, list[str]] = {}
         for pair in pairs:
@@ -323,15 +323,15 @@ class ReferenceModel(ToolModel):
         facts = self._facts_shown(prompt)
         events = _shown(prompt, self._told.events)
         made: list[dict[str, Any]] = []
-        for one in self._told.given["insights"]:
+        for insight in self._told.given["insights"]:
             evidence = list[str]()
-            for id_ in one["evidence"]:
+            for id_ in insight["evidence"]:
                 sources = [events[e] for e in self._told.facts[id_]["sources"] if e in events]
                 evidence += [facts[id_]] if id_ in facts else sources[:1]
-            if one["question"] not in prompt or len(evidence) < 2:
+            if insight["question"] not in prompt or len(evidence) < 2:
                 continue
-            if not self._noise.spoils("insight", one["question"]):
-                made.append({"text": one["text"], "evidence": evidence, "importance": 8})
+            if not self._noise.spoils("insight", insight["question"]):
+                made.append({"text": insight["text"], "evidence": evidence, "importance": 8})
         return {"insights": made}
 
 

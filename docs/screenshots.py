@@ -31,7 +31,7 @@ LARGEST = 120_000
 
 
 class Shot(NamedTuple):
-    """A picture: its name, the way to the page, and how it is looked at."""
+    """A picture: its name, the way to the page, and the browser's view of it."""
 
     name: str
     path: str

@@ -1,9 +1,9 @@
-"""The public module: the agent in the ways it is used.
+"""The public module: the ways to get the agent.
 
 `graph` is for LangGraph Server and Studio, which bring their own persistence. `open_agent` is for
-Python: the same graph with persistence in a data folder or database, `open_agents` opens many.
+Python: the same graph with persistence in a data folder or database; `open_agents` opens many.
 `make_graph` gives the graph with a checkpointer and a store of your own. `builder` is the graph
-before it is compiled; what its runs depend on then comes from the environment.
+before it is compiled; models and other resources of its runs come from the environment.
 """
 
 from __future__ import annotations

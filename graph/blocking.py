@@ -1,7 +1,7 @@
 """Asynchronous work for blocking callers: an event loop in a thread of its own.
 
-The blocking agent has one for itself. The nodes of a graph share one in a process, so that
-`graph.invoke` works as `graph.ainvoke` does, also with a checkpointer that knows only one of them.
+Each blocking agent has a loop of its own. All nodes of a process share another, so that
+`graph.invoke` works as `graph.ainvoke` does, also with a checkpointer that has only sync or async.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DONE = object()
 
 
 class BackgroundLoop:
-    """An event loop in a background thread; each call is handed to it and waited for."""
+    """An event loop in a background thread; callers hand it work and wait for the result."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -36,7 +36,7 @@ class BackgroundLoop:
 
     @property
     def is_open(self) -> bool:
-        """Whether what was opened in it is open still."""
+        """Whether the context manager that `open` entered is still open."""
         return self._opened is not None
 
     def start(self) -> None:
@@ -44,7 +44,7 @@ class BackgroundLoop:
         self._thread.start()
 
     def open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """Start the thread and enter `opening` in it; it is left at exit at the latest."""
+        """Start the thread and enter `opening` in it; `close` or the process's end leaves it."""
         self.start()
         try:
             entered = self.call(opening.__aenter__())
@@ -56,7 +56,7 @@ class BackgroundLoop:
         return entered
 
     def close(self) -> None:
-        """Leave what was opened, and end the thread. Idempotent."""
+        """Leave the context manager that `open` entered, and end the thread. Idempotent."""
         if self._opened is None:
             return
         opened, self._opened = self._opened, None
@@ -76,7 +76,7 @@ class BackgroundLoop:
             raise
 
     def stream(self, source: AsyncGenerator[T]) -> Iterator[T]:
-        """Yield what `source` gives, as it comes; one that is left early is closed."""
+        """Yield the items of `source` as they come; a reader that leaves early closes `source`."""
         parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._tracked(_pour(source, parts)), self._loop)
         try:
@@ -95,9 +95,9 @@ class BackgroundLoop:
             self._running.discard(task)
 
     async def _drain(self, opened: AbstractAsyncContextManager[Any]) -> None:
-        """Cancel the calls that still run and wait for them, then leave what was opened.
+        """Cancel the calls that still run and wait for them, then leave `opened`.
 
-        Tasks of pools and locks are left alone: leaving it ends them.
+        Tasks of pools and locks are not cancelled here: leaving `opened` ends them.
         """
         calls = self._running - {asyncio.current_task()}
         for call in calls:
@@ -124,7 +124,7 @@ async def _pour(source: AsyncGenerator[T], parts: queue.SimpleQueue[Any]) -> Non
 
 @lru_cache(maxsize=1)
 def shared_loop() -> BackgroundLoop:
-    """The loop of this process in which nodes run that are called without one."""
+    """The process's loop for nodes that are called without an event loop."""
     loop = BackgroundLoop()
     loop.start()
     return loop

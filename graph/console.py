@@ -25,12 +25,12 @@ from rich.text import Text
 from memory.text import known_zone, local, machine_zone
 
 PLAIN_WIDTH = 100
-"""Columns of output that is no terminal and so has no width of its own."""
+"""Columns of output that has no width, because it is not a terminal."""
 
 BAR = 20
 
 FIRST_WORDS = 40
-"""Characters that a text is quoted by."""
+"""Characters of a quotation."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -48,7 +48,7 @@ class Screen:
         if not self.out.is_terminal:
             self.out.width = PLAIN_WIDTH
         self._problem: str | None = None
-        """The last problem that was told."""
+        """The last printed problem."""
 
     @property
     def live(self) -> bool:
@@ -96,14 +96,14 @@ class Screen:
         where.print(Text(one_line(text), style="dim"), soft_wrap=not where.is_terminal)
 
     def problem(self, text: str) -> None:
-        """The one line on stderr that says why a command failed; in a row it is said once."""
+        """Print a line on stderr that says why a command failed; a repeat is shortened."""
         said = "the same again" if text == self._problem else one_line(text)
         self._problem = text
         self.err.print(Text.assemble(("circadian: ", "red"), said), soft_wrap=True)
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, int, int | None], None]]:
-        """A bar, where one may move. Call what it yields with the work, how much is done, of what.
+        """A bar, if bars may move. It yields a function of the work, the done part and the total.
 
         The total is None while it is unknown.
         """
@@ -123,7 +123,7 @@ class Screen:
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """A spinner, where one may move."""
+        """A spinner, if spinners may move."""
         if not self.live:
             yield
             return
@@ -207,7 +207,7 @@ _zone: ContextVar[str | None] = ContextVar("_zone", default=None)
 
 @contextmanager
 def times_in(name: str | None) -> Iterator[None]:
-    """Within this block people are shown times in the zone `name`; None: in the machine's."""
+    """Within this block, people see times in the zone `name`; None: in the machine's zone."""
     token = _zone.set(name)
     try:
         yield
@@ -233,7 +233,7 @@ def date(at: str) -> str:
 
 
 def here(at: str) -> datetime:
-    """The time in the zone in which people are shown all times; storage has UTC."""
+    """The time in the zone that people see; storage has UTC."""
     return local(at, shown_zone())
 
 

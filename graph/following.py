@@ -53,7 +53,7 @@ STEP_NAMES = {
 
 
 class Listener:
-    """Reads a run's stream and calls its own hooks; a subclass overrides those that it shows."""
+    """Reads a run's stream and calls its own hooks; a subclass overrides what it shows."""
 
     report: Report
 
@@ -67,11 +67,11 @@ class Listener:
         """A run starts; it may have to wait for another process first."""
         self.report = empty_report()
         self._known = empty_report()
-        """The last report: what it lists is no news."""
+        """The last report, whose contents are not reported again."""
         self._told = 0
         """Tool outcomes of the current tick that were passed on."""
         self._passed: dict[str, tuple[str, str]] = {}
-        """Answer by id: its text so far, and what of it was passed on."""
+        """Answer by id: its text so far, and the part that was passed on."""
         self._aside = False
         """Whether the tick reviews the assistant's own work: nothing of it is an answer."""
 
@@ -119,7 +119,7 @@ class Listener:
             self._pass_on(id_, text, sure_words(text))
 
     def _pass_on(self, id_: str, text: str, shown: str) -> None:
-        """Pass on what of an answer may be shown by now and was not."""
+        """Pass on the part of an answer that may be shown by now."""
         before = self._passed.get(id_, ("", ""))[1]
         more = shown[len(before) :] if shown.startswith(before) else ""
         self._passed[id_] = (text, before + more)
@@ -152,7 +152,7 @@ class Listener:
 
     def _ticked(self, node: str, update: Mapping[str, Any]) -> None:
         if node == "begin_tick":
-            # A tick that waited for a person has told of these before.
+            # A tick that waited for a person has passed these on before.
             self._told = len(update["loop"]["tools"])
         if "context" in update:
             self._assembled(update["context"])

@@ -32,10 +32,10 @@ async def open_saver(home: Installation, *, keep: int = 50) -> AsyncIterator[Sav
     """The checkpoints of `home`; `keep`: checkpoints to keep of each thread's root graph.
 
     Raises:
-        FolderError, DatabaseDown: the file cannot be opened, or the database not be reached.
+        FolderError, DatabaseDown: the file cannot be opened, or the database cannot be reached.
     """
     if isinstance(home, DataFolder):
-        # Checkpoints are too long to be read quickly.
+        # Checkpoints are too long for reads in the event loop's thread.
         async with open_file(home.checkpoints_db, quick_reads=False) as file:
             saver = CircadianSqliteSaver(file, keep=keep)
             await file.run(saver.setup)
@@ -91,19 +91,19 @@ async def checkpointer() -> AsyncIterator[Saver]:
 
 @asynccontextmanager
 async def store() -> AsyncIterator[BaseStore]:
-    """A server's store. Also prepares what its runs depend on, before the first of them.
+    """A server's store. Also prepares the models and tools of its runs, before the first run.
 
     Raises:
         InputError: unknown model name, missing key, or an extension that cannot be loaded.
     """
-    from graph.server import serving  # its packages are a server's alone
+    from graph.server import serving  # it needs packages that only a server has
     from tools.extensions import extra
 
     open_ = serving().open
     deployment = (await asyncio.to_thread(configured)).deployment
     home = await asyncio.to_thread(open_installation, deployment)
-    with suppress(InputError):  # a run says so where it needs the zone
-        # Read from files once; no node of a server may.
+    with suppress(InputError):  # a run that needs the zone reports the error
+        # Reads files, which no node of a server may do; the answer is kept.
         await asyncio.to_thread(machine_zone)
     async with (
         process_resources(

@@ -250,7 +250,7 @@ def of_undo(record: NightRecord, *, at: datetime, who: str) -> AuditEntry:
 
 
 def of_forget(kind: str, counted: Mapping[str, int], *, at: datetime, who: str) -> AuditEntry:
-    """Something was forgotten. Its kind and how much is told, and nothing of what it was."""
+    """A forget took place. Has the kind and the counts, and nothing of the erased words."""
     detail = {name: number for name, number in counted.items() if number}
     return entry_of(at, "forgotten", kind, who=who, detail=detail)
 

@@ -75,7 +75,7 @@ class CircadianError(RuntimeError):
     """
 
     report: Mapping[str, Any] | None = None
-    """Of the run that came to its end and raised this: what it did all the same."""
+    """The report of the run that raised this at its end: what the run did all the same."""
 
 
 class InputError(CircadianError):

@@ -78,7 +78,7 @@ DIRECT_EVENT = "a direct event waits"
 
 
 async def next_turn(state: Course) -> Literal["awake", "sleep", "refuse", "__end__"]:
-    """Route from `intake` to what it decided."""
+    """Route from `intake` to the node that it chose."""
     match state.get("turn", "rest"):
         case "tick":
             return "awake"
@@ -140,7 +140,7 @@ class Findings(NamedTuple):
     pending: Pending
     """Events that this run has not tried yet."""
     left: Pending
-    """All events that wait, those that failed in this run included."""
+    """All waiting events, including events that failed in this run."""
     answered: ParkedTick | None
     """The first parked tick whose question a person has answered."""
     night_going: bool
@@ -250,7 +250,7 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
 
 
 def parked_ticks(state: State) -> list[ParkedTick]:
-    """The ticks that wait for a person, without those that failed in this run."""
+    """The ticks that wait for a person, except ticks that failed in this run."""
     failed = _failed_events(state)
     return [
         tick for tick in state["parked"] if not tick["event"] or tick["event"]["id"] not in failed
@@ -442,7 +442,7 @@ class _Visit:
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
 
     async def _preview_asked(self) -> bool:
-        """Whether this run of a server's is the one that makes a preview, before all other work."""
+        """Whether this run of a server makes a preview, before all other work."""
         served = self.first and self.resources.served
         return served and await night.preview_wanted(self.store, self.scope)
 
@@ -557,7 +557,7 @@ class _Visit:
             self.update["messages"] = changed
 
     def _rest(self) -> None:
-        """End the run. A night asked for after the one of this run does not begin."""
+        """End the run. A night that was requested after the night of this run does not begin."""
         over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
         self.change(
             turn="rest", event=None, classification=None, **({"phase": None} if over else {})

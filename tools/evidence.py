@@ -87,7 +87,7 @@ class ShownTexts:
 
     @property
     def everything(self) -> list[str]:
-        """The texts of which nothing is noted again; confirmations may be."""
+        """The texts that are never noted again; confirmations may be."""
         return [*self.own, *self.returned]
 
     def recalls(self, text: str, grounds: Sequence[str]) -> bool:

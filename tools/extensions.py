@@ -1,7 +1,7 @@
 """Everything that a user adds to the agent, loaded and checked: tools and prompt components.
 
 Tools of MCP servers come through langchain-mcp-adapters (the optional extra `mcp`).
-The file that CIRCADIAN_MCP names, for a server that is started and one that is reached:
+The file that CIRCADIAN_MCP names, for a server that it starts and a server that it reaches:
 
     {"servers": {"files": {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${KEY}"}},
                  "town": {"url": "https://town.example/mcp"}},
@@ -54,12 +54,12 @@ async def extra(
     Args:
         deployment: names the extensions, the folder and the MCP file.
         data: the agent's data folder.
-        tools: the user's own, given in Python.
-        components: the same.
+        tools: the user's own tools, from Python.
+        components: the user's own components, from Python.
         apart: each agent of each user has a working folder of its own below the deployment's.
 
     Raises:
-        InputError: one cannot be loaded, or two share a name, key or id.
+        InputError: a tool or component cannot be loaded, or two share a name, key or id.
     """
     local = await asyncio.to_thread(_local, deployment, data, apart=apart)
     found = [*as_tools(tools), *local.tools]
@@ -109,7 +109,7 @@ def _tools_of_module(module: ModuleType) -> tuple[BaseTool, ...]:
 
 def _imported(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"{_SETTING}: {name!r} is no module's name, such as my_agent.tools")
+        raise InputError(f"{_SETTING}: {name!r} is not a module's name, such as my_agent.tools")
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:
         sys.path.append(here)
     try:
@@ -121,8 +121,8 @@ def _imported(name: str) -> ModuleType:
         )
         raise InputError(f"{_SETTING}: there is no module {missing}{needed}") from error
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise InputError(f"{_SETTING}: the module {name} fails: {told}") from error
+        why = f"{type(error).__name__}: {error}"
+        raise InputError(f"{_SETTING}: the module {name} fails: {why}") from error
 
 
 def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -> tuple[Any, ...]:
@@ -132,9 +132,9 @@ def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"{where} must be a list, and is a {type(given).__name__}")
     found = tuple(given)
-    for at, one in enumerate(found):
-        if not isinstance(one, kinds):
-            raise InputError(f"{where}[{at}] is a {type(one).__name__}; it must be {form}")
+    for at, element in enumerate(found):
+        if not isinstance(element, kinds):
+            raise InputError(f"{where}[{at}] is a {type(element).__name__}; it must be {form}")
     return found
 
 
@@ -264,12 +264,12 @@ async def _tools_of_server(client: MultiServerMCPClient, server: str) -> list[Ba
         async with asyncio.timeout(START_SECONDS):
             return await client.get_tools(server_name=server)
     except TimeoutError as error:
-        told = f"it did not name its tools within {START_SECONDS:g} s"
-        raise InputError(f"the MCP server {server!r} did not start: {told}") from error
+        why = f"it did not list its tools within {START_SECONDS:g} s"
+        raise InputError(f"the MCP server {server!r} did not start: {why}") from error
     except Exception as error:
         cause = innermost(error)
-        told = safe(f"{type(cause).__name__}: {cause}")
-        raise InputError(f"the MCP server {server!r} did not start: {told}") from error
+        why = safe(f"{type(cause).__name__}: {cause}")
+        raise InputError(f"the MCP server {server!r} did not start: {why}") from error
 
 
 def _distinct(found: Mapping[str, list[BaseTool]], taken: Collection[str]) -> list[BaseTool]:

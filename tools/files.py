@@ -1,9 +1,9 @@
-"""The working folder: files that the agent reads, and changes where a person approves.
+"""The working folder: files that the agent reads, and changes if a person approves.
 
 The tools are langchain-community's. A guard stands before each: the library deletes what a link
 points to, copies and moves through a link that lies in the destination folder, reads files of any
-size and kind, and answers its errors as if they were content. Links are judged when a tool is
-called; what another program swaps while it runs is beyond this.
+size and kind, and answers its errors as if they were content. Links are checked when a tool is
+called; no guard protects against a program that swaps files while the tool runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _READING = ("read_file", "list_directory", "file_search")
 _CHANGING = ("write_file", "copy_file", "move_file", "file_delete")
 
 _LONGEST_FOLDER = 200
-"""Bytes of a user's name as a folder's."""
+"""Bytes of a folder name that is made from a user's name."""
 
 _FAILED = "Error: "
 """How the library begins the answer of a call that failed."""
@@ -48,7 +48,7 @@ def folder_tools(root: Path, *, data: Path, apart: bool = False) -> list[BaseToo
     it is first used.
 
     Raises:
-        InputError: no such folder, or it and the data folder lie one in the other.
+        InputError: no such folder, or the data folder lies in it, or it in the data folder.
     """
     shared = _usable(root, data)
     place = (lambda config: folder_of(shared, scope_of(config))) if apart else lambda _: shared
@@ -90,7 +90,7 @@ def _usable(root: Path, data: Path) -> Path:
         instead = "make it, or name another (CIRCADIAN_FOLDER)"
         raise InputError(f"the working folder {given} does not exist; {instead}")
     if not root.is_dir():
-        raise InputError(f"the working folder {given} is no folder; name one")
+        raise InputError(f"the working folder {given} is not a folder; name one")
     if data.is_relative_to(root) or root.is_relative_to(data):
         raise InputError(
             f"the working folder {given} and the data folder {data} lie one in the other, and the "
@@ -112,7 +112,7 @@ def _guarded(tool: BaseTool, place: Callable[[RunnableConfig], Path]) -> BaseToo
             _refuse(guard.shown(error), "Name another path.")
         if own is not None:
             return own
-        # No callbacks: the call is seen once, as this tool's.
+        # No callbacks: traces show the call once, as this tool's.
         said = str(_library(root)[tool.name].invoke(arguments, {"callbacks": []}))
         if tool.name in _CHANGING and said.startswith(_FAILED):
             _refuse(guard.shown(said.removeprefix(_FAILED)), "Look at the folder and try again.")
@@ -148,7 +148,7 @@ class _Guard:
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text:
-            _refuse(f"{file_path!r} is no text in UTF-8", "Only texts can be read.")
+            _refuse(f"{file_path!r} is not UTF-8 text", "Only texts can be read.")
         if not cut:
             return text or "[The file is empty]"
         return f"{text}\n[The first {LONGEST_READ:,} of {place.stat().st_size:,} bytes]"
@@ -156,7 +156,7 @@ class _Guard:
     def list_directory(self, dir_path: str = ".") -> None:
         """Allow only a folder within the working folder."""
         if not self._place(dir_path).is_dir():
-            _refuse(f"{dir_path!r} is no folder", "List '.' to see what there is.")
+            _refuse(f"{dir_path!r} is not a folder", "List '.' to see what there is.")
 
     def file_search(self, pattern: str, dir_path: str = ".") -> None:
         """As `list_directory`; the library's search follows no links."""
@@ -167,7 +167,7 @@ class _Guard:
         try:
             text.encode()
         except UnicodeEncodeError:
-            _refuse("the text cannot be written in UTF-8", "Leave out what is no character.")
+            _refuse("the text cannot be written in UTF-8", "Leave out invalid characters.")
         self._target(self._entry(file_path), file_path)
 
     def copy_file(self, source_path: str, destination_path: str) -> None:
@@ -219,7 +219,7 @@ class _Guard:
         if not place.exists():
             _refuse(f"there is no file {path!r}", "List '.' to see what there is.")
         if not stat.S_ISREG(place.stat().st_mode):
-            _refuse(f"{path!r} is no file", "Name a file.")
+            _refuse(f"{path!r} is not a file", "Name a file.")
         return place
 
     def _target(self, place: Path, path: str) -> None:

@@ -143,7 +143,7 @@ def others_beside(
 
 
 def of_entry(entry: JournalEntry, owners: Collection[str]) -> list[str]:
-    """Everybody but the owners on whose words an entry rests."""
+    """People other than owners on whose words an entry rests."""
     return rests_on(entry["source_entity"], entry, owners)
 
 
@@ -155,13 +155,13 @@ async def may_be_of_others(
     *,
     checked: bool = False,
 ) -> list[str]:
-    """Those whose words a text may hold instead of the ones that it cites; [] if it holds these.
+    """People whose words a text may hold instead of the words that it cites; [] if it holds these.
 
-    Awake it has to repeat them, or to say in other words what the event in hand says and no more.
-    In a night, which shows the words of owners by themselves, others are of one kind: there a fair
-    rewording is enough, and a fact may name what the same people spoke of before.
+    Awake, the text has to repeat cited words, or to reword the event in hand and add nothing. A
+    night shows the words of owners by themselves, so that a fair rewording is enough there, and a
+    fact may name what the same people spoke of before.
 
-    `checked`: It is a fact, whose dates and numbers were compared with what it cites.
+    `checked`: the text is a fact, whose dates and numbers were compared with what it cites.
     """
     others = others_beside(runtime, collector, cited)
     said = [one["content"] for one in cited]
@@ -181,7 +181,7 @@ async def may_be_of_others(
 async def _rewords(
     text: str, cited: Sequence[JournalEntry], runtime: Runtime, checked: bool
 ) -> bool:
-    """Whether a text says what the event in hand says, its only source."""
+    """Whether a text rewords the event in hand, which must be its only source."""
     event = event_of(runtime)
     if event is None or any(event["id"] not in one["sources"] for one in cited):
         return False
@@ -199,7 +199,7 @@ async def _rewords(
 
 
 async def _known_of(people: Collection[str], text: str, runtime: Runtime) -> list[str]:
-    """The facts nearest to a text by words that stand on these people's words alone."""
+    """The facts nearest to a text, by words, that rest on these people's words alone."""
     known = await resources_of(runtime.config).semantic.keywords(
         scope_of(runtime.config), text, MOST_BEFORE, include_superseded=True
     )
@@ -209,7 +209,7 @@ async def _known_of(people: Collection[str], text: str, runtime: Runtime) -> lis
 def kept_origins(
     draft: FactDraft, cited: Sequence[JournalEntry], others: Sequence[str], owners: Collection[str]
 ) -> FactDraft:
-    """The draft with all on whose words it rests; where others may have said it, nobody's word."""
+    """The draft with its origins; without a speaker if one of `others` may have said it."""
     inherited = [name for one in cited for name in one.get("origins", ())]
     named = [name for one in cited for name in of_entry(one, owners)] if others else inherited
     origins = list(dict.fromkeys([*named, *others]))
@@ -222,7 +222,7 @@ def kept_origins(
 
 
 def stranger_in(runtime: Runtime) -> str | None:
-    """The sender of the tick's event if that is no owner, else None."""
+    """The sender of the tick's event, unless that is an owner; else None."""
     event = event_of(runtime)
     if event is None or is_reflection(event):
         return None
@@ -232,9 +232,9 @@ def stranger_in(runtime: Runtime) -> str | None:
 
 
 async def given_by(text: str, runtime: Runtime) -> list[str]:
-    """Those besides owners on whose words a text rests that the tick writes into its state.
+    """People other than owners on whose words a text rests that the tick writes into its state.
 
-    It is an owner's own if it says, in these or other words, what an owner said in the tick.
+    The text is an owner's own if it repeats or rewords what an owner said in the tick.
     """
     event, others = event_of(runtime), others_shown(runtime.state, owners_in(runtime))
     if not others or event is None or is_reflection(event) or stranger_in(runtime) is not None:
@@ -244,7 +244,7 @@ async def given_by(text: str, runtime: Runtime) -> list[str]:
 
 
 async def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -> Marks:
-    """Whose a new goal or project is, and on whose words it rests."""
+    """To whom a new goal or project belongs, and on whose words it rests."""
     who, others = stranger_in(runtime), await given_by(text, runtime)
     marks: Marks = {}
     if who is not None:
@@ -260,20 +260,20 @@ def _has_owners(state: Mapping[str, Any], config: RunnableConfig) -> bool:
 
 
 def check_owner(runtime: Runtime, instead: str) -> None:
-    """Raise a Refusal if the tick is of somebody else than an owner, once there are owners."""
+    """Raise a Refusal if somebody who is not an owner set the tick off, once there are owners."""
     who = stranger_in(runtime)
     if who is not None and _has_owners(runtime.state, runtime.config):
-        raise Refusal(f"{who} is no owner of this assistant", instead)
+        raise Refusal(f"{who} is not an owner of this assistant", instead)
 
 
 def check_change(runtime: Runtime, what: Change, standing: Goal | Project | None) -> None:
-    """Raise a Refusal if the tick is of somebody who may not change this goal or project.
+    """Raise a Refusal if the tick's sender may not change this goal or project.
 
-    Whoever is no owner changes only their own.
+    People who are not owners may change only their own.
     """
     if standing is not None and standing.get("by") != stranger_in(runtime):
-        told = f"Leave the {what} as it is: it is not theirs. An owner can ask for the change."
-        check_owner(runtime, told)
+        instead = f"Leave the {what} as it is: it is not theirs. An owner can ask for the change."
+        check_owner(runtime, instead)
 
 
 CHANGES = frozenset(
@@ -282,18 +282,18 @@ CHANGES = frozenset(
 """Tools that change what owners want done."""
 
 ASKED_FOR = CHANGES | {"send_message"}
-"""The built-in tools beside the dangerous ones whose calls a person is asked about, where they rest
-on words of others than owners."""
+"""Built-in tools, besides the dangerous ones, whose calls a person has to approve if they rest on
+words of people other than owners."""
 
 
 def foreign_words(
     name: str, args: Mapping[str, Any], state: State, settings: Settings, config: RunnableConfig
 ) -> list[str]:
-    """Those beside owners on whose words a call rests that a person has to be asked about.
+    """People other than owners on whose words a call rests, so that a person has to approve it.
 
-    It is a dangerous call, a message, or a change of owners' goals that no person asked for; the
-    caller says which calls these are. A call whose arguments are an owner's own words rests on
-    them alone.
+    The call is dangerous, a message, or a change of owners' goals that no person asked for; the
+    caller decides which calls these are. A call whose arguments are an owner's own words rests on
+    these words alone.
     """
     owners, event = _owners(settings, config), state["event"]
     served = resources_of(config).served
@@ -324,7 +324,7 @@ def _is_said(args: Mapping[str, Any], said: Sequence[str]) -> bool:
 
 
 def _changed_by(name: str, args: Mapping[str, Any], state: State) -> Sequence[str]:
-    """Those on whose words the goal or project rests that a call would change."""
+    """The origins of the goal or project that a call would change."""
     if name == "update_goal":
         goal = state["goals"].get(str(args.get("goal_id")))
         return goal.get("origins", ()) if goal else ()

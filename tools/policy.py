@@ -1,7 +1,7 @@
-"""Policy: what a model call is shown and may do, by its context.
+"""Policy: what a model call shows and may do, by its context.
 
-The execution pattern of a call is composed of layers that only narrow: static settings, then the
-context, then an assessment. Each is a set of limits, and their meet is the pattern.
+Layers of limits make the execution pattern of a call: static settings, then the context, then an
+assessment. A layer can only narrow; the pattern is what all layers allow.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ LOOKUPS = frozenset({"recall_memories", "review_journal"})
 """Tools whose answers are shown only in their own tick."""
 
 FORGONE = '{"success": true, "note": "Shown in its tick only; call the tool again if you need it."}'
-"""What later ticks are shown in place of such an answer."""
+"""What later ticks show in place of such an answer."""
 
 GUIDED_CONTEXTS = frozenset({"tick_event", "tick_autonomous"})
 """These show the assistant's own guidelines."""
@@ -192,7 +192,7 @@ _TABLE: tuple[Row, ...] = (
 # is asked; all categories; no token budget beside that of the settings.
 
 _REPLACES = {"tick_autonomous": "pending_event"}
-"""The key of the component that a row's text replaces; of the others it is system_prompt."""
+"""Context -> the component that its text replaces; system_prompt where it is not listed."""
 
 _ABOUT = {
     "tick_event": ("Event tick", "Answer one event"),
@@ -248,10 +248,10 @@ def continued(context_type: str) -> str:
 def history(state: State, settings: Settings, context_type: str) -> list[AnyMessage]:
     """The messages in a prompt of `context_type`: the newest of the history.
 
-    A context without the history shows the messages of the current tick only. Of the sessions
-    before this one the end is shown: nights have made the rest into memory. What earlier ticks
-    looked up in memory is left out, because it can be looked up again and may have changed. So is
-    what an owner told in private, where others read the answer.
+    A context without the history shows the messages of the current tick only. Earlier sessions
+    show only their end: nights have made the rest into memory. What earlier ticks looked up in
+    memory is left out, because it can be looked up again and may have changed. If others read the
+    answer, an owner's private words are left out, too.
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
@@ -267,9 +267,9 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
 
 
 def _without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
-    """The messages without the ticks of an owner's private talks, if the answer is public.
+    """The messages without the ticks on an owner's private channels, if the answer is public.
 
-    A talk on the channel of the answer is known there.
+    The channel of the answer knows its own messages: they stay.
     """
     begun = [mark_of(one) for one in messages if isinstance(one, HumanMessage)]
     here = next((mark for mark in begun if mark.get("tick") == tick), {})
@@ -297,7 +297,7 @@ def _session_begins(state: State) -> int:
 
 @once_per_message
 def _shorter(message: AnyMessage) -> AnyMessage | None:
-    """A short answer in place of what a tick looked up in memory; None in place of others."""
+    """The short form of an answer that a tick looked up in memory; None for other messages."""
     lookup = isinstance(message, ToolMessage) and message.name in LOOKUPS
     if not lookup or len(str(message.text)) <= len(FORGONE):
         return None
@@ -335,7 +335,7 @@ def material(
 
 
 def listeners_of(event: Event | None, settings: Settings, resources: Resources) -> Listeners:
-    """Who reads the answer to `event`; a tick of its own answers nobody."""
+    """Who reads the answer to `event`; an autonomous tick answers nobody."""
     owners = owners_of(settings, user=resources.user, served=resources.served)
     if event is None:
         return Listeners("private", None, owners)
@@ -421,7 +421,7 @@ def limits_of(assessment: Assessment) -> Limits:
 
 
 def narrower(measured: Assessment, judged: Assessment) -> Assessment:
-    """`judged` with the measurements of `measured`, and recommending no more than that."""
+    """`judged` with the measurements of `measured`, whose recommendation it never exceeds."""
     both = meet(_recommended(measured), _recommended(judged))
     modes = (measured["recommended_mode"], judged["recommended_mode"])
     return {
@@ -468,8 +468,8 @@ def narrowed(pattern: PatternState, settings: Settings, context: ContextConfig) 
     before, categories = kept.pop("source_layers"), pattern["allowed_categories"]
     kept["allowed_categories"] = None if categories is None else frozenset(categories)
     composed, sources = _compose([("kept", Limits(**kept)), *_layers(settings, context)])
-    told = {k: before[k] if v == "kept" else v for k, v in sources.items()}
-    return _state(composed, told)
+    layers = {k: before[k] if v == "kept" else v for k, v in sources.items()}
+    return _state(composed, layers)
 
 
 def _layers(settings: Settings, context: ContextConfig) -> list[tuple[str, Limits]]:

@@ -127,7 +127,7 @@ def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
     """The tools that a user gave; a plain function becomes a DANGEROUS one, so a person is asked.
 
     Raises:
-        InputError: one is no tool and no function.
+        InputError: an element is neither a tool nor a function.
     """
     return [
         one if isinstance(one, BaseTool) else registered(one, ToolCategory.DANGEROUS)
@@ -160,7 +160,7 @@ def _made(function: Callable[..., Any]) -> BaseTool:
     """A tool of a plain function."""
     name = getattr(function, "__name__", repr(function))
     if isinstance(function, type) or not callable(function):
-        raise InputError(f"{name} is no tool and no function; give one of the two")
+        raise InputError(f"{name} is neither a tool nor a function; give one of the two")
     try:
         made = make_tool(function)
     except (ValueError, TypeError, NameError) as error:
@@ -252,13 +252,13 @@ def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
     shown: list[BaseTool] = []
     rare: list[BaseTool] = []
     room = EXTRA_TOKENS
-    for one in tools:
-        if one.name == use_tool.name:
+    for offered in tools:
+        if offered.name == use_tool.name:
             continue
-        if one.name not in BUILT_IN:
-            room -= approximate_tokens([], tools=[one])
-        fits = one.name in CORE if one.name in BUILT_IN else room >= 0
-        (shown if fits else rare).append(one)
+        if offered.name not in BUILT_IN:
+            room -= approximate_tokens([], tools=[offered])
+        fits = offered.name in CORE if offered.name in BUILT_IN else room >= 0
+        (shown if fits else rare).append(offered)
     if not rare:
         return shown
     return [*shown, _use_tool("\n".join([use_tool.description, *map(_line, rare)]))]

@@ -14,7 +14,7 @@ from graph.agent import open_agent
 
 
 class TownModel(GenericFakeChatModel):
-    """Stands for your model. The agent needs `bind_tools`, and says so at opening without it."""
+    """In place of your model. `open_agent` refuses a model without `bind_tools`."""
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> BaseChatModel:
         """This model calls no tools."""
@@ -22,7 +22,7 @@ class TownModel(GenericFakeChatModel):
 
 
 class TownEmbeddings(Embeddings):
-    """Stands for your embeddings. A data folder keeps the one that it was made with."""
+    """In place of your embeddings. A data folder keeps the embedder that made it."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, all of one length."""

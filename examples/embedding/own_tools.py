@@ -18,10 +18,10 @@ def water(bed: int, litres: int) -> str:
 
 
 class Gardener(GenericFakeChatModel):
-    """Stands for a real model: it waters, then reports."""
+    """In place of a real model: it calls `water`, then reports."""
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> BaseChatModel:
-        """The calls are written above."""
+        """The calls are scripted below."""
         return self
 
 

@@ -1,6 +1,6 @@
-"""A web handler for several users: each gets the reply to the message that they sent.
+"""A web handler for several users: each user gets the reply to their own message.
 
-`uvicorn examples.embedding.web_handler:app` serves it; run as a program, it asks itself twice.
+`uvicorn examples.embedding.web_handler:app` serves it; run as a program, it sends itself messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 async def say(request: Request) -> Response:
-    """Answer one message; 202 where it is safe in the inbox and no reply is there yet."""
+    """Answer one message; 202 if the message is safe in the inbox, but has no reply yet."""
     # Take the user from your own authentication, never from the body.
     user, text = request.path_params["user"], (await request.json())["text"]
     agent = request.app.state.agents.agent("default", user=user)

@@ -68,7 +68,7 @@ def _method(
 def _streaming(
     use_case: Callable[Concatenate[AgentContext, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate[AsyncAgent, P], AsyncGenerator[R]]:
-    """A use case that yields, as a method; closing the agent closes what it left open."""
+    """A use case that yields, as a method; closing the agent closes its unfinished streams."""
 
     @wraps(use_case)
     def call(self: AsyncAgent, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R]:
@@ -78,13 +78,13 @@ def _streaming(
 
 
 class Streams:
-    """The streams that were begun and have not ended, to be closed before what they use is."""
+    """The unfinished streams, to be closed before the graph and the store that they use."""
 
     def __init__(self) -> None:
         self._begun: dict[asyncio.Event, weakref.ref[AsyncGeneratorType[Any, None]]] = {}
 
     def kept(self, parts: AsyncGenerator[R]) -> AsyncGenerator[R]:
-        """`parts`, known here from the first one to the end."""
+        """`parts`, registered here from the first part to the end."""
         ended = asyncio.Event()
 
         async def read() -> AsyncGenerator[R]:
@@ -102,7 +102,7 @@ class Streams:
         return reading
 
     async def close(self) -> None:
-        """Close the streams whose readers left, and wait for those that Python closes already."""
+        """Close the streams whose readers left, and wait for those that Python is closing."""
         for ended, known in list(self._begun.items()):
             reading = known()
             if reading is None:
@@ -179,7 +179,7 @@ class AsyncAgent:
 
         Raises:
             BusyError: another process holds the agent.
-            InputError: `config` is none, or that of another agent.
+            InputError: `config` is not a config, or belongs to another agent.
         """
         if unknown := set(config or {}) - RunnableConfig.__annotations__.keys():
             raise InputError(
@@ -231,7 +231,7 @@ def _blocking(
 def _collecting(
     method: Callable[Concatenate[AsyncAgent, P], AsyncIterator[R]],
 ) -> Callable[Concatenate[Agent, P], Iterator[R]]:
-    """The same method for blocking callers; everything is read before the first item is given."""
+    """The same method for blocking callers; all items are read before the first is returned."""
 
     @wraps(method)
     def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
@@ -272,7 +272,7 @@ class Agent:
     ) -> Iterator[Any]:
         """As `invoke`, yielding LangGraph's stream; a failure is raised at its end.
 
-        The next run resumes one left early.
+        The next run resumes a run whose stream was left early.
         """
         yield from self._loop.stream(self.handle.astream(input, config, **options))
 

@@ -313,7 +313,7 @@ def make_graph(
 def compiled(
     saver: BaseCheckpointSaver[Any], store: BaseStore
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The graph over these; its nodes are loaded here, for whoever runs it."""
+    """The graph over this saver and store. Loads the nodes, because only runs need them."""
     from graph.builder import builder
 
     return builder.compile(checkpointer=saver, store=store, name="agent")

@@ -50,7 +50,7 @@ class Session(NamedTuple):
             self.screen.note(NO_LANGUAGE_MODEL)
 
     async def follow(self, given: Mapping[str, Any], listener: Listener) -> Report:
-        """Run the agent, noting for which process the run waits."""
+        """Run the agent, and note which process the run waits for."""
         async with self.waiting("the message is in the inbox; " if given.get("events") else ""):
             return await follow(self.agent.context, given, listener)
 
@@ -92,7 +92,7 @@ async def running(
     """Open the agent to run it. `announce`: note that no language model is at work, if so."""
     async with opening(options, clock=clock, settings=settings) as agent:
         session = Session(options, Screen(json=options.json), agent)
-        await meant(session)
+        await confirm_new_name(session)
         if announce:
             session.say_model()
         yield session
@@ -102,7 +102,7 @@ async def running(
 async def reading(options: Options, *, announce: bool = False) -> AsyncIterator[Session]:
     """Open the agent without running it: waits for nobody, needs no model, makes no data folder.
 
-    With `announce` a note tells when the folder has agents and this one is not among them.
+    `announce`: note that the agent is new, if the folder has others.
     """
     await must_be_made(options)
     screen = Screen(json=options.json)
@@ -119,7 +119,7 @@ def opening(
     settings: Settings | None = None,
     mcp: bool = True,
 ) -> open_agent:
-    """The agent that `options` name, ready to be opened; that makes a missing data folder."""
+    """The agent that `options` name, ready to be opened. Opening makes a missing data folder."""
     held = options.configuration
     return open_agent(
         options.data,
@@ -133,7 +133,7 @@ def opening(
 
 
 async def must_be_made(options: Options) -> None:
-    """Raise FolderError where nothing is kept yet."""
+    """Raise FolderError if there is no data folder, or the database is empty."""
     deployment = options.deployment
     if await asyncio.to_thread(is_made, deployment, options.data):
         return
@@ -142,7 +142,7 @@ async def must_be_made(options: Options) -> None:
     raise FolderError(f"no data folder at {options.folder}; `circadian send` makes one")
 
 
-async def meant(session: Session) -> None:
+async def confirm_new_name(session: Session) -> None:
     """Ask before making an agent whose name is nearly that of another. Without a terminal, note it.
 
     Raises:
@@ -155,13 +155,13 @@ async def meant(session: Session) -> None:
     close = get_close_matches(options.agent, others, 1, NEARLY)
     if not close:
         return
-    told = f"there is no agent {options.agent!r:.80} here; there is {close[0]!r:.80}"
+    problem = f"there is no agent {options.agent!r:.80} here; there is {close[0]!r:.80}"
     if options.json:
-        raise InputError(f"{told}; a command without --json makes a new one")
+        raise InputError(f"{problem}; a command without --json makes a new one")
     if not sys.stdin.isatty():
-        screen.note(f"{told}; a new one is made")
+        screen.note(f"{problem}; a new one is made")
     else:
-        said = await asyncio.to_thread(input, f"{told}. Make a new one? [y/N] ")
+        said = await asyncio.to_thread(input, f"{problem}. Make a new one? [y/N] ")
         if said.strip().lower() not in ("y", "yes"):
             raise InputError("no agent was made")
 
@@ -190,7 +190,7 @@ async def holder(home: Installation, agent: str) -> str | None:
 
 
 def standard_input() -> str:
-    """All of it. Raises InputError unless it is UTF-8."""
+    """The text on standard input. Raises InputError unless it is UTF-8."""
     try:
         return sys.stdin.read()
     except UnicodeDecodeError:

@@ -51,8 +51,8 @@ class TextLogFormatter(logging.Formatter):
         """The line with those fields that are short and not part of the message."""
         said = re.split(r"[\s:,]+", record.getMessage())
         shown = ((name, _short(value)) for name, value in fields_of(record).items())
-        told = " ".join(f"{name}={text}" for name, text in shown if text and text not in said)
-        return super().formatMessage(record) + (f" [{told}]" if told else "")
+        fields = " ".join(f"{name}={text}" for name, text in shown if text and text not in said)
+        return super().formatMessage(record) + (f" [{fields}]" if fields else "")
 
     def format(self, record: logging.LogRecord) -> str:
         """The record without secrets: redacted here, not in a filter, to cover tracebacks."""

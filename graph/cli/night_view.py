@@ -16,7 +16,7 @@ from graph.use_cases import Labels, NightLine
 from memory.records import NightReport, NightStep, compaction_line, extraction_line
 
 MOST_FACTS, MOST = 12, 6
-"""Learned facts, and changes of any other kind, that are shown; the rest is counted."""
+"""Most learned facts, and most changes of another kind, that are shown; others are counted."""
 
 
 def night_view(
@@ -69,7 +69,7 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
 def nights_view(nights: Sequence[NightLine]) -> RenderableType:
     """All nights, a line each, oldest first."""
     if not nights:
-        return Text("There has been no night yet; `circadian sleep` goes through one.")
+        return Text("There has been no night yet; `circadian sleep` starts one.")
     when = f"when ({here(nights[-1]['started']):%Z})"
     table = ruled_table("night", when, "outcome", right=("changes", "calls", "tokens"))
     table.padding = (0, 1, 0, 0)  # narrow, to fit into 80 columns; the year stands in the id
@@ -126,7 +126,7 @@ def _section(group: ChangeGroup, shown: Sequence[Change]) -> list[RenderableType
 
 
 def _rows(change: Change) -> Iterator[tuple[Text, Text]]:
-    """A sign and a text for each side; the note stands behind the last one."""
+    """A sign and a text for each side; the note follows the last text."""
     before, after, stays = change.before, change.after, change.stays
     note = f" — {one_line(change.note)}" if change.note else ""
     if before:
@@ -183,7 +183,7 @@ def night_line(report: NightReport | None) -> Text:
 
 def _origin(side: Side) -> str:
     """Who said it, when, and where it comes from, in parentheses."""
-    told = [one_line(side.speaker)] if side.speaker else []
-    told += [date(side.at)] if side.at else []
-    told += [", ".join(map(short_id, side.sources))] if side.sources else []
-    return f" ({', '.join(told)})" if told else ""
+    parts = [one_line(side.speaker)] if side.speaker else []
+    parts += [date(side.at)] if side.at else []
+    parts += [", ".join(map(short_id, side.sources))] if side.sources else []
+    return f" ({', '.join(parts)})" if parts else ""

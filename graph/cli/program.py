@@ -83,12 +83,12 @@ COMMON = {
     "config": _option(
         Path, "FILE", "The settings file [CIRCADIAN_CONFIG, else circadian.toml in the folder]."
     ),
-    "set": _option(list[str], "NAME=VALUE", "A setting for this command; may be given again."),
+    "set": _option(list[str], "NAME=VALUE", "A setting for this command; repeatable."),
 }
 
 WITH_VALUE = {f"--{name}" for name in COMMON}
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
-Yes = Annotated[bool, Option("--yes", help="Do it; without --yes, only show what would go.")]
+Yes = Annotated[bool, Option("--yes", help="Erase; without --yes, only show what would go.")]
 
 
 def command(
@@ -216,7 +216,7 @@ COMMANDS = {
     "forget": CommandEntry("memory", "Erase a person, a thing, a fact or a journal entry."),
     "export": CommandEntry("memory", "Write the agent's whole memory as JSON Lines."),
     "import": CommandEntry("memory", "Take in an exported memory."),
-    "reindex": CommandEntry("memory", "Embed what has no vector, or all with another --embedder."),
+    "reindex": CommandEntry("memory", "Make missing vectors, or all with a new --embedder."),
     "nights": CommandEntry("requests", "List the nights, oldest first."),
     "night": CommandEntry("requests", "Show what a night did, step by step."),
     "undo": CommandEntry("requests", "Restore memory as it was before a night."),

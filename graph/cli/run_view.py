@@ -138,7 +138,7 @@ class Transcript:
         self._today: str | None = None
 
     def day(self, at: datetime) -> None:
-        """Begin a new day, if `at` is on another one."""
+        """Print a heading for a new day, if `at` is on another day."""
         moment = at.astimezone(self._zone)
         if moment.date().isoformat() != self._today:
             self._today = moment.date().isoformat()

@@ -41,18 +41,18 @@ class LogFilter:
     origin: str | None = None
     """The id of an event or a night."""
     until: datetime | None = None
-    """The time itself does not count."""
+    """Exclusive."""
 
 
 class EventLine(BaseModel):
     """An event in the inbox."""
 
     item: InboxItem
-    set_aside: bool = Field(description="It failed too often, and waits for a retry.")
+    set_aside: bool = Field(description="Its ticks failed too often; it waits for `retry`.")
 
 
 class TickDetail(BaseModel):
-    """A tick: its report, and what the audit log says of it."""
+    """A tick: its report, and its entries in the audit log."""
 
     report: TickReport
     log: list[AuditEntry]
@@ -139,7 +139,7 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
     if report is None:
         report = {made["tick"]: made for made in await _last_ticks(context)}.get(number)
     if report is None:
-        raise NotFoundError(f"there is no tick {number}, or it is no longer kept")
+        raise NotFoundError(f"there is no tick {number}, or its report is no longer kept")
     return TickDetail(
         report=report,
         log=[one for one in await audit.of_tick(store, scope, number) if _is_of(one, report)],
@@ -148,12 +148,12 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
 
 
 def _is_of(entry: AuditEntry, report: TickReport) -> bool:
-    """Whether the tick itself did it: nights, wakings and parked ticks carry its number, too."""
+    """Whether the tick itself wrote it: nights, wakings and parked ticks share its number."""
     return entry["origin"] == report["event_id"] and entry["what"] not in ("fell_asleep", "woke")
 
 
 async def _last_ticks(context: AgentContext) -> list[TickReport]:
-    """The ticks of the last run: on a server the next one keeps their reports."""
+    """The ticks of the last run, whose reports a server keeps only at the next run."""
     report: Report = (await context.values()).get("report") or empty_report()
     return report["ticks"]
 

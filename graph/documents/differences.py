@@ -126,7 +126,7 @@ def taken_back(groups: Sequence[ChangeGroup]) -> str:
 
 
 def _replacements(night: NightChanges, *, joined: bool) -> list[tuple[str, str, str]]:
-    """(fact, the fact that replaces it, why); `joined`: of those that say the same."""
+    """(fact, the fact that replaces it, why); `joined`: only for facts that say the same."""
     duplicates = {
         frozenset((one["target"], one["after"]["other"])) for one in night.links("duplicates")
     }
@@ -139,7 +139,7 @@ def _replacements(night: NightChanges, *, joined: bool) -> list[tuple[str, str, 
 
 
 def _learned(night: NightChanges) -> ChangeGroup:
-    """New facts, without those that replace others or were replaced at once."""
+    """New facts, except facts that replace others or were replaced at once."""
     pairs = [*_replacements(night, joined=False), *_replacements(night, joined=True)]
     below = {op for pair in pairs for op in pair[:2]}
     facts = list(night.of("add_fact"))
@@ -179,10 +179,10 @@ def _open(night: NightChanges) -> ChangeGroup:
 
 def _people(night: NightChanges) -> ChangeGroup:
     changes = []
-    for one in night.of("change_entity"):
-        about = night.names.profiles.get(one["target"], one["target"])
-        for name, now in one["after"]["attributes"].items():
-            was = one["before"]["attributes"].get(name)
+    for operation in night.of("change_entity"):
+        about = night.names.profiles.get(operation["target"], operation["target"])
+        for name, now in operation["after"]["attributes"].items():
+            was = operation["before"]["attributes"].get(name)
             if was and now and was["value"] == now["value"]:
                 continue
             before, after = (
@@ -190,8 +190,8 @@ def _people(night: NightChanges) -> ChangeGroup:
                 for value in (was, now)
             )
             changes.append(Change(before, after, "" if now else "no longer holds"))
-    for one in night.of("observe_entity"):
-        name, seen = one["after"]["name"], one["after"]["observation"]
+    for operation in night.of("observe_entity"):
+        name, seen = operation["after"]["name"], operation["after"]["observation"]
         changes.append(Change(None, Side(f"{name}: {seen['text']}", seen["speaker"])))
     pages = len(list(night.of("write_page")))
     note = f"Rewrote {counted(pages, 'page')} of what holds now." if pages else ""
@@ -200,10 +200,10 @@ def _people(night: NightChanges) -> ChangeGroup:
 
 def _concluded(night: NightChanges) -> ChangeGroup:
     changes = []
-    for one in night.of("add_entry"):
-        if evidence := one["after"].get("evidence"):
+    for added in night.of("add_entry"):
+        if evidence := added["after"].get("evidence"):
             note = f"from {counted(len(evidence), 'memory', 'memories')}"
-            changes.append(Change(None, Side(one["after"]["content"], id=one["target"]), note))
+            changes.append(Change(None, Side(added["after"]["content"], id=added["target"]), note))
     return ChangeGroup("concluded", f"Concluded {counted(len(changes), 'insight')}", changes)
 
 
@@ -223,11 +223,11 @@ def _linked(night: NightChanges) -> ChangeGroup:
     ]
     title = f"Linked {counted(len(changes), 'pair')} of facts"
     described = [one for one in night.of("change_fact") if "context" in one["after"]]
-    for one in described:
-        tags = ", ".join(one["after"].get("tags") or ())
-        seen = [one["after"]["context"] or "", f"[{tags}]" if tags else ""]
+    for operation in described:
+        tags = ", ".join(operation["after"].get("tags") or ())
+        seen = [operation["after"]["context"] or "", f"[{tags}]" if tags else ""]
         note = f"seen as: {' '.join(filter(None, seen))}"
-        changes.append(Change(None, night.fact(one["target"]), note, stays=True))
+        changes.append(Change(None, night.fact(operation["target"]), note, stays=True))
     more = f", saw {counted(len(described), 'fact')} in a new light" if described else ""
     return ChangeGroup("linked", title + more, changes)
 
@@ -249,12 +249,12 @@ def _forgotten(night: NightChanges) -> ChangeGroup:
 
 def _weighed(night: NightChanges) -> ChangeGroup:
     rows = []
-    for one in night.of("score_entry"):
-        was, now = one["before"]["importance"], one["after"]["importance"]
-        entry = night.names.entries.get(one["target"])
-        side = _entry(entry) if entry else Side(one["target"])
+    for operation in night.of("score_entry"):
+        was, now = operation["before"]["importance"], operation["after"]["importance"]
+        entry = night.names.entries.get(operation["target"])
+        side = _entry(entry) if entry else Side(operation["target"])
         note = f"importance {was} → {now}" if was != now else f"importance {now}"
-        rows.append((now, Change(None, side._replace(id=one["target"]), note, stays=True)))
+        rows.append((now, Change(None, side._replace(id=operation["target"]), note, stays=True)))
     rows.sort(key=lambda row: -row[0])
     return ChangeGroup("weighed", f"Weighed {_entries(len(rows))}", [change for _, change in rows])
 

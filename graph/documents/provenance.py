@@ -383,7 +383,7 @@ async def _replaced_by(context: AgentContext, fact: Fact) -> list[Fact]:
 
 
 async def _relations(context: AgentContext, id_: str) -> list[Relation]:
-    """The memories that are linked to this one; those that are gone are left out."""
+    """The memories that are linked to this memory; erased memories are left out."""
     store, scope = context.store, context.scope
     ends = await links.read(store, scope, [id_])
     told = ends[id_]["relations"] if id_ in ends else {}

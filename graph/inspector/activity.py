@@ -124,7 +124,7 @@ async def tick_list(visit: Visit) -> Response:
 
 
 async def one_tick(visit: Visit) -> Response:
-    """Why it said that: what set the tick off, what it was shown, how it went on, what it cost."""
+    """A tick, and why it said that: its event, the prompt, the steps, the cost."""
     given = visit.named("number")
     if not given.isdecimal():
         raise NotFoundError(f"a tick has a number, not {given!r:.40}")

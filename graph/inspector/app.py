@@ -53,11 +53,11 @@ PAGES: Sequence[tuple[str, str, Handler]] = (
     ("GET", "/progress", activity.show_work),
     ("GET", "/progress/events", activity.work_events),
 )
-"""Below `/AGENT`. GET changes nothing; POST comes from a form of ours."""
+"""Routes below `/AGENT`. GET changes nothing; POST comes from the inspector's own forms."""
 
 
 def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
-    """The application, to be served by itself or mounted below another one's path."""
+    """The application, to be served by itself or mounted in another application."""
 
     async def begin(request: Request) -> Response:
         names = await host.agents(request)
@@ -119,7 +119,7 @@ STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """The error's own sentence: the product raises it on purpose, and nothing was changed."""
+    """Show the error's message: the product raised it on purpose, and nothing was changed."""
     status = next(code for kind, code in STATUSES if isinstance(error, kind))
     return HTMLResponse(_problem(request, status, str(error)), status)
 

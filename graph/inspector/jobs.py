@@ -1,7 +1,7 @@
 """Long work that a page started: a night's preview, its application, a run after an answer.
 
-A job lives in the process of the inspector. What it does to memory is as safe as when the command
-line does it: a job that is cut off is taken up by the agent's next run.
+A job lives in the inspector's process. It changes memory as safely as the command line does: the
+agent's next run takes up a job that was cut off.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memory.night import NightEvent
 
 Owner = tuple[str, str]
 Tell = Callable[[str], None]
-"""Takes a line for the person who waits."""
+"""Shows a line to the person who waits."""
 
 Work = Callable[[Tell], Coroutine[Any, Any, tuple[str, ...]]]
 """The work; returns the parts of the address that shows its result."""
@@ -27,7 +27,7 @@ KEPT_LINES = 200
 
 
 class NightProgress(Listener):
-    """Tells the steps of a night as they come."""
+    """Reports each step of a night."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -45,12 +45,12 @@ class BackgroundJob:
     lines: list[str] = field(default_factory=list)
     error: str | None = None
     result: tuple[str, ...] | None = None
-    """Parts of the address of what it made."""
+    """Parts of the address that shows the result."""
     ended: bool = False
     task: asyncio.Task[None] | None = None
 
     async def run(self, work: Work) -> None:
-        """Do the work and keep how it ended."""
+        """Do the work, and keep its result or error."""
         try:
             self.result = await work(self.tell)
         except BusyError as error:
@@ -63,10 +63,10 @@ class BackgroundJob:
                 self.error = "The work was cut off; the agent's next run takes it up."
 
     def tell(self, line: str) -> None:
-        """Add a line, in place of the last one if that is about the same step."""
+        """Add a line; it replaces the last line if both are about the same step."""
         last, step = (one.partition(":")[0] for one in ("".join(self.lines[-1:]), line))
-        told = self.lines[:-1] if last == step else self.lines
-        self.lines = [*told, line][-KEPT_LINES:]
+        kept = self.lines[:-1] if last == step else self.lines
+        self.lines = [*kept, line][-KEPT_LINES:]
 
 
 class BackgroundJobs:
@@ -76,17 +76,17 @@ class BackgroundJobs:
         self._jobs: dict[Owner, BackgroundJob] = {}
 
     def current(self, owner: Owner) -> BackgroundJob | None:
-        """The job that goes on, or the last one that ended."""
+        """The running job, or the last one that ended."""
         return self._jobs.get(owner)
 
     def refuse_while_busy(self, owner: Owner) -> None:
-        """Raise BusyError while a job goes on: it holds the agent, and a change would wait."""
-        going = self._jobs.get(owner)
-        if going is not None and not going.ended:
-            raise BusyError(f"{going.title} is still going on: wait for its end")
+        """Raise BusyError while a job runs: it holds the agent, and a change would have to wait."""
+        job = self._jobs.get(owner)
+        if job is not None and not job.ended:
+            raise BusyError(f"{job.title} is still going on: wait for its end")
 
     def start(self, owner: Owner, title: str, work: Work) -> BackgroundJob:
-        """Start a job. Raises BusyError while another one goes on."""
+        """Start a job. Raises BusyError while another job runs."""
         self.refuse_while_busy(owner)
         job = BackgroundJob(title)
         job.task = asyncio.create_task(job.run(work))
@@ -94,7 +94,7 @@ class BackgroundJobs:
         return job
 
     async def stop(self) -> None:
-        """Cut off what goes on, and wait for it."""
+        """Cancel the running jobs, and wait for their end."""
         tasks = [job.task for job in self._jobs.values() if job.task and not job.ended]
         for task in tasks:
             task.cancel()

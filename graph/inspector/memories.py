@@ -1,4 +1,4 @@
-"""The searchable list of memories, and the lines of which lists of memories are made."""
+"""The searchable list of memories, and the lines that every list of memories shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memory.text import name_key, terms
 ON_A_PAGE = 30
 
 FOUND = 60
-"""Memories that a search looks through; the best ON_A_PAGE that the filters let pass are shown."""
+"""Memories that a search ranks; the page shows the best ON_A_PAGE that pass the filters."""
 
 INSIGHT = "insight"
 
@@ -38,7 +38,7 @@ LEAST_SHARE = 0.005
 
 
 class Wanted(NamedTuple):
-    """What the list is asked for."""
+    """The search and the filters of the list."""
 
     query: str
     holds: str
@@ -60,7 +60,7 @@ class Wanted(NamedTuple):
         )
 
     def filter(self, visit: Visit) -> MemoryFilter:
-        """The filters as the list of memories takes them."""
+        """The filters for `memory_page`."""
         since, until = day_bounds(self.day, visit) if self.day else (None, None)
         return MemoryFilter(
             kind=cast(MemoryKind | None, self.kind or None),
@@ -85,9 +85,9 @@ class Shown(NamedTuple):
     parts: tuple[tuple[str, float], ...] = ()
     """The parts of the score, the weightiest first."""
     said: tuple[Any, ...] = ()
-    """The entries in which a fact was said in the same words: they stand under it."""
+    """The entries that say a fact in the same words; the page shows them below the fact."""
     in_answer: bool = False
-    """Whether a tick's answer has its words."""
+    """Whether a tick's answer uses its words."""
 
 
 async def memory_list(visit: Visit) -> Response:
@@ -107,7 +107,7 @@ async def memory_list(visit: Visit) -> Response:
 
 
 async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
-    """What a search finds, best first, as far as the filters let it through."""
+    """The memories that a search finds and the filters pass, best first."""
     hits = await recall(visit.context, wanted.query, FOUND, include_superseded=True)
     lines = [_of_hit(hit) for hit in hits if round(hit["score"], 2) > 0]
     if wanted.holds:
@@ -129,7 +129,7 @@ async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
 
 
 async def folded(visit: Visit, lines: Iterable[Shown]) -> list[Shown]:
-    """The lines; an entry whose words a fact among them repeats stands under that fact alone."""
+    """The lines; an entry whose words a listed fact repeats moves below that fact."""
     found = {line.id: line for line in lines}
     facts = await visit.context.semantic.by_id(visit.context.scope, list(found))
     under: dict[str, str] = {}
@@ -146,7 +146,7 @@ async def folded(visit: Visit, lines: Iterable[Shown]) -> list[Shown]:
 
 
 def of_line(line: MemoryLine) -> Shown:
-    """A memory of a list that nothing ranks."""
+    """A memory of an unranked list."""
     return Shown(line.id, line.kind, line.text, line.at, line.speaker, line.holds, line.disputed)
 
 
@@ -172,17 +172,17 @@ def _of_entry(entry: JournalEntry) -> Shown:
 
 
 async def heard_by(visit: Visit, reports: Sequence[TickReport]) -> dict[int, JournalEntry]:
-    """The message that set each tick off, as the journal has it, by the tick's number."""
+    """The journal entry of the message that set off each tick, by the tick's number."""
     written = {
         one["tick"]: [id_ for id_ in one["written"] if id_.startswith("event_")] for one in reports
     }
     wanted = [id_ for ids in written.values() for id_ in ids]
     entries = await journal.read_many(visit.context.store, visit.context.scope, wanted)
     return {
-        one["tick"]: entries[id_]
-        for one in reports
-        for id_ in written[one["tick"]]
-        if id_ in entries and one["event_id"] in entries[id_]["sources"]
+        report["tick"]: entries[id_]
+        for report in reports
+        for id_ in written[report["tick"]]
+        if id_ in entries and report["event_id"] in entries[id_]["sources"]
     }
 
 
@@ -202,14 +202,14 @@ def _of_hit(hit: RecallHit) -> Shown:
 
 def parts_of(parts: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     """The parts of a score, the weightiest first, without those that hardly count."""
-    told = sorted(parts.items(), key=lambda part: -abs(part[1]))
-    return tuple(part for part in told if abs(part[1]) >= LEAST_SHARE)
+    ranked = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    return tuple(part for part in ranked if abs(part[1]) >= LEAST_SHARE)
 
 
 def day_bounds(day: str, visit: Visit) -> tuple[str, str]:
-    """The first moment of a day as the reader counts it, and that of the next one; UTC.
+    """(start of a day in the reader's time zone, start of the next day); both in UTC.
 
-    Raises InputError for a day that is none.
+    Raises InputError if `day` is not a date.
     """
     try:
         first = date.fromisoformat(day)

@@ -1,4 +1,4 @@
-"""One memory: its sources, what replaced it, what it is linked with; correcting and forgetting it.
+"""One memory: its sources, what replaced it, its links; correcting and forgetting it.
 
 Correcting and forgetting first show what they would do. The drawing of the links is pure.
 """
@@ -24,7 +24,7 @@ from memory.records import LONGEST_FACT, Fact, JournalEntry, TickReport
 from memory.text import shortened
 
 MOST_TICKS = 500
-"""Newest ticks among which those that showed or wrote a memory are looked for."""
+"""Newest ticks that are searched for those that showed or wrote a memory."""
 
 
 async def one_memory(visit: Visit) -> Response:
@@ -55,7 +55,7 @@ def _text(found: MemoryDetail) -> str:
 
 
 def _time_line(found: MemoryDetail) -> list[Fact]:
-    """What the fact replaced, itself, and what replaced it; empty if nothing did."""
+    """Replaced facts, this fact, and the facts that replaced it; empty without replacements."""
     around = [*found.replaced, *found.replaced_by]
     return [*found.replaced, found.fact, *found.replaced_by] if found.fact and around else []
 
@@ -73,7 +73,7 @@ async def _readers(
 
 
 async def correct_form(visit: Visit) -> Response:
-    """What a correction would replace; with a text also by what."""
+    """The fact to correct; with a text in the address, also the correction."""
     fact = await _fact(visit)
     if fact["invalid_at"] is not None:
         return visit.go("memory", fact["id"])  # Its page says what holds instead.
@@ -100,7 +100,7 @@ async def _fact(visit: Visit) -> Fact:
     found = await visit.context.semantic.get(visit.context.scope, visit.named("id"))
     if found is None:
         raise NotFoundError(
-            "there is no such fact. Facts are corrected; entries of the journal tell what was "
+            "there is no such fact. Only facts can be corrected; journal entries record what was "
             "said, and can only be forgotten"
         )
     return found
@@ -118,7 +118,7 @@ async def forget_form(visit: Visit) -> Response:
 
 
 async def do_forget(visit: Visit) -> Response:
-    """Forget it, with what it says elsewhere and what came of it."""
+    """Forget the memory, with copies of its words and what was made from it."""
     found = await memory_detail(visit.context, visit.named("id"))
 
     async def work(tell: Tell) -> tuple[str, ...]:
@@ -132,11 +132,11 @@ async def do_forget(visit: Visit) -> Response:
     return visit.go("progress")
 
 
-# The memories around it
+# Neighbouring memories
 
 
 MOST = 24
-"""Memories that are drawn; the list beside has as many."""
+"""Most neighbours in the drawing, and in the list beside it."""
 
 WIDTH, HEIGHT = 640, 440
 RINGS = {0: 0.0, 1: 0.52, 2: 1.0}
@@ -144,7 +144,7 @@ RINGS = {0: 0.0, 1: 0.52, 2: 1.0}
 
 RADIUS = (250.0, 180.0)
 MARGIN = 44
-"""Around the outermost ones, for their labels."""
+"""Pixels around the outermost memories, for their labels."""
 
 LABEL = 24
 """Characters of a label."""
@@ -160,24 +160,24 @@ class Tie(NamedTuple):
 
 
 class Around(NamedTuple):
-    """A memory with those around it, the nearest first."""
+    """A memory and its neighbours, nearest first."""
 
     memories: list[Shown]
     hops: dict[str, int]
-    """Steps of each from the middle, by id; the middle has 0."""
+    """Links from the middle to each memory, by id; the middle has 0."""
     ties: list[Tie]
     left: int
     """Memories that are not shown."""
     more: bool
-    """Whether others are one step further away."""
+    """Whether more memories are one link further away."""
 
     def of(self, id_: str) -> Shown:
-        """One of them."""
+        """The memory of this id."""
         return next(one for one in self.memories if one.id == id_)
 
 
 async def surroundings(context: AgentContext, id_: str, *, hops: int) -> Around:
-    """The memories within `hops` links of one, at most MOST, each link once."""
+    """A memory and its neighbours within `hops` links, at most MOST, each link once."""
     near: dict[str, int] = {id_: 0}
     ties: dict[frozenset[str], Tie] = {}
     edge, left = [id_], 0
@@ -192,8 +192,8 @@ async def surroundings(context: AgentContext, id_: str, *, hops: int) -> Around:
                 if other not in near:
                     near[other] = hop
                     edge.append(other)
-                told = Tie(end, other, relation["relation"], relation["reason"])
-                ties.setdefault(frozenset((end, other)), told)
+                tie = Tie(end, other, relation["relation"], relation["reason"])
+                ties.setdefault(frozenset((end, other)), tie)
     ends = await journal.links.read(context.store, context.scope, edge)
     more = any(other not in near for end in ends.values() for other in end["relations"])
     known = await _known(context, near)
@@ -274,11 +274,11 @@ def draw(around: Around, url: Callable[..., str]) -> Drawing:
         ring = [one for one in around.memories if around.hops[one.id] == hop]
         ring.sort(key=lambda one: _towards(one, around, places))
         turn = 0.3 * (hop - 1) - math.pi / 2
-        for place, one in enumerate(ring):
+        for place, memory in enumerate(ring):
             angle = turn + 2 * math.pi * place / max(1, len(ring))
             x = WIDTH / 2 + share * RADIUS[0] * math.cos(angle)
             y = HEIGHT / 2 + share * RADIUS[1] * math.sin(angle)
-            places[one.id] = (round(x, 1), round(y, 1))
+            places[memory.id] = (round(x, 1), round(y, 1))
     heights = [y for _, y in places.values()]
     top = min(heights) - MARGIN
     return Drawing(
@@ -290,21 +290,21 @@ def draw(around: Around, url: Callable[..., str]) -> Drawing:
     )
 
 
-def _towards(one: Shown, around: Around, places: dict[str, tuple[float, float]]) -> float:
-    """The direction of a memory's link to those that have their place."""
+def _towards(memory: Shown, around: Around, places: dict[str, tuple[float, float]]) -> float:
+    """The angle towards the first linked memory that is already placed; 0 without one."""
     for tie in around.ties:
-        other = {tie.first: tie.second, tie.second: tie.first}.get(one.id)
+        other = {tie.first: tie.second, tie.second: tie.first}.get(memory.id)
         if other in places:
             x, y = places[other]
             return math.atan2(y - HEIGHT / 2, x - WIDTH / 2) % (2 * math.pi)
     return 0.0
 
 
-def _dot(one: Shown, hop: int, place: tuple[float, float], url: Callable[..., str]) -> DrawnMemory:
-    x, y = place
+def _dot(memory: Shown, hop: int, at: tuple[float, float], url: Callable[..., str]) -> DrawnMemory:
+    x, y = at
     side = (x - WIDTH / 2) / WIDTH
     anchor = "middle" if abs(side) < 0.18 else "start" if side < 0 else "end"
-    label = shortened(" ".join(one.text.split()), LABEL)
-    where = "people" if one.kind == "person" else "memory"
+    label = shortened(" ".join(memory.text.split()), LABEL)
+    where = "people" if memory.kind == "person" else "memory"
     label_y = y + (28 if y >= HEIGHT / 2 else -16)
-    return DrawnMemory(x, y, anchor, label_y, label, url(where, one.id), one, hop)
+    return DrawnMemory(x, y, anchor, label_y, label, url(where, memory.id), memory, hop)

@@ -63,7 +63,7 @@ def render(template: str, zone: tzinfo = UTC, **values: Any) -> str:
 
 
 def _cleaned(value: Any) -> Any:
-    """Without the characters that could steer what stands around them."""
+    """The value without control characters, which could disturb the text around them."""
     if value is None:
         return ""
     if isinstance(value, Markup) or not isinstance(value, str):
@@ -72,7 +72,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def _time(zone: tzinfo, form: str, at: str | None) -> Markup:
-    """A time in a `time` element, with the exact one for machines; empty for None."""
+    """A time in a `time` element, with its exact value for machines; empty for None."""
     if not at:
         return Markup("")
     moment = local(at, zone)
@@ -93,7 +93,7 @@ def day_of(at: str, zone: tzinfo) -> str:
 
 
 def percent(part: float, whole: float) -> float:
-    """A share in percent, from 0 to 100; 0 of nothing."""
+    """A share in percent, from 0 to 100; 0 if `whole` is 0."""
     return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole else 0.0
 
 
@@ -103,7 +103,7 @@ def plain(name: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A record for people who read JSON."""
+    """A record as indented JSON, for people."""
     return json.dumps(value, ensure_ascii=False, indent=1, default=str)
 
 

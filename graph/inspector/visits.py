@@ -22,7 +22,7 @@ from memory.records import LOCAL_USER
 from memory.text import zone_name
 
 LONGEST_FORM = 64 * 1024
-"""Bytes of a form that is sent."""
+"""Most bytes of a submitted form."""
 
 LARGEST_PAGE = 100_000
 """The last page of a list that can be asked for."""
@@ -51,7 +51,7 @@ class Host(Protocol):
         ...
 
     async def preview(self, visit: Visit, tell: Tell) -> str | None:
-        """Go through a night and apply nothing; its id, or None if there is nothing to do."""
+        """Think a night through without applying it; its id, or None if there is nothing to do."""
         ...
 
     async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
@@ -90,12 +90,12 @@ class Visit:
 
     @property
     def zone_name(self) -> str:
-        """What that zone is called."""
+        """The name of that zone."""
         return zone_name(self.zone)
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Whose jobs these are: user and thread."""
+        """The owner of this agent's jobs: user and thread."""
         return self.context.scope
 
     def url(self, /, *parts: object, **query: Any) -> str:
@@ -112,7 +112,7 @@ class Visit:
         return f"{self.root}/sign-out"
 
     def asked(self, name: str, most: int = 1_000) -> str:
-        """A value of the address, without blanks at its ends; empty without one."""
+        """A query parameter, without blanks at its ends; empty if it is missing."""
         return self.request.query_params.get(name, "").strip()[:most]
 
     def asked_name(self, name: str) -> str:
@@ -120,14 +120,14 @@ class Visit:
         return LOCAL_USER if (given := self.asked(name)).lower() == "you" else given
 
     def paging(self, size: int) -> Paging:
-        """The page of a list that is asked for, the first unless it says so. Raises InputError."""
+        """The page of a list that the address names, else the first. Raises InputError."""
         given = self.asked("page") or "1"
         if not given.isdecimal() or not 0 < int(given) <= LARGEST_PAGE:
             raise InputError(f"page: a number from 1, not {given!r:.40}")
         return Paging(size, (int(given) - 1) * size)
 
     def named(self, name: str) -> str:
-        """A part of the path."""
+        """A parameter of the path."""
         return str(self.request.path_params[name])
 
     async def form(self) -> dict[str, str]:
@@ -135,7 +135,7 @@ class Visit:
         return await read_form(self.request)
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page."""
+        """Render a page."""
         job = self.host.jobs.current(self.owner)
         text = render(
             template,
@@ -149,7 +149,7 @@ class Visit:
         return HTMLResponse(text, status)
 
     def show_list(self, name: str, total: int, paging: Paging, **values: Any) -> Response:
-        """A page of a list, with the way to the others: the same filters, another number."""
+        """Render a page of a list, with the addresses of its other pages, filters included."""
         asked = {**self.request.query_params, "done": ""}
         return self.show(
             f"{name}.html",
@@ -166,7 +166,7 @@ class Visit:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form. Not `Request.form`, which needs a parser of uploads."""
+    """The fields of a form. Not `Request.form`, which needs a package that parses uploads."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

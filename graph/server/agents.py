@@ -1,4 +1,4 @@
-"""The agent that a request is about: chosen by its user and the name in its path, and held."""
+"""The agent of a request, found by user and name; held while a request changes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
     """A client of this server, in this process, that sends its requests as the caller.
 
     Not `get_client()`, which bypasses authentication when it has no URL. With `acting`, a key of
-    ACTING, it sends them as the user who stands there.
+    ACTING, it sends them as the user of that key.
     """
     names = ("authorization", "x-api-key")
     headers = {name: request.headers[name] for name in names if name in request.headers}
@@ -53,7 +53,7 @@ def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
 
 
 async def agent_threads(client: LangGraphClient) -> list[tuple[str, dict[str, Any]]]:
-    """The caller's agents with their threads, by name."""
+    """The name and the thread of each of the caller's agents, sorted by name."""
     found: list[dict[str, Any]] = []
     while True:
         page = await client.threads.search(limit=PAGE, offset=len(found))
@@ -85,7 +85,7 @@ class ServedAgent:
         self.context = context_of(self.scope, Hold(self.scope.thread, repr(name), self.client))
 
     async def thread(self) -> str:
-        """The agent's thread, made if the server knows none."""
+        """The id of the agent's thread; makes the thread if the server has none."""
         await self.client.threads.create(
             thread_id=self.scope.thread,
             if_exists="do_nothing",
@@ -145,8 +145,8 @@ class ServedAgent:
 class Hold:
     """The right to change an agent: none of its runs is under way, and none begins meanwhile.
 
-    `graph.server.auth` refuses runs of held threads. The mark comes before the look at the runs, so
-    that of a run and a change that begin at once at least one sees the other.
+    `graph.server.auth` refuses runs of held threads. The thread is marked before its runs are
+    listed: when a run and a change begin at once, at least one of the two sees the other.
     """
 
     def __init__(self, thread: str, shown: str, client: LangGraphClient) -> None:
@@ -198,10 +198,10 @@ def context_of(scope: Scope, hold: Hold) -> AgentContext:
 
 
 async def erase_agent(scope: Scope, client: LangGraphClient) -> None:
-    """Erase what an agent knows and its files, if there is anything.
+    """Erase the memory and the files of an agent, if there are any.
 
     Raises:
-        BusyError: a run of it is under way.
+        BusyError: a run of the agent is under way.
     """
     process = process_now()
     context = context_of(scope, Hold(scope.thread, scope.thread, client))

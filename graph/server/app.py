@@ -154,7 +154,7 @@ async def _threads(client: LangGraphClient) -> int:
 
 
 async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
-    """Cancel a run and wait for its end; one that has ended meanwhile is not found."""
+    """Cancel a run and wait for its end; a run that has already ended is no error."""
     try:
         await client.runs.cancel(thread, run, wait=True)
     except httpx.HTTPStatusError as error:
@@ -253,7 +253,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
     try:
         given = await request.json()
     except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HTTPException(400, f"the body is no JSON: {error}") from error
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
     process, raw = process_now(), given if isinstance(given, list) else [given]
     now = process.resources.clock()
     events = [

@@ -1,7 +1,7 @@
 """Who sends a request, what belongs to them, and how much they may use.
 
 LangGraph Server calls `auth` for every request. Each user has a token (`graph.server.tokens`).
-Their threads, schedules and assistants carry their name as `owner`. Their memory stands in the
+Their threads, schedules and assistants carry their name as `owner`. Their memory is in the
 store's namespaces that begin with their name, and the ids of their agents' threads derive from it.
 Without a secret and a key the server is open, and everybody is `local`: that is for a developer's
 server on a loopback address. `Guard` and `Throttle` stand before all routes.
@@ -71,13 +71,13 @@ Rule = TypeVar("Rule", bound=Callable[..., Awaitable[Filter]])
 async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.types.MinimalUserDict:
     """The user of a token: `Authorization: Bearer TOKEN`, or `X-Api-Key: TOKEN`.
 
-    A probe of readiness needs none, and is nobody.
+    A readiness probe needs no token, and has no user.
     """
     if path.endswith(READY):
         return {"identity": "probe", "permissions": [], "is_authenticated": False}
     if acting := headers.get(ACTING_HEADER.encode()):
         if (user := ACTING.get(acting.decode("latin-1"))) is None:
-            raise _error(401, f"{ACTING_HEADER} is the server's own")
+            raise _error(401, f"only the server itself may send {ACTING_HEADER}")
         return {"identity": user, "permissions": []}
     if serving().open:
         return {"identity": LOCAL_USER, "permissions": [tokens.OPERATOR]}
@@ -85,7 +85,7 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
     if token is None:
         raise _error(401, "no token: send it as `Authorization: Bearer TOKEN` or `X-Api-Key`")
     try:
-        # It may ask the issuer for its keys.
+        # In a thread: it may fetch the issuer's keys.
         found = await asyncio.to_thread(tokens.user_of, token, serving())
     except TokenError as error:
         raise _error(401, str(error)) from error
@@ -140,7 +140,7 @@ async def create_thread(ctx: Context, value: Any) -> Filter:
 async def create_run(ctx: Context, value: Any) -> Filter:
     """A run needs a thread: without one, nobody would find the agent's memory again."""
     if value.get("thread_id") is None:
-        raise _error(422, "an agent is a thread: PUT /circadian/agents/NAME gives it")
+        raise _error(422, "a run needs a thread: PUT /circadian/agents/NAME returns the agent's")
     if str(value["thread_id"]) in HELD:
         raise _error(409, "the agent's memory is being changed: try again")
     run = value.get("kwargs") or {}
@@ -165,11 +165,11 @@ async def create_run(ctx: Context, value: Any) -> Filter:
 
 @auth.on.threads.delete
 async def delete_thread(ctx: Context, value: Any) -> Filter:
-    """A thread takes the agent's memory and files along: nothing else would find them again."""
+    """Erase the agent's memory and files too: without the thread nobody would find them."""
     user, client = ctx.user.identity, get_client()
     ids = [] if user in ERASED else value.get("thread_ids") or [value["thread_id"]]
     for thread in map(str, ids):
-        # Of another's thread the server says that there is none.
+        # For another user's thread, the server answers that there is none.
         if serving().open or await _owner_of(UUID(thread)) == user:
             try:
                 await erase_agent(Scope(user, thread), client)
@@ -191,20 +191,20 @@ async def change(ctx: Context, value: Any) -> Filter:
 
 @auth.on.assistants.create
 async def create_assistant(ctx: Context, value: Any) -> Filter:
-    """An assistant, which is settings of the agent's graph, is its creator's."""
+    """An assistant (settings for the agent's graph) belongs to its creator."""
     _check_settings(value)
     if serving().open:
         return None
     metadata = value.setdefault("metadata", {})
     if metadata.get("created_by") == "system":
-        raise _error(403, "an assistant that a user makes is not the server's own")
+        raise _error(403, "only the server makes assistants with created_by: system")
     metadata[OWNER] = ctx.user.identity
     return owned(ctx.user.identity)
 
 
 @auth.on.assistants.update
 async def change_assistant(ctx: Context, value: Any) -> Filter:
-    """Settings that are not the user's to choose cannot be brought in later either."""
+    """Refuse the settings that `create_assistant` refuses."""
     _check_settings(value)
     return await change(ctx, value)
 
@@ -218,15 +218,15 @@ async def see_assistants(ctx: Context, value: Any) -> Filter:
 
 @auth.on.crons
 async def crons(ctx: Context, value: Any) -> Filter:
-    """Users may access only their own schedules, each of a thread that must be theirs too."""
+    """Users may access only their own schedules, each for a thread that must be theirs too."""
     if ctx.action == "create" and value.get("thread_id") is None:
-        raise _error(422, "a schedule is of an agent's thread: `circadian schedule` makes it")
+        raise _error(422, "a schedule needs an agent's thread: `circadian schedule` makes one")
     if ctx.action in ("create", "update"):
         _check_settings(value.get("payload") or {})
     if serving().open:
         return None
     if ctx.action in ("create", "update"):
-        # Its own metadata decide who sees it; those of its payload become its runs' metadata.
+        # The schedule's metadata decide who sees it; those of its payload go to its runs.
         if ctx.action == "create":
             value["payload"].setdefault("metadata", {})
         for metadata in (value.get("metadata"), (value.get("payload") or {}).get("metadata")):
@@ -238,7 +238,7 @@ async def crons(ctx: Context, value: Any) -> Filter:
 @auth.on.store
 @_unless_open
 async def store(ctx: Context, value: Any) -> Filter:
-    """Users may read only their own memory. The agent, and the routes made for it, change it."""
+    """Users may read only their own memory. Only the agent and its routes change it."""
     user = ctx.user.identity
     if ctx.action == "list_namespaces" and not value.get("namespace"):
         value["namespace"] = own_namespace(user)
@@ -254,7 +254,7 @@ FREE = ("stop", "clear_stop", "wake")
 
 
 def _words(run: Mapping[str, Any]) -> list[Any]:
-    """What a run brings to remember: messages and events; a mere request brings nothing."""
+    """The messages and events that a run brings; none if it only makes a request."""
     given, command = run.get("input"), run.get("command") or {}
     found: list[Any] = [command["update"]] if command.get("update") else []
     for name in ("messages", "events"):
@@ -264,7 +264,7 @@ def _words(run: Mapping[str, Any]) -> list[Any]:
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
-    """Raise 403 for the id of another user's thread, also one that the server does not know.
+    """Raise 403 for the id of another user's thread, even if the server does not know it.
 
     The id is the user's own if it derives from the agent's name, or if the agent has memory.
     """
@@ -274,13 +274,13 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     others = any(not is_own_namespace(user, namespace) for namespace in found)
-    # In the same words: who tries names is not to learn which of them have memory.
+    # One error for both: guessing names must not reveal which agents have memory.
     if others or (foreign and not found and await _owner_of(thread) != user):
         raise _forbidden("another's thread")
 
 
 async def _owner_of(thread: UUID) -> str | None:
-    """The owner of a thread as the server knows it; asked in this process, past authentication.
+    """The owner of a thread, as the server knows it; asked without authentication.
 
     A run does not name its thread's agent, and that agent may have no memory yet.
     """
@@ -334,7 +334,7 @@ async def allowed(user: str, serving: Serving) -> bool:
 
 
 async def limits_left(user: str, serving: Serving) -> dict[str, str]:
-    """A user's limit, what is left of it, and in how many seconds more is, as headers."""
+    """Headers with a user's limit, the requests left, and the seconds until the next is free."""
     if serving.requests_per_minute is None:
         return {}
     limit = RateLimitItemPerMinute(serving.requests_per_minute)
@@ -358,25 +358,25 @@ async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
 
 
 async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, str] | None:
-    """Why one request may not bring so many events, with a status; None if it may."""
+    """The status and the reason to refuse `more` events in one request; None to accept."""
     if more > serving.events_per_request:
         return 422, f"{more:,} events; at most {serving.events_per_request:,} in one request"
     space = scope.namespace(inbox.INBOX)
     waiting = await count_items(process_now().served_store, space) if more else 0
     if waiting + more > serving.events_waiting:
         return 507, (
-            f"{waiting:,} events wait, of {serving.events_waiting:,} that may: let the agent run, "
+            f"{waiting:,} of at most {serving.events_waiting:,} events wait: let the agent run, "
             "then send them again"
         )
     return None
 
 
 COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
-"""The namespaces of an agent whose records count, beside its facts. Marks and logs do not."""
+"""Namespaces whose records count as memories, as facts do. Marks and logs do not."""
 
 
 async def kept(user: str) -> int:
-    """The memories of a user that count."""
+    """The number of a user's memories, for the limit."""
     process = process_now()
     semantic, filters = (
         process.resources.semantic,
@@ -539,7 +539,7 @@ def _too_many() -> str:
 
 
 def _is_internal(scope: asgi.Scope) -> bool:
-    """Whether one of our own routes asks, in this process."""
+    """Whether the request comes from one of our own routes, in this process."""
     return bool((scope.get("client") or ("", 0))[0] == INTERNAL_HOST)
 
 

@@ -40,13 +40,13 @@ from memory.runtime import process_now
 COOKIE = "circadian_inspect"
 
 SERVER = "circadian.server"
-"""The key of a request's scope that holds the server's application: its pages are another one."""
+"""Scope key of the server's application; the pages are an application of their own."""
 
 JOBS = BackgroundJobs()
 
 
 class OwnAgents(Host):
-    """The agents of whoever asks. Their runs are the server's."""
+    """The caller's agents, which the server runs."""
 
     jobs = JOBS
 
@@ -56,11 +56,11 @@ class OwnAgents(Host):
         return not serving().open
 
     async def agents(self, request: Request) -> list[str]:
-        """Their names."""
+        """The names of the caller's agents."""
         return [name for name, _ in await agent_threads(client_of(_outer(request)))]
 
     async def context(self, request: Request, agent: str) -> AgentContext:
-        """The agent."""
+        """The context of this agent."""
         return ServedAgent(_outer(request), agent).context
 
     def model(self) -> str:
@@ -68,13 +68,13 @@ class OwnAgents(Host):
         return model_name(process_now().resources.chat_model)
 
     async def go_on(self, visit: Visit) -> int | None:
-        """A run of the server takes the answer up."""
+        """Go on with the answer in a run of the server."""
         agent = _agent(visit)
         await _finish(agent, None)
         return int((await agent.context.snapshot()).values["tick"])
 
     async def preview(self, visit: Visit, tell: Tell) -> str | None:
-        """A run of the server makes it."""
+        """Make the preview in a run of the server."""
         agent = _agent(visit)
         before = {line["id"] for line in await nights.list_nights(agent.context)}
         await want_preview(agent.context)
@@ -83,7 +83,7 @@ class OwnAgents(Host):
         return made[-1] if made and made[-1] not in before else None
 
     async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
-        """A run of the server goes on with the approved night."""
+        """Approve the night, and apply it in a run of the server."""
         agent = _agent(visit)
         async with applying(agent.context, night):
             pass
@@ -104,7 +104,7 @@ def _agent(visit: Visit) -> ServedAgent:
 
 
 async def _finish(agent: ServedAgent, tell: Tell | None) -> None:
-    """Let the server run the agent to the end of what waits, and tell a night's steps."""
+    """Run the agent on the server until nothing waits, and report a night's steps."""
     progress = NightProgress(tell or (lambda line: None))
     async with aclosing(agent.follow({})) as events:
         async for event in events:
@@ -175,7 +175,7 @@ async def _why_not(scope: Scope) -> str | None:
 
 
 async def _signed(request: Request, home: str, *, out: bool) -> Response:
-    """Sign in or out, for our own pages alone."""
+    """Sign a person in or out; only requests from our own pages may."""
     if why := foreign(request.method, request.headers):
         return PlainTextResponse(f"Refused: {why}.\n", 403)
     secure = request.url.scheme == "https"

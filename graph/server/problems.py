@@ -104,7 +104,7 @@ api_router = partial(
 
 
 def problem(status: int, detail: str, kind: str = "", errors: list[str] | None = None) -> Problem:
-    """A problem; its kind is by default that of the status."""
+    """A problem; by default the status decides its kind."""
     title = HTTPStatus(status).phrase
     name = kind or title.lower().replace(" ", "-")
     return Problem(

@@ -5,8 +5,8 @@ ids. An answer has an ETag, and a request that names it in If-None-Match is answ
 nothing changed.
 
 A change is made at once, while no run of the agent is under way; else the answer is 409. Work, such
-as a night or the tick that an answer lets go on, is a run of LangGraph Server's: the answer is 202
-with its id, and it begins after the runs before it.
+as a night or a tick that goes on after an approval, is a run of LangGraph Server: the answer is 202
+with the run's id, and the run begins after those before it.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ changing = api_router(prefix=AGENT, tags=["actions"])
 
 def paging(
     limit: Annotated[int, Query(ge=1, le=500, description="Items of a page.")] = 50,
-    offset: Annotated[int, Query(ge=0, le=10**9, description="Items to leave out.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=10**9, description="Items to skip.")] = 0,
 ) -> Paging:
-    """Which page of a list is asked for."""
+    """The wanted page of a list."""
     return Paging(limit, offset)
 
 
@@ -136,7 +136,7 @@ When = Annotated[Instant | None, Query(description="ISO 8601; UTC where no zone 
 
 
 def memory_filter(
-    q: Annotated[Text, Query(description="Words that all must be there.")] = "",
+    q: Annotated[Text, Query(description="Words that a memory must have, all of them.")] = "",
     person: Annotated[
         Text | None, Query(description="Name, alias or id: who said it, or whom it is about.")
     ] = None,
@@ -148,7 +148,7 @@ def memory_filter(
     min_importance: Annotated[int | None, Query(ge=1, le=10)] = None,
     sort: MemorySort = "newest",
 ) -> MemoryFilter:
-    """Which memories are asked for."""
+    """The filter of the wanted memories."""
     return MemoryFilter(
         query=q,
         person=person,
@@ -335,7 +335,7 @@ class Form(BaseModel):
 class CorrectionForm(Form):
     """What is true in place of a fact."""
 
-    text: Line = Field(description="As the one who says so would say it.")
+    text: Line = Field(description="What is true, in the words of `by`.")
     by: Line | None = Field(None, description="Who says so; by default the owner.")
 
 
@@ -358,7 +358,7 @@ class ForgetForm(Form):
 class ApprovalForm(Form):
     """A yes."""
 
-    args: dict[str, Any] | None = Field(None, description="Arguments in place of its own.")
+    args: dict[str, Any] | None = Field(None, description="Arguments in place of the call's.")
 
 
 class RefusalForm(Form):
@@ -368,7 +368,7 @@ class RefusalForm(Form):
 
 
 class RunStarted(BaseModel):
-    """A run that was begun, or waits for those before it."""
+    """A run that has begun, or waits for earlier runs."""
 
     thread_id: str
     run_id: str

@@ -1,9 +1,9 @@
 """Graceful shutdown: steps in hand are finished, no step begins, then clients are disconnected.
 
-A web server waits for its clients before it stops, and a client that waits for a run would keep it
-until a supervisor kills it in the middle of a step. So shutdown begins at the signal itself, before
-the web server reacts to it. Once the last step is over, waiting clients are disconnected; they ask
-the next server.
+A web server waits for its clients before it stops, and a client that waits for a run would block
+the stop until a supervisor kills the server in the middle of a step. So shutdown begins at the
+signal itself, before the web server reacts. Once the last step is over, waiting clients are
+disconnected; they ask the next server.
 """
 
 from __future__ import annotations
@@ -84,17 +84,17 @@ class GracefulApp(FastAPI):
     """
 
     def build_middleware_stack(self) -> ASGIApp:
-        """The middleware; errors in one shape, and the pages' sign-in, outside of all of it."""
+        """The middleware, inside the handler of problems and the sign-in of the pages."""
         return SignIn(Problems(super().build_middleware_stack()))
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document, with the routes of LangGraph Server that its own leaves out."""
+        """FastAPI's document, with the routes of LangGraph Server that FastAPI leaves out."""
         found = with_media_type(super().openapi())
         others = [route for route in self.routes if not isinstance(route, APIRoute)]
         paths: dict[str, Any] = {}
         for route in SchemaGenerator({}).get_endpoints(others):
-            told = {"summary": route.func.__name__, "responses": {"default": {"description": ""}}}
-            paths.setdefault(route.path, {})[route.http_method] = told
+            shown = {"summary": route.func.__name__, "responses": {"default": {"description": ""}}}
+            paths.setdefault(route.path, {})[route.http_method] = shown
         return {**found, "paths": {**paths, **found["paths"]}}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,7 +114,7 @@ class GracefulApp(FastAPI):
 
 
 def _in_one_line(send: Send) -> Send:
-    """`send`, which gives an error of ours at the start without the framework's traceback."""
+    """`send`, which reports a CircadianError at startup in one line, without a traceback."""
 
     async def sending(message: Message) -> None:
         error = sys.exc_info()[1]
@@ -134,7 +134,7 @@ class _Connection:
         self._over, self._disconnect, self._receive, self._send = over, disconnect, receive, send
         self._disconnected = False
         self._asked: asyncio.Future[Message] | None = None
-        """The message being waited for; kept when its reader is cancelled, so that none is lost."""
+        """The awaited message; kept when its reader is cancelled, so that no message is lost."""
 
     async def receive(self) -> Message:
         """The client's next message, or its disconnection."""
@@ -166,13 +166,13 @@ class _Connection:
 
 @contextmanager
 def _signals(shutdown: Shutdown) -> Iterator[None]:
-    """Begin the shutdown at a signal, and pass the signal on to the handler before."""
+    """Begin the shutdown at a signal, and pass the signal on to the previous handler."""
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
 
     def handle(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(shutdown.begin)
-        handler = before[signal.Signals(number)]
+        handler = previous[signal.Signals(number)]
         if callable(handler):
             handler(number, frame)
 
@@ -185,5 +185,5 @@ def _signals(shutdown: Shutdown) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -60,7 +60,7 @@ def user_of(token: str, serving: Serving) -> User:
     if not is_user(name):
         raise TokenError(f"the token names no user: at most {LONGEST_USER} printable characters")
     if not isinstance(permissions, list):
-        raise TokenError("the token's permissions are no list")
+        raise TokenError("the token's permissions are not a list")
     id_, issued = claims.get("jti"), claims.get("iat")
     return User(
         name,
@@ -82,7 +82,7 @@ def is_user(name: object) -> bool:
 def token_for(name: str, serving: Serving, *, now: datetime, days: float, operator: bool) -> str:
     """A token for the user `name`, valid for `days`."""
     if not is_user(name):
-        raise InputError(f"{name!r:.60} is no user: at most {LONGEST_USER} printable characters")
+        raise InputError(f"{name!r:.60} is not a user: at most {LONGEST_USER} printable characters")
     if serving.token_secret is None:
         raise InputError(
             "set CIRCADIAN_TOKEN_SECRET (32 characters or more) to sign tokens with; with "

@@ -1,4 +1,4 @@
-"""The cut of a compaction: place, masked tool outputs, summary message. Pure."""
+"""Where a compaction cuts the history, what it masks, and its summary message. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def room(
 
 
 def masked(message: AnyMessage, *, always: bool = False) -> AnyMessage:
-    """A tool message with its output masked if that is shorter, or `always`; others unchanged."""
+    """Mask a tool message's output if that is shorter, or `always`; other messages stay."""
     if not isinstance(message, ToolMessage) or message.content == MASK:
         return message
     bare = message.model_copy(update={"content": MASK})
@@ -62,7 +62,7 @@ def masked_to_fit(
 def marker(
     summary: str, *, compacted: Sequence[AnyMessage], now: datetime, by: str = "summary"
 ) -> SystemMessage:
-    """The summary message in place of the `compacted` messages; its id is made from theirs.
+    """The summary message that replaces the `compacted` messages; its id derives from their ids.
 
     `by`: `summary`, or `extract` if its newest part quotes the conversation.
     """
@@ -83,14 +83,14 @@ def marker(
 SUMMARIES = "summaries"
 """Store namespace: a key of `kept_keys` -> {text, at, by, error}, a summary not in the history yet.
 
-A lost one is made again.
+A lost summary is written again.
 """
 
 
 def kept_keys(origin: str, ids: Sequence[str]) -> dict[str, str]:
     """The store keys of a summary and of an extract of the messages `ids`.
 
-    An extract is valid for one event or night (`origin`) only: the next one asks the model again.
+    An extract is valid only for one event or night (`origin`): the next asks the model again.
     """
     return {
         "summary": operation_id("compaction", *ids),
@@ -118,13 +118,13 @@ def visible_events(messages: Sequence[AnyMessage]) -> list[str]:
 
 
 SUMMARIES_SHARE = 8
-"""All summaries together get one N-th of the tokens that a compaction leaves."""
+"""All summaries together get 1/SUMMARIES_SHARE of the tokens that a compaction leaves."""
 
 NEW_SHARE = 4
-"""The new summary gets at least one N-th of the tokens for summaries."""
+"""The new summary gets at least 1/NEW_SHARE of the tokens for summaries."""
 
 LEAST = 96
-"""Tokens for all summaries in a small context, but at most half of it."""
+"""Tokens for all summaries in a small context; half of the context if that is less."""
 
 HEAD = 12
 """Tokens of a summary message without its text."""
@@ -164,13 +164,13 @@ class Cut(NamedTuple):
 def room_of(fits: int) -> int:
     """Tokens for all summaries together when a compaction leaves `fits` tokens.
 
-    In a small context they get more than their share, because a useful text has some length.
+    In a small context they get more than their share: a useful summary needs some length.
     """
     return max(fits // SUMMARIES_SHARE, min(LEAST, fits // 2))
 
 
 def split(messages: Sequence[AnyMessage], window: int) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """(old, kept): keeps at least the newest `window` messages, and calls with their answers."""
+    """(old, kept): keep at least the newest `window` messages, and each call with its answers."""
     most = max(0, len(messages) - window)
     cut = max(place for place in _places(messages) if place <= most)
     return list(messages[:cut]), list(messages[cut:])
@@ -202,7 +202,7 @@ def replaced(
 ) -> list[AnyMessage]:
     """The history after the cut, with as many tool outputs masked, oldest first, as needed to fit.
 
-    `marker` is the summary message; without one nothing was cut.
+    `marker` is the summary message; None if nothing was cut.
     """
     first: list[AnyMessage] = list(parts.old) if marker is None else [marker]
     left = fits - size_of(first, calibration)
@@ -236,8 +236,8 @@ def result_of(
 def shares(earlier: int, tokens: int) -> tuple[int, int]:
     """(tokens for the earlier summaries, tokens for the new one), of `tokens` in all.
 
-    Earlier summaries stay word for word while there is room for a new one. When there is none, they
-    are shortened to half, so that they are not shortened again each time.
+    Earlier summaries stay word for word while there is room for a new one. Without room, they are
+    shortened to half, so that not every compaction shortens them again.
     """
     if earlier <= tokens - tokens // NEW_SHARE:
         return earlier, tokens - earlier
@@ -259,7 +259,7 @@ def _least(old: Sequence[AnyMessage], fits: int, calibration: float) -> int:
 
 
 def _places(messages: Sequence[AnyMessage]) -> list[int]:
-    """Positions at which the history can be cut, ascending; none parts a call from its answers."""
+    """Ascending positions at which a cut does not part a tool call from its answers."""
     asked: dict[str, int] = {}
     barred: set[int] = set()
     for place, message in enumerate(messages):
@@ -272,7 +272,7 @@ def _places(messages: Sequence[AnyMessage]) -> list[int]:
 
 
 def _sizes_from(messages: Sequence[AnyMessage], calibration: float) -> tuple[list[int], list[int]]:
-    """Tokens from each place on to the end: as the messages are, and with all outputs masked."""
+    """Tokens from each position to the end: as the messages are, and with outputs masked."""
     bare = [masked(message) for message in messages]
     return _from_each(messages, calibration), _from_each(bare, calibration)
 

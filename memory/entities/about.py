@@ -75,12 +75,12 @@ def names_given(text: str, sender: str) -> dict[str, bool]:
 
 
 def _adds(name: str, own: str) -> bool:
-    """Whether a name begins with another one, which is a person's first name, accents aside."""
+    """Whether a name begins with the person's own name, as a full name does; accents aside."""
     return fold(name_key(name)).startswith(f"{fold(own)} ")
 
 
 def names_about(fact: Fact, assistant: Sequence[str]) -> list[str]:
-    """The names of whom and what a fact is about. `assistant`: its names, which mean nobody else.
+    """The names of people and things in a fact. `assistant`: its names, which mean nobody else.
 
     Its speaker is among them if the fact names nobody else, names the speaker, or is in the first
     person. "Ben: The oven is broken" is about the oven.
@@ -111,9 +111,9 @@ def subjects(
 def evidence_now(
     attribute: Attribute, observed: Collection[str], facts: Mapping[str, Fact]
 ) -> list[str] | None:
-    """The evidence that an attribute stands on by now; None if any of its facts no longer holds.
+    """The present evidence of an attribute; None if any of its facts no longer holds.
 
-    A fact that was merged with another one that says the same is replaced by that one.
+    A fact that was merged into a duplicate is replaced by the duplicate.
 
     Args:
         attribute: Of a profile.
@@ -130,7 +130,7 @@ def evidence_now(
 
 
 def _merged_into(op: str, facts: Mapping[str, Fact]) -> str | None:
-    """The fact itself if it holds, else the one that it was merged with, if that one holds."""
+    """The fact itself, or the duplicate that it was merged into, if one of them holds."""
     seen = set[str]()
     while op in facts and op not in seen:
         seen.add(op)

@@ -214,7 +214,7 @@ async def reports(store: BaseStore, scope: Scope) -> list[TickReport]:
 
 
 def puts_prompt(scope: Scope, prompt: TickPrompt, *, most: int) -> list[PutOp]:
-    """Store writes that keep the prompt of a tick in place of that of the `most`-th before it."""
+    """Store writes that keep a tick's prompt and drop the prompt of `most` ticks before."""
     here, value = scope.namespace(PROMPTS), cast(dict[str, Any], dict(prompt))
     left = PutOp(here, str(prompt["tick"] - most), None)
     return [PutOp(here, str(prompt["tick"]), value), left]
@@ -328,7 +328,7 @@ async def withdraw(store: BaseStore, scope: Scope, event_id: str) -> InboxItem:
 
 
 async def _known(store: BaseStore, scope: Scope, ids: Sequence[str]) -> tuple[set[str], set[str]]:
-    """Those of `ids` that wait in the inbox, and those that were handled; disjoint."""
+    """(ids that wait in the inbox, ids that were handled), out of `ids`; disjoint."""
     if not ids:
         return set(), set()
     places = [(name, id_) for name in (INBOX, HANDLED) for id_ in ids]

@@ -26,7 +26,7 @@ from memory.state import Look, SleepCause, Slumber, Spending, State, filled
 from memory.text import zone_name
 
 FIRST_WAIT = timedelta(minutes=1)
-"""Until the second of two looks at the same goals."""
+"""Shortest wait between two looks at the same goals."""
 
 _DAY, _HOUR = len("2026-03-02"), len("2026-03-02T14")
 
@@ -36,8 +36,8 @@ def spent(
 ) -> Spending:
     """`spending` after one more tick. Tokens always count.
 
-    `autonomous`: no event set it off. `acted`: it changed something outside of the agent, so that
-    the next look at the goals waits for nothing.
+    `autonomous`: no event set the tick off. `acted`: the tick changed something outside of the
+    agent, so that the next look at the goals does not wait.
     """
     held = held_at(spending, now)
     if acted:
@@ -66,7 +66,7 @@ def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
         )
     if held["autonomous_ticks"] >= most:
         return (
-            f"{held['autonomous_ticks']:,} ticks of its own in the hour from {held['hour'][-2:]}:00"
+            f"{held['autonomous_ticks']:,} autonomous ticks in the hour from {held['hour'][-2:]}:00"
             f" UTC (autonomous_ticks_per_hour {most:,}): until it is over only events are answered."
         )
     return None
@@ -131,7 +131,7 @@ def why_wait(state: State, settings: Settings, now: datetime) -> str | None:
 
 
 def _fingerprint(state: State, settings: Settings, now: datetime) -> str:
-    """Of all that a look at the goals may depend on. The day counts: a text may name a date."""
+    """A hash of all that a look at the goals depends on; also of the day, as texts name dates."""
     seen = [
         *(state[key] for key in ("goals", "projects", "session_memory", "conversations")),
         [event["id"] for event in state["context_buffer"]],

@@ -84,12 +84,12 @@ def entry_in(
     )
 
 
-# The reflection event, which makes the assistant review its own work. What such a tick journals is
-# tagged `self`, because it is no memory of the world.
+# The reflection event, which makes the assistant review its own work. Entries of such a tick are
+# tagged `self`: they are notes on that work, not memories of the world.
 
 
 def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) -> bool:
-    """Whether the tick that ends now sets off a reflection; `event` is the tick's own.
+    """Whether the tick that ends now sets off a reflection; `event` is what the tick answered.
 
     A reflection never sets off another one, or the run would not end. Interval 0 means never.
     """
@@ -123,7 +123,7 @@ def reflection_event(
 def owners_of(settings: Settings, *, user: str, served: bool) -> tuple[str, ...]:
     """The ids of the owners, at least one.
 
-    On a server (`served`) the authenticated `user` alone: its settings come from the client.
+    On a server (`served`) only the authenticated `user`, because clients send the settings.
     """
     if served or not settings.owners:
         return (user,)
@@ -152,7 +152,7 @@ def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bo
 
 
 class Heard(NamedTuple):
-    """What a rule looks at."""
+    """The input of a rule."""
 
     event: Event
     settings: Settings

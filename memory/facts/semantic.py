@@ -97,7 +97,7 @@ class Episode(TypedDict):
     source_events: list[str]
     session: str
     origins: NotRequired[list[str]]
-    """Those besides owners on whose words it rests."""
+    """People other than owners on whose words it rests."""
     minor: NotRequired[bool]
     """A night scored it below `min_importance`."""
     faded: NotRequired[bool]
@@ -105,7 +105,7 @@ class Episode(TypedDict):
     embed: NotRequired[str]
     """The text to embed, where it is not `data`."""
     terms: NotRequired[list[str]]
-    """The index terms, where they are not those of `data`."""
+    """The index terms, if they differ from the terms of `data`."""
 
 
 _EPISODES = TypeAdapter(list[Episode])
@@ -123,7 +123,7 @@ class SemanticMemory:
     """
 
     breakers: Breakers | None = None
-    """The installation's, set by whoever opens it."""
+    """The installation's, set at its opening."""
 
     def __init__(
         self,

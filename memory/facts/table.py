@@ -101,7 +101,7 @@ class Counted(NamedTuple):
     rows: int
     """The rows with words."""
     having: Mapping[str, int]
-    """Term -> rows that have it; those that no row has are left out."""
+    """Term -> number of rows that have it; terms without rows are left out."""
 
 
 class Listing(NamedTuple):
@@ -190,7 +190,7 @@ class MemoryTable(Protocol):
     def select(
         self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
     ) -> list[Row]:
-        """The matching rows, oldest first; those that are not `wanted` may be left out."""
+        """The matching rows, oldest first; rows that are not `wanted` may be left out."""
         ...
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:

@@ -68,7 +68,7 @@ def examine(url: SecretStr) -> Examined:
 
     Raises:
         DatabaseDown: the database cannot be reached.
-        InputError: `url` is no connection string.
+        InputError: `url` is not a connection string.
     """
     address, began = address_of(url), time.monotonic()
     with _connected(address) as conn:
@@ -119,7 +119,7 @@ class Database:
 
     @cached_property
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:
-        """A folder for what Mem0 writes when it is imported; nothing in it matters."""
+        """A folder for files that Mem0 writes at import; nobody reads them."""
         return tempfile.TemporaryDirectory(prefix="circadian-mem0-", ignore_cleanup_errors=True)
 
     def agent_lock(

@@ -123,7 +123,7 @@ class LockConnection:
         own = self.claims.get(claim.key) is claim
         try:
             if asked is not None and serving is not None and not self._users:
-                self._asked = None  # whoever comes now opens another
+                self._asked = None  # the next caller opens another
                 asked.put_nowait(None)
                 await asyncio.wait({serving})
             elif asked is not None and own and not claim.lost:

@@ -88,7 +88,7 @@ _LOWEST, _HIGHEST = 1, 10
 _WORD = re.compile(r"\w+")
 
 AT = r"(?<![\w@/.+-])@"
-"""The `@` of a mention: not that of an e-mail address or a link."""
+"""The `@` of a mention, not of an e-mail address or a link."""
 
 _MENTIONED = re.compile(rf"{AT}\w")
 _BEFORE = r"(?<!\w)(?<!\w['\u2019-])"

@@ -66,7 +66,7 @@ class Breaker:
                 self._trying = False
 
     def _enter(self) -> bool:
-        """Begin a call; whether it is the one that tries the service."""
+        """Begin a call; returns whether this call tries the service again."""
         if self._trying:
             raise CircuitOpen(self._message("it is being tried again now"))
         if self._circuit.opened:

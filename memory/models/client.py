@@ -64,18 +64,18 @@ CORRECTIONS = 2
 class Answer:
     """A usable answer: text without thinking, tool calls, or both.
 
-    A call whose arguments are no JSON object, or were cut off, is there to be refused: its
+    A call whose arguments are not a JSON object, or were cut off, is kept to be refused: its
     arguments say what is wrong (MALFORMED), and no tool runs with them.
     """
 
     message: AIMessage
     usage: Usage
     """`llm_calls` counts the calls that got an answer, unusable ones included, as they are paid
-    for; tries that got none (429, 5xx, a dropped connection) are not in it."""
+    for; tries without an answer (429, 5xx, a dropped connection) do not count."""
 
     @property
     def cut_off(self) -> bool:
-        """Whether the output limit ended it."""
+        """Whether the output limit ended the answer."""
         return ended_by(self.message) == "length"
 
 
@@ -95,8 +95,8 @@ async def ask(
 ) -> Answer:
     """Ask the model. `config` carries the callbacks that stream tokens.
 
-    Without `calls` the model is to answer in words. Its tools stay in the prompt where it can be
-    told so, because the beginning of the prompt is what a provider's cache keeps.
+    Without `calls` the model is to answer in words. If an option can forbid calls, the tools stay
+    in the prompt, because a provider's cache keeps the beginning of the prompt.
 
     Rate limits, 5xx, dropped connections, time limits and broken bodies are tried again, at most
     `attempts` times in all (default: `model_attempts`), after exponential backoff with
@@ -144,7 +144,7 @@ def _with_tools(
 
 
 BOUND = 16
-"""Models with tools that are kept: those used last."""
+"""Most models with tools that are kept, the last used."""
 
 _with_tools_kept: OrderedDict[tuple[Any, ...], tuple[Any, Any, Any]] = OrderedDict()
 
@@ -170,7 +170,7 @@ async def ask_for(
     """Ask for an answer in the form of `schema`, through a bound tool of that name.
 
     JSON in the answer's text is read as well, fenced or among words. An answer that does not fit is
-    shown to the model with what is wrong, at most twice; one that was cut off is asked for again,
+    shown to the model with what is wrong, at most twice; a cut-off answer is asked for again,
     shorter. The usage covers all calls. Errors and `breaker` as in `ask`; ModelError too when no
     answer fits.
     """
@@ -208,14 +208,14 @@ def _policy(
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
-    """The error, with what was spent beside what it says already."""
+    """The error, with the spent calls and tokens added."""
     error.llm_calls += spent["llm_calls"]
     error.tokens += spent["tokens"]
     return error
 
 
 class Payer(Protocol):
-    """Whoever pays for the calls of a process, such as a server's operator."""
+    """The account that pays for the calls of a process, such as a server's operator."""
 
     async def check(self) -> None:
         """Raise ConfigurationError if the run that is under way may make no call."""
@@ -311,7 +311,7 @@ class _Trouble(NamedTuple):
 
 
 def _countable(message: AIMessage) -> AIMessage:
-    """The message without reported counts of tokens that cannot be true."""
+    """The message without impossible token counts."""
     if not (usage := message.usage_metadata):
         return message
     counts = [usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]]

@@ -59,7 +59,7 @@ def load_chat_model(name: str) -> BaseChatModel:
     if provider == "openai":
         from httpx import Timeout
 
-        # Retries and time limits are those of memory.models.ask and of nobody else.
+        # Only memory.models.ask retries and limits the time of calls.
         return _openai_chat_model()(
             model=model,
             api_key=_openai_key(name),

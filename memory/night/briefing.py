@@ -1,7 +1,7 @@
 """The morning briefing: what an owner should know after a night, made without a model.
 
-What changed comes from the night's operations. Questions, dates and what waits are as they are at
-the moment of asking. Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
+Changes come from the night's operations; questions, dates and waiting items are those of now.
+Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADINGS = 12
 """Words of the headings and the hint on how to answer."""
 
 AHEAD = timedelta(days=7)
-"""Dates that a briefing names."""
+"""How far ahead a briefing looks for dates."""
 
 MOST_CHANGED, MOST_QUESTIONS, MOST_DEADLINES, MOST_WAITING = 4, 2, 4, 4
 WORDS_OF_A_FACT, WORDS_OF_A_CLAIM = 18, 16
@@ -85,7 +85,7 @@ async def was_shown(store: BaseStore, scope: Scope, briefing: Briefing) -> bool:
 
 
 async def mark_shown(store: BaseStore, scope: Scope, briefing: Briefing) -> None:
-    """Record that a chat has shown it."""
+    """Record that a chat has shown the briefing of this night."""
     put = PutOp(scope.namespace(BRIEFING), SHOWN, {"night": briefing["night"]}, index=False)
     await write_batch(store, [put])
 
@@ -101,10 +101,10 @@ def changed(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[
         if one["kind"] == "link" and one["after"]["relation"] == "duplicates"
     }
     ended = dict[str, str]()
-    for one in operations:
-        by = (one["after"] or {}).get("superseded_by") if one["kind"] == "change_fact" else None
-        if by and frozenset((one["target"], by)) not in merged:
-            ended[one["target"]] = by
+    for change in (one for one in operations if one["kind"] == "change_fact"):
+        by = (change["after"] or {}).get("superseded_by")
+        if by and frozenset((change["target"], by)) not in merged:
+            ended[change["target"]] = by
     pairs = [(facts[by], facts[op]) for op, by in ended.items() if op in facts and by in facts]
     pairs.sort(key=lambda pair: (-pair[0]["importance"], pair[0]["op"]))
     lines = [f"{_said(new)} (before: {_cut(old['text'], WORDS_OF_A_CLAIM)})" for new, old in pairs]
@@ -148,7 +148,7 @@ def deadlines(
 
 
 def waiting(records: Sequence[NightRecord], *, approvals: int, aside: int, left: int) -> list[str]:
-    """What a person should look at."""
+    """Counts of what waits for a person, each with the command that shows it."""
     held = [one["id"] for one in records if night.status_of(one) == "held"]
     counts = (
         (approvals, "question about a tool", "questions about tools", "circadian status"),
@@ -162,14 +162,14 @@ def waiting(records: Sequence[NightRecord], *, approvals: int, aside: int, left:
         ),
     )
     return [
-        f"{number} {one if number == 1 else many}{f' ({command})' if command else ''}"
-        for number, one, many, command in counts
+        f"{number} {singular if number == 1 else plural}{f' ({command})' if command else ''}"
+        for number, singular, plural, command in counts
         if number
     ]
 
 
 def within(briefing: Briefing, words: int = MOST_WORDS) -> Briefing:
-    """The briefing in at most so many words: first questions, then dates, what waits, changes."""
+    """The briefing in at most `words`: first questions, then dates, waiting items, changes."""
     left = words - HEADINGS
     kept: dict[str, list[Any]] = {}
     for name, most in (
@@ -200,23 +200,23 @@ def lines_of(briefing: Briefing) -> list[tuple[str, list[str]]]:
 
 def _facts_named(operations: Sequence[Operation]) -> list[str]:
     found: dict[str, None] = {}
-    for one in operations:
-        if one["kind"] in ("add_fact", "change_fact"):
-            found[one["target"]] = None
-            if by := (one["after"] or {}).get("superseded_by"):
+    for operation in operations:
+        if operation["kind"] in ("add_fact", "change_fact"):
+            found[operation["target"]] = None
+            if by := (operation["after"] or {}).get("superseded_by"):
                 found[by] = None
     return list(found)
 
 
 def _said(fact: Fact) -> str:
-    """A fact as a point; with its speaker where it is in the first person."""
+    """A fact as a bullet point; in the first person, its speaker comes first."""
     text = _cut(fact["text"], WORDS_OF_A_FACT)
     who = fact["speaker"]
     return f"{one_line(who)}: {text}" if who and speaks_of_oneself(text) else text
 
 
 def _claimed(fact: Fact) -> str:
-    """A fact as somebody's claim; as it stands if it says whose it is."""
+    """A fact as its speaker's claim; unchanged if it names the speaker itself."""
     text, who = _cut(fact["text"], WORDS_OF_A_CLAIM), fact["speaker"]
     if who and says(fact["text"], who) and not speaks_of_oneself(fact["text"]):
         return text

@@ -112,9 +112,9 @@ def refuted(
     decide, whose `doubts` a verdict overrules.
     """
     given: dict[str, list[Judgement]] = {}
-    for one in answer.verdicts:
-        if (id_ := handles.resolve(one.fact)) is not None:
-            given.setdefault(id_, []).append(one)
+    for verdict in answer.verdicts:
+        if (id_ := handles.resolve(verdict.fact)) is not None:
+            given.setdefault(id_, []).append(verdict)
     follows = {id_ for id_, told in given.items() if all(one.follows for one in told)}
     return {
         id_: f"it does not follow from what it cites: {one_line(told[0].why) or 'it says more'}"

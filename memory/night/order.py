@@ -41,7 +41,7 @@ _ASKS = ("?", "\uff1f", "\u061f", "\u037e", '?"', "?)")
 
 
 def calls_allowed(entries: int, settings: Settings) -> int:
-    """The most model calls for a night over so many journal entries."""
+    """Most model calls for a night over this number of journal entries."""
     return max(LEAST_CALLS, math.floor(settings.night_calls_per_100 * entries / 100))
 
 
@@ -75,7 +75,7 @@ def account(
 
 
 def allowed(record: NightRecord, settings: Settings) -> int:
-    """The most model calls of this night."""
+    """Most model calls of this night."""
     return record.get("calls", calls_allowed(len(record["pending"]), settings))
 
 
@@ -283,10 +283,10 @@ def to_consolidate(
 
 
 def of_one_kind(waiting: Sequence[JournalEntry], owners: Collection[str]) -> list[JournalEntry]:
-    """Of the waiting entries those that rest on owners' words alone, or else the others.
+    """The waiting entries that rest on owners' words alone; if there are none, the others.
 
-    A model that sees an owner's words beside those of somebody else may take one for the other, and
-    may have been told to. `owners`: without any, all entries are of one kind.
+    A model that sees an owner's words beside a stranger's may confuse the two, and the stranger may
+    have told it to. `owners`: without any, all entries are of one kind.
     """
     if not owners:
         return list(waiting)
@@ -354,9 +354,9 @@ def entry_lines(
 
 
 def questions_before(messages: Sequence[AnyMessage]) -> dict[str, str]:
-    """What the assistant had last asked those who then said something, by event.
+    """The assistant's last question to the speaker of each event, by event.
 
-    An answer such as "Yes, both" says nothing without it.
+    An answer such as "Yes, both" says nothing without its question.
     """
     found, asked = dict[str, str](), ""
     talk: tuple[str | None, Any] = (None, None)
@@ -424,7 +424,7 @@ def _entry_batch(
 
 
 def _as_shown(entry: JournalEntry) -> str:
-    """About as long as the entry's line in a prompt, in whatever zone and under whatever number."""
+    """About as long as the entry's line in a prompt, for any zone and number."""
     return prompt_lines.entry_line(entry, "00", UTC)
 
 
@@ -434,5 +434,5 @@ def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:
 
 
 def _worked_on(step: str, plans: Plans) -> set[str]:
-    """The inputs of a step so far, without those that come again."""
+    """The inputs of a step so far, without inputs that come again."""
     return {id_ for plan in plans.of(step) if not comes_again(plan) for id_ in plan["inputs"]}

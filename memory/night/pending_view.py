@@ -64,19 +64,19 @@ class PendingView:
         self._every: tuple[int, dict[str, Fact]] | None = None
         """(number of operations, every fact), as last read."""
         self._looked_up: tuple[int, PendingFacts] | None = None
-        """(number of facts added, an index of those that were not stored), as last looked up."""
+        """(number of added facts, an index of the facts not stored yet), as last looked up."""
 
     def follow(self, operations: Sequence[Operation]) -> Self:
         """Take in operations added since the last call; returns itself."""
         new = list(islice(operations, len(self._operations), None))
         self._operations += new
-        for one in told(new):
-            if one["kind"] not in ON_FACTS:
+        for operation in told(new):
+            if operation["kind"] not in ON_FACTS:
                 continue
-            on = self._on.setdefault(one["target"], [])
-            on.append(one)
-            if len(on) == 1 and one["kind"] == "add_fact":
-                self._added[one["target"]] = cast(FactDraft, one["after"])
+            on = self._on.setdefault(operation["target"], [])
+            on.append(operation)
+            if len(on) == 1 and operation["kind"] == "add_fact":
+                self._added[operation["target"]] = cast(FactDraft, operation["after"])
         return self
 
     async def facts(self, ops: Iterable[str]) -> dict[str, Fact]:
@@ -201,8 +201,8 @@ class PendingFacts:
         """By operation id."""
         self._matrix = np.stack(vectors) if facts else None
         having: dict[str, list[int]] = defaultdict(list)
-        for place, one in enumerate(facts):
-            for term in set(terms(one["text"])):
+        for place, fact in enumerate(facts):
+            for term in set(terms(fact["text"])):
                 having[term].append(place)
         self._having = {term: np.array(places) for term, places in having.items()}
 

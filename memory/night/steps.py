@@ -211,7 +211,7 @@ class NightContext:
         )
 
     async def fallen_entries(self) -> set[str]:
-        """The entries of this night of which no fact holds any more."""
+        """Entries of this night whose facts no longer hold, none of them."""
         after = await self.pending_view().facts(self.added_facts())
         holding, cited = set[str](), set[str]()
         for fact in after.values():

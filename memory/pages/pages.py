@@ -73,7 +73,7 @@ class ShownLine(NamedTuple):
     doubtful: bool
     """It rests on something that changed."""
     origins: tuple[str, ...] = ()
-    """Those besides owners on whose words it rests, where that is not its speaker alone."""
+    """People other than owners on whose words it rests, unless that is the speaker alone."""
 
 
 class ShownPage(NamedTuple):
@@ -96,7 +96,7 @@ MOST_DISPUTES = 10
 """Contradictions on that page, the newest."""
 
 DOUBTS = "doubts"
-"""Id of the page of doubtful facts: each line names one, and what it depends on that fell."""
+"""Id of the page of doubtful facts: each line names a fact, and the fallen fact behind it."""
 
 MOST_DOUBTS = 10
 """Facts on that page, the newest."""
@@ -119,7 +119,7 @@ async def open_disputes(
 async def open_doubts(
     store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[tuple[Fact, Fact]]:
-    """The facts that are still in doubt, the newest first, each with what fell."""
+    """The facts that are still in doubt, newest first, each with the fallen fact behind it."""
     return [
         (one[0], one[1])
         for one in await _facts_of(store, semantic, scope, DOUBTS)
@@ -130,7 +130,7 @@ async def open_doubts(
 async def _facts_of(
     store: BaseStore, semantic: SemanticMemory, scope: Scope, id_: str
 ) -> list[list[Fact]]:
-    """The facts of each line of a page; those that are gone are left out."""
+    """The facts of each line of a page; erased facts are left out."""
     page = (await read(store, scope, [id_])).get(id_)
     lines = [line["facts"] for line in page["lines"]] if page else []
     ops = dict.fromkeys(op for line in lines for op in line)
@@ -223,9 +223,9 @@ async def puts_after(
     mine = [one for one in told(operations) if one["kind"] == "write_page"]
     standing = await read(store, scope, [one["target"] for one in mine])
     after: dict[str, Page | None] = dict(standing)
-    for one in mine:
-        if after.get(one["target"]) == one["before"]:
-            after[one["target"]] = one["after"]
+    for write in mine:
+        if after.get(write["target"]) == write["before"]:
+            after[write["target"]] = write["after"]
     namespace = scope.namespace(PAGES)
     return [
         PutOp(namespace, id_, cast(dict[str, object] | None, page), index=False)
@@ -317,11 +317,11 @@ def _line(
 
 
 def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str, ...]:
-    """On whose words a line rests, where that is not its one speaker alone."""
+    """On whose words a line rests, unless that is its one speaker alone."""
     people = list(dict.fromkeys(fact["speaker"] for fact in holding if fact["speaker"]))
     named = people if len(people) > 1 else []
-    for one in (*holding, *([attribute] if attribute else [])):
-        named += one.get("origins", ())
+    for ground in (*holding, *([attribute] if attribute else [])):
+        named += ground.get("origins", ())
     return tuple(dict.fromkeys(named))
 
 
@@ -333,8 +333,8 @@ def borne_out(
 ) -> list[Fact]:
     """The facts that may stand on the page of an entity. Pure.
 
-    Of somebody who speaks for themselves, others than owners say nothing there that is disputed,
-    that may be anybody's words, or that only strangers say.
+    On the page of somebody who speaks for themselves, people other than owners add no fact that is
+    disputed, that may be anybody's words, or that only strangers say.
 
     Args:
         facts: About the entity.

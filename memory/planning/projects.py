@@ -40,7 +40,7 @@ def create(
 ) -> Projects:
     """Create a project and make it active; the previous one is paused and stamped.
 
-    White space around the key is removed. `marks`: whose it is, and on whose words it rests.
+    White space around the key is removed. `marks`: to whom it belongs, and on whose words it rests.
     """
     key = key.strip()
     if not key:
@@ -74,7 +74,7 @@ def swap(
 ) -> tuple[Projects, SwapResult]:
     """Page the active project out and `key` in; an update joins the old project's context.
 
-    With `replace` it replaces that context, and the result tells what is gone. The old project is
+    With `replace` the update replaces that context, which the result then holds. The old project is
     always paused and stamped. A swap to the active project only saves the update.
     """
     old = projects["active"]
@@ -119,8 +119,8 @@ def update(
 ) -> tuple[Projects, CompletedTask | None]:
     """Change the active project; None or a blank update keeps its context.
 
-    An update joins the context; with `replace` it replaces it. A status other than active frees the
-    active slot; `completed` also returns a completed task.
+    An update is appended to the context, or replaces it with `replace`. A status other than active
+    frees the active slot; `completed` also returns a completed task.
     """
     key = projects["active"]
     if key is None or key not in projects["slots"]:
@@ -142,7 +142,7 @@ def update(
 
 
 def replaced(before: Projects, after: Projects, key: str) -> str | None:
-    """The project's context as it was, if it is gone; None if all of it is still there."""
+    """The project's context before the change; None if the new context still has all of it."""
     old = before["slots"][key]["context"]
     return None if _within(old, after["slots"][key]["context"]) else old
 
@@ -167,7 +167,7 @@ def _stamped(slot: Project, update: str | None, stamp: str, *, replace: bool) ->
 
 
 def _joined(standing: str, update: str, replace: bool) -> str:
-    """The context with an update behind it. One that repeats the whole context stands for both."""
+    """The context with the update appended; an update that repeats the context replaces it."""
     whole = replace or _within(standing, update)
     if not whole and _lines(update) <= _lines(standing):
         return standing
@@ -195,7 +195,7 @@ def _given(text: str | None) -> bool:
 
 
 def resting_on(projects: Projects, key: str | None, others: Sequence[str]) -> Projects:
-    """The projects, with others besides owners on whose words the one under `key` rests."""
+    """The projects, with `others`, who are not owners, among the origins of project `key`."""
     if key is None or not others:
         return projects
     slot = projects["slots"][key]

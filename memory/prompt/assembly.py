@@ -115,7 +115,7 @@ class Blocks(NamedTuple):
 
 
 def parted(material: Material) -> Blocks:
-    """The blocks of a tick's prompt, those that stay the same apart from those that change.
+    """The blocks of a tick's prompt: stable blocks apart from blocks that change.
 
     If they fill more than half of the context, the lists shrink in the order of `GIVES_WAY_FIRST`,
     then the user's components, the highest id first.
@@ -150,7 +150,7 @@ def blocks(material: Material) -> dict[str, str]:
 
 
 def front(material: Material, changing: Mapping[str, str]) -> str:
-    """What stands in front of the newest event: the time, then the blocks that change."""
+    """The text in front of the newest event: the time, then the blocks that change."""
     return "\n\n".join([clock_line(material.now, material.settings.zone), *changing.values()])
 
 
@@ -204,13 +204,13 @@ def late(material: Material) -> dict[int, HumanMessage]:
     found: dict[int, HumanMessage] = {}
     shown = [one for one in material.shown if one.id > components.CONVERSATION_HISTORY]
     parts = _own_parts(material, shown)
-    for one in shown:
-        part = parts.get(_own_name(one))
+    for component in shown:
+        part = parts.get(_own_name(component))
         if part and (text := part.render(part.budget)):
-            found[one.id] = HumanMessage(
-                as_data("component", text, name=one.key),
-                id=f"component_{one.key}",
-                additional_kwargs={EVENT_KEY: {"component": one.key}},
+            found[component.id] = HumanMessage(
+                as_data("component", text, name=component.key),
+                id=f"component_{component.key}",
+                additional_kwargs={EVENT_KEY: {"component": component.key}},
             )
     return found
 
@@ -249,7 +249,7 @@ class _Part:
 
     budget: int
     render: Callable[[int], str]
-    """Makes the text in at most so many tokens."""
+    """Makes the text in at most this number of tokens."""
 
 
 def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
@@ -295,7 +295,7 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
 
 
 def _other_talks(state: State) -> dict[str, Conversation]:
-    """The open conversations beside the one that the event in hand is part of."""
+    """The open conversations except that of the event in hand."""
     event = state["event"]
     here = (event["sender"], event["channel"]) if event else None
     talks = state["conversations"].items()

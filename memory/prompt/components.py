@@ -120,7 +120,7 @@ class PromptComponent:
     """One block of a prompt."""
 
     id: int
-    """Its place among those that stay the same, or among those that change."""
+    """Its place among the stable blocks, or among the blocks that change."""
     key: str
     name: str
     description: str
@@ -287,7 +287,7 @@ def registered(extra: Iterable[PromptComponent]) -> dict[int, PromptComponent]:
     found = dict(COMPONENTS)
     for one in extra:
         if not isinstance(one, PromptComponent):
-            raise InputError(f"{one!r:.80} is no prompt component; make one with component(...)")
+            raise InputError(f"{one!r:.80} is not a prompt component; make one with component(...)")
         _check(one)
         same = [other for other in found.values() if one.key == other.key]
         if one.id in found:

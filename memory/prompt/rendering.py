@@ -373,7 +373,7 @@ OWN_LINES = frozenset(
         *(PEOPLE, TALKS, prompt_lines.OTHER_PROJECTS, prompt_lines.TO_SETTLE),
     ]
 )
-"""Lines that every prompt has in the same words, whoever it is about."""
+"""Lines that every prompt has in the same words, about any person."""
 
 _SHARE = 0.75
 """Share of the budget for people, if there are conversations too."""

@@ -1,8 +1,8 @@
 """Merging: one result for each statement, with the marks of what no longer holds. Pure.
 
 A fact stands in place of the entries that it was made from, and an entry inherits the marks of its
-facts: where all of them were superseded, so was the entry; where some were, it stands below what
-holds instead. What superseded a found memory is as near to the query as that was.
+facts: if all of them were superseded, so was the entry; if some were, the entry stands below their
+successors. A successor counts as near to the query as the found memory that it superseded.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ SAYS_HALF = 0.5
 """The same in a prompt, whose room is small."""
 
 LIFTED = 3
-"""A memory lifts at most N of those that it is linked to, the best ones: with many links it would
-lift a crowd past better matches."""
+"""A memory lifts at most the best N of its linked memories: with many links it would lift a crowd
+past better matches."""
 
 INHERITED = 0.95
-"""Score of what holds now, as a share of the score of the superseded memory that was found."""
+"""Score of a successor, as a share of the score of the superseded memory that was found."""
 
 FAR_BELOW = 0.5
-"""Share of its score that is left to an entry whose facts were all superseded, and that says more
-about the query than they did."""
+"""Share of its score that an entry keeps if all its facts were superseded, and it says more about
+the query than they did."""
 
 AMONG_BEST = 30
-"""The best N that no longer hold are told with what holds instead."""
+"""The best N memories that no longer hold are shown with their successors."""
 
 MOST_EARLIER = 3
-"""Of what one memory superseded, the newest N are told with it."""
+"""A memory is shown with the newest N facts that it superseded."""
 
 ALIKE, ALIKE_SHARE = 3, 1 / 3
 """Terms of a query (all of fewer), and the share of those in the best memory, that another memory
 needs to tell a newer value of the same."""
 
 HOW = frozenset(terms("many much often long old"))
-"""Terms that say what kind of value is asked for, and not of what."""
+"""Terms that name the kind of a wanted value, and not its subject."""
 
 HAIR = 1e-6
-"""By which a newer value stands above the old one."""
+"""The margin of score by which a newer value ranks above the old value."""
 
 BELOW = 0.98
-"""Score of an entry that is superseded in part, as a share of the score of what holds instead."""
+"""Score of a partly superseded entry, as a share of the score of its facts' successor."""
 
 
 def merged(
@@ -75,8 +75,8 @@ def merged(
 
     Args:
         found: best first.
-        facts: the facts made from the found entries, and what superseded those, by id; those among
-            `found` need not be given.
+        facts: the facts made from the found entries, and their successors, by id; facts among
+            `found` may be left out.
         wanted: the terms of the query.
     """
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
@@ -113,10 +113,10 @@ def merged(
 
 
 def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidate]:
-    """`found` (best first) with a newer value of what the best memory tells above that.
+    """`found` (best first), with a newer value above the best memory if there is one.
 
-    Who tells a change ("it is now 1,200") seldom repeats all words of what was said first. A newer
-    value is one that the same speaker said later and called new, with words of the query.
+    People who tell a change ("it is now 1,200") seldom repeat all words of the first statement. A
+    newer value is what the same speaker said later and called new, with words of the query.
     """
     asked = asked_of(query) - HOW
     if not (query.now and asked and found and tells_value(found[0].row.payload["data"])):
@@ -137,11 +137,11 @@ def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidat
 
 
 def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool) -> list[Candidate]:
-    """What holds of `found` (best first), each with what it superseded; with `past` all.
+    """The memories of `found` (best first) that hold, with what they superseded; with `past` all.
 
-    What a memory superseded is told with it if that is among the best, or has words of the query
-    that its successor lacks: no rule knows every way to ask about the past, and whoever asks what
-    holds learns that it changed.
+    A superseded memory is shown with its successor if it is among the best, or has words of the
+    query that the successor lacks: no rule knows every way to ask about the past, and people who
+    ask about the present learn that it changed.
     """
     if past:
         return list(found)
@@ -173,16 +173,16 @@ def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
 
 
 def told_once(found: Sequence[Candidate]) -> list[Candidate]:
-    """`found`, for a prompt, with facts in place of the entries that they say again in the main.
+    """`found` (best first), for a prompt, with facts in place of the entries that they restate.
 
-    Such an entry has no other sources than the facts, which may name people and days that it does
-    not; what else it says the night did not keep. What is best is first.
+    Such an entry has no sources besides those of the facts, which may name people and days that the
+    entry does not; the night did not keep the rest of the entry.
     """
     facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
     kept: dict[str, Candidate] = {}
-    for one in found:
-        says = [] if one.row.payload["kind"] == "fact" else _saying_again(one, facts)
-        for shown in says[:1] or [one]:
+    for candidate in found:
+        says = [] if candidate.row.payload["kind"] == "fact" else _saying_again(candidate, facts)
+        for shown in says[:1] or [candidate]:
             kept.setdefault(shown.id, shown)
     return list(kept.values())
 
@@ -231,7 +231,7 @@ def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> di
 
 
 def says_again(fact: Row, entries: Mapping[str, Row], wanted: Collection[str]) -> bool:
-    """Whether a fact that holds says most of an entry again, and nothing else of the query."""
+    """Whether a fact that holds restates most of an entry, and has no other word of the query."""
     source = _said_by(fact, entries)
     if source is None or fact.payload.get("invalid_at") is not None:
         return False
@@ -295,7 +295,7 @@ def _marked(
 
 
 def _worth(one: Candidate) -> float:
-    """The score of a memory that is put below what holds, as it was before."""
+    """The score of a memory before it was put below its successor."""
     return one.score - one.parts.get("superseded", 0.0)
 
 
@@ -332,8 +332,8 @@ def _place(
 def _with_heirs(
     found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
 ) -> list[Candidate]:
-    """Lift what holds now to the place of what it superseded or made doubtful; keep what holds in
-    part below it.
+    """Lift successors to the place of what they superseded or made doubtful; keep entries that hold
+    in part below them.
 
     An entry stands for the facts that were made from it, if they are not found themselves.
     """
@@ -366,7 +366,7 @@ def _with_heirs(
 
 
 def _latest(fact: Row, by_op: Mapping[str, Row], known: Mapping[str, Row]) -> Row | None:
-    """What holds in place of a fact, or was said last against it."""
+    """The successor of a fact, or the latest statement against it."""
     end = heir_of(fact, known)
     ops = (end.payload.get("disputed") or ()) if end else ()
     ends = [end, *(heir_of(by_op[op], known) for op in ops if op in by_op)]
@@ -374,7 +374,7 @@ def _latest(fact: Row, by_op: Mapping[str, Row], known: Mapping[str, Row]) -> Ro
 
 
 def _made_of(one: Candidate, made: Mapping[str, Sequence[Row]]) -> list[str]:
-    """The facts that hold of those made from an entry."""
+    """The facts made from an entry that still hold."""
     facts = made.get(str(one.row.payload["op"]), ()) if one.row.payload["kind"] != "fact" else ()
     return [fact.id for fact in facts if fact.payload.get("invalid_at") is None]
 
@@ -382,9 +382,9 @@ def _made_of(one: Candidate, made: Mapping[str, Sequence[Row]]) -> list[str]:
 def _newer_first(
     found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
 ) -> list[Candidate]:
-    """Of two that contradict each other, unsettled, what was said later stands first.
+    """Of two memories in an unsettled contradiction, the later one stands first.
 
-    What superseded one of them goes on contradicting the other.
+    The successor of one of them goes on contradicting the other.
     """
     by_op = {str(row.payload["op"]): row for row in known.values()}
     places: dict[str, list[int]] = defaultdict(list)
@@ -393,8 +393,8 @@ def _newer_first(
         for fact in {row.id: row for row in (*facts, *made.get(str(one.row.payload["op"]), ()))}:
             places[fact].append(number)
     placed = list(found)
-    for number, one in enumerate(found):
-        against = (by_op[op] for op in sorted(one.disputes & by_op.keys()))
+    for number, candidate in enumerate(found):
+        against = (by_op[op] for op in sorted(candidate.disputes & by_op.keys()))
         ends = [end for fact in against if (end := heir_of(fact, known)) is not None]
         for other in (place for end in ends for place in places[end.id]):
             then, later = sorted((number, other), key=lambda each: placed[each].at)
@@ -408,7 +408,7 @@ def _newer_first(
 
 
 def _heir(gone: Candidate, known: Mapping[str, Row]) -> Row | None:
-    """What holds in place of a superseded candidate."""
+    """The successor of a superseded candidate."""
     if gone.heir is not None:
         return known.get(gone.heir)
     return heir_of(gone.row, known) if gone.row.payload["kind"] == "fact" else None
@@ -429,12 +429,12 @@ def _below(one: Candidate, most: float | None) -> Candidate:
 
 
 def _shifted(one: Candidate, part: str, by: float) -> Candidate:
-    """A candidate whose score is so much higher or lower, by a part that it may have already."""
+    """A candidate whose score changes by `by`, in a part that it may have already."""
     return replace(one, parts={**one.parts, part: one.parts.get(part, 0.0) + by})
 
 
 def _once(found: Iterable[Candidate]) -> list[Candidate]:
-    """Merge equal texts, but never a fact that holds with one that does not."""
+    """Merge equal texts, but never a fact that holds with a superseded fact."""
     kept: dict[tuple[Any, bool], Candidate] = {}
     for candidate in ordered(found):
         text = " ".join(candidate.row.payload["data"].casefold().split())
@@ -446,10 +446,10 @@ def _once(found: Iterable[Candidate]) -> list[Candidate]:
 def lifted_by_links(
     found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
 ) -> list[Candidate]:
-    """Add `share` of the score of the first candidates to what each is linked to. Pure.
+    """Add `share` of the score of the first candidates to their linked memories. Pure.
 
     Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat
-    its words. What stands below what was said later is not lifted.
+    its words. A memory below a later statement is not lifted.
 
     Args:
         found: best first.

@@ -32,7 +32,7 @@ from memory.text import Query, about_self, asks, figures, terms
 Scored = Sequence[tuple[Row, float]]
 
 Mark = Literal["superseded", "outdated", "partly_superseded"]
-"""`outdated`: superseded as far as its facts go, and shown, as it says more than they did."""
+"""`outdated`: its facts are superseded, but it is shown, because it says more than they did."""
 
 WEIGHTS: Mapping[str, float] = {
     "words": 1.0,
@@ -47,16 +47,16 @@ WEIGHTS: Mapping[str, float] = {
 }
 """Weights of relevance, chosen on the development split of LoCoMo (Maharana et al. 2024).
 
-Those of `substance` and `question` hold for short turns, and fall with the length of messages;
-where all are long, the shorter of two that match as well has more of the match.
+The weights of `substance` and `question` are for short turns, and fall with the length of messages;
+if all are long, the shorter of two equal matches has more of the query.
 """
 
 FAINT_MEANING = 0.02
 """Weight of meaning where the embedder compares little more than words."""
 
 AGAIN, MOST_AGAIN = 0.02, 3
-"""What each earlier entry of its session takes from an entry's score, up to N of them, where a
-question asks for several things."""
+"""How much each of up to N earlier entries of its session lowers an entry's score, if a question
+asks for several things."""
 
 NEAR = 0.3
 """Cosine below which even the nearest memory does not count in full."""
@@ -65,7 +65,7 @@ TOP_OF_SESSION = 3
 """The best N entries of a session, by words and meaning, say how well it fits."""
 
 FADED = 0.98
-"""Share of its score that is left to a faded entry: it is found where nothing fits better."""
+"""Share of its score that a faded entry keeps: it is found if nothing fits better."""
 
 LONG = 60
 """Words of a text with full substance."""
@@ -77,13 +77,13 @@ SHORT = 30
 """Median words of entries up to which they are short turns; from LONG on they are not."""
 
 FEW, MANY = 0.35, 0.6
-"""Shares of entries that ask: up to the first a question seldom answers, from the second it may."""
+"""Shares of entries that ask. Up to FEW, questions seldom answer; from MANY on, they may."""
 
 PAIR, GROUP = 2, 4
-"""Speakers up to whom a talk is one person's with another, and from whom it is a group's."""
+"""Most speakers of a talk between two people, and fewest speakers of a group's talk."""
 
 ENOUGH = 20
-"""Entries that show what kind of talk a memory holds."""
+"""Fewest entries that show what kind of talk a memory holds."""
 
 FIRST = 10
 """The best N memories say how well a query is answered."""
@@ -95,17 +95,17 @@ LEAST = 0.1
 """Certainty of a match that has all words of the query, however common they are."""
 
 BESIDE_BEST = 0.5
-"""What the certainty of a memory counts beside the best one's: it may only repeat that."""
+"""Share that the certainty of another memory adds to the best: it may only repeat the best."""
 
 CLOSE = 0.5
 """Closeness from which a memory is of the day that a query names."""
 
 LEAST_SHARE = 0.1
-"""Share of a query's weight that the best memories must have where their match is by chance."""
+"""Share of a query's weight that the best memories must have if their match may be chance."""
 
 LEADERS, PROVING, UNTOLD = 3, 2, 0.5
-"""The best N memories bear out a question together, with so many of its words; and the share of its
-certainty that is left where no memory names what it asks for."""
+"""The best N memories support a question together, by this number of its words; and the share of
+its certainty that is left if no memory names what it asks for."""
 
 ASKED_FOR = re.compile(r"\b(?:which|what|how(?: many| much)?) ([\w'-]+)", re.IGNORECASE)
 """What a question asks for: "which airline", "how old"."""
@@ -125,7 +125,7 @@ class TalkTraits(NamedTuple):
     telling: float
     """0..1: whether questions are rare."""
     private: float = 1.0
-    """0..1: whether one person talks, or two: among many, "my" tells nothing of whose it is."""
+    """0..1: whether one person talks, or two: among many, "my" does not say whose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +144,24 @@ class Candidate:
     heir: str | None = None
     """Id of the fact that superseded the facts made from an entry."""
     earlier: tuple[Row, ...] = ()
-    """What it superseded and is told with it, the newest first."""
+    """Superseded facts that are shown with it, newest first."""
     disputes: frozenset[str] = frozenset()
     """Operation ids of the facts that contradict it."""
     id: str = field(init=False)
     """The fact's id, or the journal entry's, which links use."""
     ids: frozenset[str] = field(init=False)
-    """Its own id, and those of the memories that it replaces."""
+    """Its own id, and the ids of the memories that it replaces."""
     score: float = field(init=False)
     """0..1; compares the memories of one search."""
     place: tuple[float, float, str] = field(init=False)
-    """By which memories are put in order: the best first, then the newer, then the lower id."""
+    """Sort key of memories: the best first, then the newer, then the lower id."""
     superseded: bool = field(init=False)
-    """A fact that no longer holds, or an entry of which nothing does."""
+    """A fact that no longer holds, or an entry none of whose facts holds."""
     drawn: bool = field(init=False)
     """A conclusion from other memories: an insight, a note, an archive."""
 
     def __post_init__(self) -> None:
-        """Compute what is read many times in one recall."""
+        """Compute values that one recall reads many times."""
         row, payload, put = self.row, self.row.payload, object.__setattr__
         id_ = row.id if payload["kind"] == "fact" else str(payload["op"])
         score = max(0.0, sum(self.parts.values()))
@@ -262,7 +262,7 @@ def stretched(scores: Scored) -> dict[str, float]:
 
     A cosine of 0 or less does not count. Few results say little about the embedder's range: the
     fewer they are, the closer to 0 is the minimum. If even the nearest is below NEAR, it does not
-    count in full. As for words, entries measure where there are any.
+    count in full. As with words, entries set the range if there are any.
     """
     near = [pair for pair in scores if pair[1] > 0]
     said = [score for row, score in near if not (row.payload["kind"] == "fact" or _drawn(row))]
@@ -450,11 +450,11 @@ def _falling(value: float, full: float, none: float) -> float:
 def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]:
     """The weights of relevance for this query; dates and speakers count only if it names any.
 
-    Whoever asks about themselves wants what somebody said of themselves: in a chat the assistant's
-    long answers have more of the question's words, but say "you".
+    A question about oneself is answered by what somebody said of themselves: in a chat the
+    assistant's long answers have more of the question's words, but say "you".
 
-    How much a text says, and whether it asks, tells something only in talk of short turns, and of
-    few questions: where all messages are long requests, the answers are among these.
+    The length of a text, and whether it asks, matter only in talk of short turns and of few
+    questions: if all messages are long requests, the answers are among these.
     """
     asked = {
         "meaning": meaning,
@@ -500,8 +500,8 @@ def certainty(
 
 
 def weights_of(query: Query, known: Counted) -> dict[str, float]:
-    """The weights of the query's words: the rarer, the more. One that no memory has weighs like one
-    that a single memory has.
+    """The weights of the query's words: the rarer, the more. A word that no memory has weighs as
+    much as a word of a single memory.
     """
     return {term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms}
 
@@ -524,7 +524,7 @@ def scale_of(
     on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
     if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return 0.0
-    # Who or what is named leads to somebody, and proves nothing of what is asked about them.
+    # A name leads to somebody, and proves nothing about the question.
     asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
     told = (certainty(one, asked, known, cosines) for one in best)
     first, *others = sorted(told, reverse=True)
@@ -537,10 +537,10 @@ def scale_of(
 
 
 def _support(query: Query, asked: Collection[str], best: Sequence[Candidate]) -> float:
-    """How far (0..1) the best memories bear out a question together, names aside.
+    """How far (0..1) the best memories support a question together, names aside.
 
-    One word of it may stand in a memory of something else; what a question asks for ("which
-    airline") should stand in one of them.
+    One word of the question may be in a memory of something else; what it asks for ("which
+    airline") should be in one of the best.
     """
     if not (asks(query.text) or ASKED_FOR.match(query.text)):
         return 1.0
@@ -554,7 +554,7 @@ def _support(query: Query, asked: Collection[str], best: Sequence[Candidate]) ->
 def _named(query: Query, best: Iterable[Candidate]) -> set[str]:
     """The terms of the names in a query. German writes every noun like a name.
 
-    Whoever writes all in small letters, or in capitals, shows no names: the best memories do.
+    A query all in small letters, or in capitals, shows no names: the best memories do.
     """
     if languages(query.text)[:1] == ("de",):
         return set()

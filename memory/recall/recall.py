@@ -2,7 +2,7 @@
 
 Facts and journal entries are searched together, by meaning and by words, and ranked by one rule
 (`ranking`); memories linked to the best ones come with them. Entries are indexed when they are
-written (`episodes`), and whoever uses the results notes it (`probes`).
+written (`episodes`), and the users of the results note the recall (`probes`).
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ WORDS_OF_NAMES = 60
 """Words of a query that are searched for speakers' names."""
 
 LEADING, ASIDE = 50, 2
-"""The top N entries bring so many neighbours on each side in their sessions."""
+"""The top N entries bring neighbours from their sessions: this number on each side."""
 
 TELLING = 2
-"""Words that a fact shares with the older one of its speaker that it may replace."""
+"""Words that a fact shares with an older fact of its speaker that it may replace."""
 
 LINKED = 10
 """Follow links from the top N; add at most N."""
@@ -76,13 +76,13 @@ MARKED = 60
 """The top N inherit the marks of facts that the search did not find."""
 
 CHAIN = 4
-"""Steps in which the facts made from entries are read, and what superseded those."""
+"""Steps in which the facts made from entries, and their successors, are read."""
 
 MADE_OF, DEPENDS_ON = "made_of", "depends_on"
 """Relations of a fact: to an entry that it was made from, and to a fact that it rests on."""
 
 LINKED_SHARE = 0.5
-"""Score of an added memory, as a share of the score of the one that led to it."""
+"""Score of an added memory, as a share of the score of the memory that led to it."""
 
 LIFTING = 2
 """The top N lift memories that they are linked to."""
@@ -146,7 +146,7 @@ async def recall(
     """Find at most `limit` memories about `query`, best first.
 
     Scores are 0..1: how certain it is that the best matches by more than chance in this memory, and
-    how the others compare with it. [] where nothing fits. Without the embedder words decide.
+    how the others compare with it. [] if nothing fits. Without the embedder words decide.
 
     Args:
         query: what to look for.
@@ -155,7 +155,7 @@ async def recall(
         semantic: the facts and the index.
         store: the journal and the links.
         settings: of recall.
-        limit: at most so many hits.
+        limit: most hits.
         max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
@@ -203,7 +203,7 @@ async def fit_for(
     store: BaseStore,
     settings: Settings,
 ) -> list[RecallHit]:
-    """The hits without what an owner said in private, as far as `listeners` are not to know it."""
+    """The hits without an owner's private words that `listeners` are not to know."""
     if listeners.audience == "private" or not hits:
         return list(hits)
     said: list[RecallHit | Earlier] = [*hits]
@@ -222,7 +222,7 @@ async def fit_for(
 
 
 def _without_earlier(hit: RecallHit, kept: Collection[str]) -> RecallHit:
-    """The hit, without what it superseded unless all of that may be told."""
+    """The hit without its superseded facts, unless all of them may be told."""
     earlier = hit.get("earlier", ())
     if all(one["id"] in kept for one in earlier):
         return hit
@@ -264,17 +264,17 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
 
 
 def _origins(told: Sequence[Row]) -> list[str]:
-    """Those besides the speaker on whose words a hit rests: also who said what it superseded."""
+    """People other than the speaker on whose words a hit or its superseded facts rest."""
     first, *earlier = (row.payload for row in told)
     names = [*(first.get("origins") or ())]
-    for one in earlier:
-        names += [*(one.get("origins") or ()), *([one["speaker"]] if one["speaker"] else [])]
+    for old in earlier:
+        names += [*(old.get("origins") or ()), *([old["speaker"]] if old["speaker"] else [])]
     own = first["speaker"]
     return list(dict.fromkeys(name for name in names if name != own))
 
 
 def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
-    """The hit with what it superseded, each until its successor was said, and its sources."""
+    """The hit with its superseded facts, each with the time of its successor, and their sources."""
     told, until = list[Earlier](), hit["at"]
     for row in rows:
         one: Earlier = {
@@ -334,7 +334,7 @@ class _Memory:
     def search(
         self, query: Query, vector: Vector | None, facts_only: bool, now: datetime, limit: int
     ) -> SearchResult:
-        """What both searches find, and what stands beside the best of it, ranked. Blocking.
+        """The results of both searches, and the neighbours of the best, ranked. Blocking.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
@@ -372,7 +372,7 @@ class _Memory:
     async def standing(
         self, found: SearchResult, *, facts_only: bool, past: bool
     ) -> tuple[list[Candidate], float]:
-        """What was found as it stands now, best first, and `scale_of` it; [] if nothing fits."""
+        """The found memories that hold, best first, and their `scale_of`; [] if nothing fits."""
         past = past or found.query.past
         if facts_only:
             shown = [one for one in merged(found.ranked) if past or not one.superseded]
@@ -386,8 +386,8 @@ class _Memory:
     ) -> list[Candidate]:
         """`ranked` without duplicates, and with the memories that the best are linked to.
 
-        Those are lifted if they were found, else added. One hop, from facts and entries alike. What
-        was found and is not shown is not added.
+        Linked memories are lifted if they were found, else added. One hop, from facts and entries
+        alike. A memory that was found and is not shown is not added.
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
         facts, found = await self.semantic.run(self._merged, ranked, ends, wanted)
@@ -467,7 +467,7 @@ class _Memory:
     def _again(self, rows: Sequence[Row], wanted: Sequence[str]) -> set[str]:
         """The facts that say the same as an entry that was not found. Blocking.
 
-        They would take the room of other entries, only since there are fewer facts.
+        They would take the room of other entries, only because there are fewer facts.
         """
         facts = {row.id: row for row in rows if row.payload["kind"] == "fact"}
         found = {row.payload["op"] for row in rows if row.payload["kind"] == "episode"}
@@ -526,7 +526,7 @@ class _Memory:
 
 
 def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candidate]:
-    """What does not stand in the conversation, and the facts that do and replace some of it.
+    """Memories that the conversation does not show, and facts that it shows and that replace some.
 
     Until a night has compared them, an older fact alone would pass for what holds.
     """
@@ -536,7 +536,7 @@ def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candid
 
 
 def _replaces(one: Candidate, other: Candidate) -> bool:
-    """Whether a speaker says anew in one fact what another one says, as far as words tell."""
+    """Whether one fact restates another fact of its speaker, as far as words tell."""
     mine, theirs = one.row.payload, other.row.payload
     if mine["kind"] != "fact" or mine["speaker"] is None or mine["speaker"] != theirs["speaker"]:
         return False
@@ -551,10 +551,10 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
 
 
 def _for_prompts(shown: Sequence[Candidate], found: SearchResult) -> list[Candidate]:
-    """`shown` (best first) without what a night scored as unimportant, unless it fits very well.
+    """`shown` (best first) without memories that a night scored low, unless they fit very well.
 
-    That is, unless it is among the first ones by words or a meaning of its own. A conclusion that
-    says no more about the query than its evidence does leaves its room to that.
+    A memory fits very well if it is among the first by its words or its own meaning. A conclusion
+    that says no more about the query than its evidence leaves its room to the evidence.
     """
     told = [one for one in shown if "evidence" not in one.parts]
     return [

@@ -114,7 +114,7 @@ def link_memories(entry_id: str, other: str, created: str, reason: str) -> Opera
 
 
 def unlink(end: str, other: str, value: Mapping[str, Any], reason: str) -> Operation:
-    """Remove a link of which one end is gone; both ends by memory id."""
+    """Remove a link with a missing end; both ends by memory id."""
     before = {"other": other, "of": "memories", **value}
     return _operation("unlink", end, before, None, [end, other], reason, place=other)
 

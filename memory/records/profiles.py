@@ -53,7 +53,7 @@ class Observation(TypedDict):
     consolidated: bool
     """Whether a night used it for attributes."""
     origins: NotRequired[list[str]]
-    """Those besides owners on whose words it rests, where that is not its speaker alone."""
+    """People other than owners on whose words it rests, unless that is the speaker alone."""
 
 
 class Attribute(TypedDict):
@@ -66,7 +66,7 @@ class Attribute(TypedDict):
     replaced: list[dict[str, Any]]
     """Earlier values: {value, evidence, at}, oldest first."""
     origins: NotRequired[list[str]]
-    """Those besides owners on whose words it rests."""
+    """People other than owners on whose words it rests."""
 
 
 class Relationship(TypedDict):
@@ -171,7 +171,7 @@ def new_profile(id_: str, name: str, at: str) -> EntityProfile:
 
 
 def names_of(profile: EntityProfile) -> list[str]:
-    """Name keys of the profile, that of its name first."""
+    """Name keys of the profile; the key of its name comes first."""
     return list(dict.fromkeys(name_key(one) for one in (profile["name"], *profile["aliases"])))
 
 

@@ -66,7 +66,7 @@ AGENTS = UUID("6f1f8a3e-2f0e-5a37-9d0c-5b1d2a0c7e11")
 """The uuid5 namespace of agents. Never change it: thread ids derive from it."""
 
 LOCAL_USER = "local"
-"""The user until a server authenticates one."""
+"""The user where no server authenticates users."""
 
 
 def thread_id(user: str, agent: str) -> str:
@@ -99,12 +99,12 @@ ScoringMethod = Literal["heuristic", "llm", "manual"]
 
 
 class Marks(TypedDict, total=False):
-    """Whose a goal or project is; nothing for an owner's own."""
+    """To whom a goal or project belongs; empty if it belongs to an owner."""
 
     by: str
-    """Whose it is, unless it is an owner's."""
+    """The person to whom it belongs, unless that is an owner."""
     origins: list[str]
-    """Those besides owners on whose words it rests."""
+    """People other than owners on whose words it rests."""
 
 
 class Project(Marks):
@@ -201,10 +201,10 @@ class InboxItem(TypedDict):
 
 
 class JournalEntry(TypedDict):
-    """An episode."""
+    """An episode, such as a message or an insight."""
 
     id: str
-    """`<kind>_<YYYYMMDD>_<rest>`, derived from its origin; a repeated write is one entry."""
+    """`<kind>_<YYYYMMDD>_<rest>`, derived from its origin: a repeated write makes one entry."""
     timestamp: str
     content: str
     source_type: SourceType
@@ -220,7 +220,7 @@ class JournalEntry(TypedDict):
     """Event ids."""
     channel: str | None
     origins: NotRequired[list[str]]
-    """Those besides owners on whose words it rests, where that is not its speaker alone."""
+    """People other than owners on whose words it rests, unless that is the speaker alone."""
     evidence: NotRequired[list[str]]
     """For an insight: ids of the memories behind it."""
     consolidation: Literal["pending", "consolidated", "below_threshold", "exempt", "faded"]
@@ -229,7 +229,7 @@ class JournalEntry(TypedDict):
 
 
 class End(TypedDict):
-    """All links of one memory: of a journal entry or a fact."""
+    """All links of one memory, which is a journal entry or a fact."""
 
     linked_to: list[str]
     """Ids of the other ends, sorted."""
@@ -239,14 +239,14 @@ class End(TypedDict):
 
 
 LONGEST_FACT = 10_000
-"""Characters of a fact: a sentence or a few. Embedders read about as much, and cut the rest off."""
+"""Most characters of a fact. Embedders read about as much, and cut off the rest."""
 
 
 class FactDraft(TypedDict):
-    """A fact on its way into semantic memory."""
+    """A fact before semantic memory stores it."""
 
     op: str
-    """Operation id; a repeated operation is one fact."""
+    """Operation id; a repeated operation makes one fact."""
     text: str
     source_entries: list[str]
     """Journal ids."""
@@ -261,7 +261,7 @@ class FactDraft(TypedDict):
     other_words: NotRequired[list[str]]
     """Words by which people may ask for it, such as nicknames and roles: indexed, never shown."""
     origins: NotRequired[list[str]]
-    """Those besides owners on whose words it rests, where that is not its speaker alone."""
+    """People other than owners on whose words it rests, unless that is the speaker alone."""
 
 
 class Fact(FactDraft):
@@ -279,9 +279,9 @@ class Fact(FactDraft):
     disputed: NotRequired[list[str]]
     """Operation ids of contradicting facts, unsettled."""
     depends_on: NotRequired[list[str]]
-    """Operation ids of the facts that it was reckoned from, planned for or bought because of."""
+    """Operation ids of the facts because of which it was calculated, planned or bought."""
     doubtful: NotRequired[list[str]]
-    """Those of them that no longer hold: nobody has said since whether it still does."""
+    """Ids in `depends_on` of facts that no longer hold; nobody has said whether this one does."""
     access_count: NotRequired[int]
     """Times that the agent recalled it."""
     last_access: NotRequired[str | None]
@@ -354,7 +354,7 @@ class NightRecord(TypedDict):
     """`night_YYYYMMDD_HHMMSS`."""
     dry_run: bool
     started: str
-    """The time used by the whole night."""
+    """Every step of the night takes this for the present time."""
     ended: str | None
     complete: bool
     """Nothing failed, no budget ran out, and all is applied; also if it was woken early."""
@@ -428,7 +428,7 @@ class HandledMark(TypedDict):
 
 
 class Earlier(TypedDict):
-    """What a recalled memory superseded. It is told with that, and is no hit of its own."""
+    """A fact that a recalled memory superseded; shown with that memory, never as its own hit."""
 
     id: str
     text: str
@@ -436,11 +436,11 @@ class Earlier(TypedDict):
     """When its successor was said, ISO 8601."""
     speaker: str | None
     sources: list[str]
-    """Event ids; they are among the sources of the hit, too."""
+    """Event ids, which the sources of the hit include."""
 
 
 INSIGHT = "insight_"
-"""How the ids of insights begin."""
+"""Prefix of the ids of insights."""
 
 
 class RecallHit(TypedDict):
@@ -456,7 +456,7 @@ class RecallHit(TypedDict):
     speaker: str | None
     """Who said it, if known."""
     origins: NotRequired[list[str]]
-    """Those besides owners on whose words it rests, where that is not its speaker alone."""
+    """People other than owners on whose words it rests, unless that is the speaker alone."""
     parts: NotRequired[dict[str, float]]
     """The parts of the score by name; the score is their sum."""
     inference: NotRequired[bool]
@@ -466,10 +466,10 @@ class RecallHit(TypedDict):
     superseded_by: NotRequired[str]
     """Id of the superseding fact."""
     earlier: NotRequired[list[Earlier]]
-    """What it superseded, as far as that helps to answer, the newest first."""
+    """Superseded facts that help to answer, newest first."""
     partly_superseded: NotRequired[bool]
-    """An entry of which some facts no longer hold."""
+    """A journal entry some of whose facts no longer hold."""
     disputed: NotRequired[bool]
-    """Another memory contradicts it, unsettled."""
+    """Another memory contradicts it, and nobody has said which one holds."""
     doubtful: NotRequired[bool]
     """It rests on something that no longer holds, and nobody has said whether it still does."""

@@ -178,7 +178,7 @@ class Question(TypedDict):
     what: str
     """One sentence: what would be done."""
     rests_on: NotRequired[list[str]]
-    """Those besides owners on whose words the call rests."""
+    """People other than owners on whose words the call rests."""
     difference: str | None
     """A unified diff, if the tool changes a text."""
     event_id: str | None
@@ -204,7 +204,7 @@ class DelegateResult(TypedDict):
     ok: bool
     usage: Usage
     calls: list[CallRecord]
-    """The call itself, then those of the sub-agent's own tools."""
+    """The call itself, then the calls of the sub-agent's own tools."""
 
 
 class PatternState(TypedDict):
@@ -237,7 +237,7 @@ class AssembledContext(TypedDict):
     origins: NotRequired[list[str]]
     """Those besides owners whose words it holds."""
     recalled: NotRequired[dict[str, str]]
-    """The texts of the facts recalled for it, by id; those that the answer uses are credited."""
+    """Texts of the facts recalled for it, by id; facts that the answer uses are credited."""
     shown: NotRequired[list[str]]
     """Ids of the memories that it shows: what was recalled, best first, then what its pages say."""
 
@@ -257,7 +257,7 @@ class Loop(TypedDict):
     """The provider found the prompt too long; one compaction and one more try follow."""
     compaction: Literal["none", "due", "forced", "done"]
     next: Literal["act", "use_tools", "park", "confirm", "delegate", "record"]
-    """The next node, decided by the one that ran last."""
+    """The next node, decided by the previous node."""
     ended: bool
     """A TERMINAL tool has run: no further model call."""
     dangerous: str | None
@@ -512,7 +512,7 @@ class AuditEntry(TypedDict):
     target: str
     """A tool, a goal's id, a version of the prompt, a night's id, ..."""
     why: str | None
-    """The reason; for a tool call the one that the model gave."""
+    """The reason; for a tool call, the model's reason."""
     outcome: Outcome
     detail: dict[str, Any]
     """Details, JSON, bounded in length."""

@@ -86,9 +86,9 @@ class Settings(BaseModel):
     owners: list[str] = Field(
         ["local"],
         description="Ids of the people whose word the assistant's own prompt may follow. On a "
-        "server it is the authenticated user and nobody else, whatever stands here.",
+        "server that is the authenticated user alone, whatever this setting says.",
     )
-    enabled: bool = Field(True, description="Off: every event is ignored, and said to be.")
+    enabled: bool = Field(True, description="Off: every event is ignored, and reports say so.")
     names: list[str] = Field(
         ["circadian"], description="What the assistant is called: `@name` in a text mentions it."
     )
@@ -96,34 +96,34 @@ class Settings(BaseModel):
         [], description="Sender ids of other assistants: heard, and answered only when they ask."
     )
     permitted_senders: list[str] = Field(
-        [], description="Sender ids that are answered also when they speak to nobody."
+        [], description="Sender ids that are answered even when they address nobody."
     )
     channels: dict[str, Verdict] = Field(
-        {}, description="Channel -> act | context | ignore, for what is said there to nobody."
+        {}, description="Channel -> act | context | ignore, for messages on it that address nobody."
     )
     channel_privacy: dict[str, Audience] = Field(
         {},
-        description="Channel -> private | public: whether what an owner told in private may be "
-        "told there. Default: private where an owner writes, public where somebody else does.",
+        description="Channel -> private | public: whether to repeat there what an owner said in "
+        "private. Default: private where an owner writes, public where somebody else does.",
     )
     room_default: Verdict = Field(
         "context",
-        description="act | context | ignore: what is said to nobody in any other channel.",
+        description="act | context | ignore: messages that address nobody in any other channel.",
     )
     reflection_interval: int = Field(
-        25, ge=0, description="Ticks between two looks at its own work. 0: none."
+        25, ge=0, description="Ticks between two reviews of the assistant's own work. 0: none."
     )
     max_context_tokens: int = Field(
         100_000, ge=500, description="Context limit, tokens. Thresholds are shares of it."
     )
     context_buffer_size: int = Field(
-        20, ge=0, le=500, description="Unaddressed events kept in the prompt, newest."
+        20, ge=0, le=500, description="Newest unaddressed events kept in the prompt."
     )
     recall_tokens: int = Field(
         1_300, ge=0, description="At most this many tokens of recalled memory in a prompt."
     )
     recall_limit: int = Field(
-        10, ge=1, le=100, description="Memories that a search gives where no number is asked for."
+        10, ge=1, le=100, description="Memories that a search returns by default."
     )
     recall_weight_recency: float = Field(
         0.02, ge=0, le=10, description="Weight of recency in recall; relevance has 1."
@@ -138,13 +138,13 @@ class Settings(BaseModel):
         0.1,
         ge=0,
         le=1,
-        description="Share of a memory's score that lifts what it is linked to. 0: no links.",
+        description="Share of a memory's score that each linked memory gains. 0: no links.",
     )
     min_source_trust: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="Recall leaves out what is trusted less (0..1).",
+        description="Least trust (0..1) in the source of a memory that recall shows.",
     )
     context_buffer_tokens: int = Field(
         2_000, ge=0, description="At most this many tokens of unaddressed events in a prompt."
@@ -156,7 +156,7 @@ class Settings(BaseModel):
         2_000, ge=0, description="At most this many tokens of session memory in a prompt."
     )
     entity_tokens: int = Field(
-        1_000, ge=0, description="At most this many tokens of people and talks in a prompt."
+        1_000, ge=0, description="At most this many tokens of people and conversations in a prompt."
     )
     observations_kept: int = Field(
         100, ge=10, le=1_000, description="Observations kept of one person, place or thing."
@@ -170,22 +170,22 @@ class Settings(BaseModel):
         2_000, ge=0, description="At most this many tokens of goals in a prompt."
     )
     conversation_history_tokens: int | None = Field(
-        None, ge=100, description="At most this many tokens of history in a prompt. None: the rest."
+        None, ge=100, description="Most tokens of history in a prompt. None: all that are left."
     )
     earlier_history_tokens: int | None = Field(
         1_000,
         ge=0,
-        description="Of that, at most this many tokens from before the last waking: memory has "
-        "them. None: all.",
+        description="At most this many tokens of history from before the last waking, which "
+        "memory covers. None: all.",
     )
     autonomous_ticks_per_hour: int = Field(
-        60, ge=0, description="Ticks of its own per hour; over it only events are answered."
+        60, ge=0, description="Autonomous ticks per hour; beyond them only events are answered."
     )
     goal_pause_minutes: float = Field(
         240.0,
         ge=0,
-        description="Longest wait for another look at goals with which nothing has happened since. "
-        "Waits double from a minute; a change, an event or a new day ends one. 0: none.",
+        description="Longest wait before another look at unchanged goals, in minutes. Waits "
+        "double from one minute; a change, an event or a new day ends a wait. 0: no wait.",
     )
     tokens_per_day: int = Field(
         1_000_000,
@@ -195,7 +195,7 @@ class Settings(BaseModel):
     compact_enabled: bool = Field(
         True,
         description="Whether thresholds start a compaction. A prompt that the provider refuses "
-        "as too long is compacted once whatever stands here.",
+        "as too long is compacted once even if this is off.",
     )
     compact_sleep_threshold: float = Field(
         0.7, gt=0, le=1, description="Asleep, compact when the history fills this share (0..1)."
@@ -207,7 +207,7 @@ class Settings(BaseModel):
         20, ge=0, description="Newest messages that compaction keeps as they are."
     )
     compact_model: str | None = Field(
-        None, description="Model for the summary. None: the main one."
+        None, description="Model for the summary. None: the agent's model."
     )
     compact_prompt: str | None = Field(None, description="Summary prompt. None: the default.")
     pre_compact_extraction_enabled: bool = Field(
@@ -233,8 +233,8 @@ class Settings(BaseModel):
     )
     foreign_words: Literal["ask", "refuse"] = Field(
         "ask",
-        description="A dangerous call, or a message to somebody other than the asker, that rests "
-        "on words of somebody who is no owner: ask a person first, or refuse it.",
+        description="Ask a person about, or refuse, a dangerous call or a message to somebody "
+        "other than the asker, if it rests on words of somebody who is not an owner.",
     )
     max_questions: int = Field(
         10, ge=1, le=100, description="Questions that may wait for a person at a time."
@@ -256,17 +256,17 @@ class Settings(BaseModel):
         True, description="Shorten a sub-agent's long result by one more model call."
     )
     sleep_schedule_enabled: bool = Field(
-        False, description="Fall asleep at its hour: with `circadian run`, or a server's schedule."
+        False, description="Sleep at sleep_start_hour, by `circadian run` or a server's schedule."
     )
     sleep_start_hour: int = Field(
-        2, ge=0, le=23, description="Local hour at which it falls asleep."
+        2, ge=0, le=23, description="Local hour at which the agent falls asleep."
     )
     sleep_duration_hours: float = Field(
-        4.0, gt=0, le=23, description="Hours after which it wakes, if it fell asleep at its hour."
+        4.0, gt=0, le=23, description="Hours after which it wakes, if it fell asleep on schedule."
     )
     time_zone: str | None = Field(
         None,
-        description="The time zone in which times are shown and hours are meant, such as "
+        description="The time zone of times that are shown and of hours in settings, such as "
         "Europe/Vienna. None: the machine's own.",
     )
     fatigue_threshold: float | None = Field(
@@ -277,10 +277,10 @@ class Settings(BaseModel):
         "never.",
     )
     tick_rate: float = Field(5.0, gt=0, description="Seconds between two ticks of `circadian run`.")
-    tick_rate_sleep: float = Field(60.0, gt=0, description="The same while it is asleep.")
+    tick_rate_sleep: float = Field(60.0, gt=0, description="Seconds between two ticks asleep.")
     memory_enabled: bool = Field(True, description="Whether nights make long-term memory.")
     min_importance: int = Field(
-        4, ge=1, le=10, description="Journal entries below it are not made into facts (1..10)."
+        4, ge=1, le=10, description="Importance (1..10) from which journal entries become facts."
     )
     score_batch_size: int = Field(50, ge=1, le=200, description="Journal entries scored per call.")
     consolidate_batch_size: int = Field(
@@ -288,22 +288,22 @@ class Settings(BaseModel):
     )
     judge_facts: bool = Field(
         False,
-        description="Whether the chat model judges what a night made: does each new fact follow "
-        "from what it cites? Its verdict overrules the rules on numbers, days, names and "
+        description="Whether the chat model judges that each new fact of a night follows from the "
+        "fact's sources. Its verdict overrules the rules on numbers, days, names and "
         "negations. One call a batch; the offline model judges nothing.",
     )
     night_batch_tokens: int = Field(
-        8_000, ge=100, description="Journal text shown in one call of a night, tokens at most."
+        8_000, ge=100, description="At most this many tokens of the journal in one call of a night."
     )
     dream_batch_size: int = Field(
         20, ge=1, le=100, description="New facts related to their neighbours per call."
     )
     dream_neighbours: int = Field(5, ge=1, le=20, description="Neighbours shown of each new fact.")
     min_observations: int = Field(
-        5, ge=1, description="Observations of one entity that a night makes attributes of."
+        5, ge=1, description="Observations of one entity from which a night makes attributes."
     )
     prune_observations: bool = Field(
-        False, description="Drop observations that attributes were made of."
+        False, description="Drop observations once attributes are made from them."
     )
     reflection_threshold: int = Field(
         150, ge=1, description="Summed importance of new entries at which a night reflects."
@@ -317,7 +317,7 @@ class Settings(BaseModel):
     faded_kept: int | None = Field(
         None,
         ge=0,
-        description="Faded entries kept, at most; more are removed, oldest first. None: all.",
+        description="Most faded entries kept; the oldest are removed first. None: all.",
     )
     prune_days: int = Field(30, ge=1, description="Days after which a journal entry is old.")
     stale_conversation_hours: float = Field(
@@ -326,19 +326,19 @@ class Settings(BaseModel):
     night_calls_per_100: int = Field(
         15,
         ge=1,
-        description="Model calls of nights per 100 journal entries, at most; up to 8 made ahead.",
+        description="Most model calls of nights per 100 journal entries; up to 8 in advance.",
     )
     night_tokens: int | None = Field(
-        None, ge=1, description="Model tokens of a night, at most. None: no bound."
+        None, ge=1, description="Most model tokens of a night. None: no limit."
     )
     night_minutes: float | None = Field(
-        None, gt=0, description="Minutes that a night thinks, at most. None: no bound."
+        None, gt=0, description="Most minutes that a night thinks. None: no limit."
     )
     nights_kept: int = Field(
-        7, ge=0, description="Nights that can be undone; what older ones removed is gone."
+        7, ge=0, description="Newest nights that can be undone; what older nights removed is gone."
     )
     gate_share: float = Field(
-        0.25, gt=0, le=1, description="A night that would remove more of the facts is held back."
+        0.25, gt=0, le=1, description="A night that removes a larger share of facts is held back."
     )
     gate_facts: int = Field(20, ge=1, description="Facts below which no night is held back.")
     probes_kept: int = Field(
@@ -348,8 +348,8 @@ class Settings(BaseModel):
         None,
         ge=0,
         le=256,
-        description="Newest ticks whose prompts are kept, to be read on their pages. Empty: 20, "
-        "and none of a server's users.",
+        description="Newest ticks whose prompts are kept for the inspector. None: 20, and on a "
+        "server that authenticates users, none.",
     )
     max_failed_ticks: int = Field(
         3, ge=1, description="Failed ticks after which an event is set aside."
@@ -364,7 +364,7 @@ class Settings(BaseModel):
         600.0, gt=0, description="Seconds that one try of a chat model's call may take."
     )
     model_attempts: int = Field(
-        4, ge=1, le=10, description="Tries of a chat model's call that fails in passing."
+        4, ge=1, le=10, description="Tries of a chat model's call, if its errors are temporary."
     )
     tool_timeout: float = Field(30.0, gt=0, description="Seconds that one tool call may take.")
 
@@ -379,7 +379,7 @@ class Settings(BaseModel):
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone. Raises InputError if the machine's own cannot be told."""
+        """The time zone. Raises InputError if the machine's own zone is unknown."""
         from memory.text import known_zone, machine_zone
 
         return machine_zone() if self.time_zone is None else known_zone(self.time_zone)
@@ -416,7 +416,7 @@ class Deployment(BaseModel):
         3, ge=1, description="Failed calls in a row after which a service is left alone."
     )
     breaker_seconds: float = Field(
-        30.0, gt=0, description="Seconds that it is left alone before one call tries it again."
+        30.0, gt=0, description="Seconds before one call tries such a service again."
     )
     log_level: str = Field("WARNING", description="Log level.")
     log_format: str = Field("text", description="`text` or `json`.")

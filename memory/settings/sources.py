@@ -35,7 +35,7 @@ FIELDS = {**Settings.model_fields, **Deployment.model_fields}
 """Every name that a file may hold."""
 
 PATHS = ("data", "folder", "mcp")
-"""In a file these are relative to it: whoever reads it may stand elsewhere."""
+"""Paths; a settings file gives them relative to itself, as any folder may be the current one."""
 
 OWN_REFUSED = ("data", "database_url", "extensions", "mcp", "dangerous_requires_confirm")
 """Not taken from a data folder's own file: a folder that was copied or cloned from somebody must
@@ -142,7 +142,7 @@ def known_name(name: str, place: str = "") -> str:
         return name
     where = f"{place}: " if place else ""
     if name.lower().endswith(("_api_key", "_base_url")):
-        raise InputError(f"{where}{name!r:.80} is no setting; export {name.upper():.80}=...")
+        raise InputError(f"{where}{name!r:.80} is not a setting; export {name.upper():.80}=...")
     close = get_close_matches(name.lower().replace("-", "_"), FIELDS, 1, 0.6)
     near = f"did you mean {close[0]}?" if close else "`circadian config --explain` lists all"
     raise InputError(f"{where}there is no setting {name!r:.80}; {near}")
@@ -296,7 +296,7 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(LARGEST + 1)
         if len(raw) > LARGEST:
-            raise InputError(f"{path}: over {LARGEST:,} bytes; this is no settings file")
+            raise InputError(f"{path}: over {LARGEST:,} bytes; this is not a settings file")
         return raw.decode()
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text; a settings file is TOML") from None

@@ -59,7 +59,7 @@ def merge_by_id(
     """Merge records by id, field by field; None deletes. An edit by hand may name one record only.
 
     Raises:
-        StateError: `old` or `new` is no object of records; names `key`.
+        StateError: `old` or `new` is not an object of records; names `key`.
     """
     merged = dict(_object(key, old))
     for id_, value in _object(key, new).items():
@@ -93,7 +93,7 @@ def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects
     """Merge project slots by key; `active` is replaced if it is given.
 
     Raises:
-        StateError: the projects or their slots are no object; names the key.
+        StateError: the projects or their slots are not an object; names the key.
     """
     standing, given = _object("projects", old), _object("projects", new)
     slots = merge_by_id(standing.get("slots"), given.get("slots"), key="projects.slots")
@@ -135,7 +135,7 @@ class Look(TypedDict):
 
     at: str
     found: str
-    """Fingerprint of what it found: goals, projects, events, the day."""
+    """Hash of all that the look depended on: goals, projects, events, the day."""
     repeated: int
     """Looks in a row before it that found the same."""
 

@@ -51,7 +51,7 @@ class LookingStore(Protocol):
     async def alook(
         self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
     ) -> tuple[list[Item | None], list[list[Item] | None]]:
-        """The items under the keys, and those of each namespace; None for one with many."""
+        """The items under the keys, and the items of each namespace; None if it has many."""
         ...
 
 

@@ -269,7 +269,7 @@ class MessageSerializer(JsonPlusSerializer):
         self._cut: OrderedDict[str, dict[int, Chunk]] = OrderedDict()
         """The chunks of threads by the identity of their first message, the newest at the end."""
         self._read: OrderedDict[str, _Known] = OrderedDict()
-        """What was read of threads, the one read last at the end."""
+        """What was read of threads; the thread read last is at the end."""
         self._reading: tuple[_Known, _Known] | None = None
         """In `reading`: what was known before, and what is found."""
 

@@ -46,7 +46,7 @@ class Day(NamedTuple):
     day: int | None = None
 
     def closeness(self, moment: datetime) -> float:
-        """Closeness of `moment` (UTC), 0..1. A missing year counts as that of `moment`."""
+        """Closeness of `moment` (UTC), 0..1. A missing year counts as the year of `moment`."""
         year = self.year or moment.year
         if self.month is None:
             return _YEAR_ALONE if moment.year == year else 0.0
@@ -125,7 +125,7 @@ _SELF = re.compile(
     r"|yo|mis?|nosotr[oa]s|je|moi|mes|nous|eu|meu|minha)\b(?!-)",
     re.IGNORECASE,
 )
-"""Words of whoever speaks of themselves; `us` is left out, as it may be a country."""
+"""Words by which speakers mean themselves; `us` is left out, as it may be a country."""
 
 _OFTEN = 0.04
 """Share of these words in a text from which it is wholly about its speaker."""

@@ -53,7 +53,7 @@ _WHOSE = ("my ", "our ", "your ", "his ", "her ", "their ")
 SPEAKER = frozenset(
     ("user", "the user", "human", "the human", "speaker", "the speaker", "sender", "the sender")
 )
-"""A model's words for whoever spoke; as names they would merge all people into one."""
+"""A model's words for an unnamed speaker; as names they would merge all people into one."""
 
 
 class Place(NamedTuple):

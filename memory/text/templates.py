@@ -12,7 +12,7 @@ def placeholders(template: str, where: str) -> list[str]:
     """The names in braces, in order; a doubled brace is a literal brace.
 
     Raises:
-        InputError: a brace is unbalanced, or encloses more than a name. Begins with `where`.
+        InputError: a brace is unbalanced, or encloses more than a name. `where` begins it.
     """
     try:
         parts = list(Formatter().parse(template))

@@ -50,7 +50,7 @@ _MEDIA_BLOCKS = {"audio", "input_audio", "video", "file", "input_file", "documen
 
 
 class TokenAdvisory(TypedDict):
-    """Level of a utilisation, with advice."""
+    """How full the context is, as a level, with advice."""
 
     level: Literal["normal", "warning", "critical"]
     message: str
@@ -71,16 +71,16 @@ def approximate_tokens(
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
     counts = _counted.each(messages)
     schemas = math.ceil(sum(map(_schema_chars, tools)) / _CHARS_PER_TOKEN)
-    told: int = sum(map(_FIRST, counts))
-    more: float = sum(map(_SECOND, counts))
-    return told + schemas + math.ceil(more)
+    plain: int = sum(map(_FIRST, counts))
+    beyond_ascii: float = sum(map(_SECOND, counts))
+    return plain + schemas + math.ceil(beyond_ascii)
 
 
 class once_per_message(Generic[M, T]):  # a decorator
-    """`make`, whose result is kept as long as its message is in use.
+    """Keeps the result of `make` for each message, as long as the message is in use.
 
-    For what every prompt needs of the whole history anew. A message is never changed in place, but
-    that it gets an id: what is made of one without an id is not kept.
+    Every prompt needs these results for the whole history. Messages never change in place, except
+    that a message without an id may get one: its result is not kept.
     """
 
     def __init__(self, make: Callable[[M], T]) -> None:
@@ -89,19 +89,19 @@ class once_per_message(Generic[M, T]):  # a decorator
         self._gone: dict[int, weakref.ref[M]] = {}
 
     def __call__(self, message: M) -> T:
-        """What is made of `message`."""
+        """The result for `message`."""
         key = id(message)
         if key in self._made:
             return self._made[key]
         value = self._make(message)
-        # A message that stands for itself would keep itself in use.
+        # A message kept as its own result would keep itself in use.
         if value is not message and message.id is not None:
             self._made[key] = value
             self._gone[key] = weakref.ref(message, lambda _: self._drop(key))
         return value
 
     def each(self, messages: Sequence[M]) -> list[T]:
-        """What is made of each of `messages`: of a long history without a loop in Python."""
+        """The results for `messages`, without a loop in Python over a long history."""
         found: list[Any] = list(map(self._made.get, map(id, messages), repeat(_MISSING)))
         for at in compress(count(), map(is_, found, repeat(_MISSING))):
             found[at] = self(messages[at])
@@ -113,7 +113,7 @@ class once_per_message(Generic[M, T]):  # a decorator
 
 
 def _schema_chars(tool: BaseTool | dict[str, Any]) -> int:
-    """The length of a tool's schema; making one of a tool takes long, so it is measured once."""
+    """The length of a tool's schema, measured once, because making a schema takes long."""
     if isinstance(tool, dict):
         return _as_langchain([], tools=[tool], chars_per_token=1)
     key = id(tool)
@@ -127,28 +127,28 @@ def _schema_chars(tool: BaseTool | dict[str, Any]) -> int:
 
 
 _schemas: dict[int, tuple[weakref.ref[BaseTool], str, int]] = {}
-"""The lengths of the schemas of tools in use, by identity, with the description they had."""
+"""Schema lengths of the tools in use, by identity, with the description at that time."""
 
 
 @once_per_message
 def _counted(message: BaseMessage) -> tuple[int, float]:
-    """Tokens of a message as LangChain counts them, and those to add for its characters."""
+    """LangChain's count of a message, and the tokens to add for characters beyond ASCII."""
     plain = _countable(message)
     beyond = sum(_beyond_ascii(text) for text in _texts(plain))
     return _as_langchain([plain]), beyond
 
 
 def _as_langchain(messages: Sequence[BaseMessage], **more: Any) -> int:
-    """LangChain's count, which is not loaded where nothing is counted."""
+    """LangChain's count; its module is loaded at the first call."""
     from langchain_core.messages.utils import count_tokens_approximately
 
     return count_tokens_approximately(messages, **more)
 
 
 def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
-    """The sentences of a long text that have most of the query, in their order, in `tokens`.
+    """The sentences of a text that best match the query, in text order, within `tokens`.
 
-    Left out parts are marked by ` ... `. Without a word of the query: the beginning.
+    ` ... ` marks omitted parts. If the text has no word of the query: its beginning.
     """
     if approximate_tokens(text) <= tokens:
         return text
@@ -252,7 +252,7 @@ def _countable(message: BaseMessage) -> BaseMessage:
     blocks = [_countable_block(block) for block in content]
     calls_in_blocks = any(_kind(block) in _CALL_BLOCKS for block in content)
     if (calls := _calls(message)) and not calls_in_blocks:
-        # The counter takes tool calls for blocks already counted when content is a list.
+        # When content is a list, the counter expects the tool calls among its blocks.
         blocks.append({"type": "text", "text": repr(calls)})
     return message.model_copy(update={"content": blocks})
 

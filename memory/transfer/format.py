@@ -207,7 +207,7 @@ def _loaded(line: str) -> Any:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _storable(digits: str) -> int:

@@ -60,7 +60,7 @@ SHORTER = (
 
 
 class Replacement(NamedTuple):
-    """The text in place of the old messages, and what it cost this time: nothing if it was kept."""
+    """The text in place of the old messages, and its cost: none if a stored text is used."""
 
     text: str
     at: datetime

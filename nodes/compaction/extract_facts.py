@@ -1,4 +1,4 @@
-"""Journal what matters before compaction cuts the history, one model answer a visit."""
+"""Journal what matters before compaction cuts the history; each visit is one model answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def instruction(now: str, zone: tzinfo) -> str:
 
 
 async def after_extraction(state: Course) -> Literal["extract_facts", "compact"]:
-    """Go on with the loop while its exchange is open."""
+    """Repeat the node while its exchange with the model is open."""
     return "extract_facts" if state.get("exchange") else "compact"
 
 
@@ -91,7 +91,7 @@ async def extract_facts(
 async def _in_emergency(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Awake: entries are journaled at once.
+    """Extract while awake: tools write the journal entries at once.
 
     Without a usable answer the compaction goes on, as the history may be too long for the model.
     """
@@ -112,7 +112,7 @@ async def _in_emergency(
     exchange = cast(list[AnyMessage], messages_from_dict(thought.exchange))
     return {
         "exchange": [] if thought.finished else exchange,
-        # Awake, the tick's own counters carry the cost.
+        # Awake, the tick's counters include the cost.
         "loop": charged(loop, thought.usage),
     }
 
@@ -178,7 +178,7 @@ def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy
 
 
 def _context(now: str, system: str) -> AssembledContext:
-    """The context for the loop's tools: its time, and its rules, which are not to be journaled."""
+    """The context of the loop's tools: the time, and the prompt, which they must not journal."""
     return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
 
 

@@ -1,4 +1,4 @@
-"""Begin a night, or go on with the one that was not ended."""
+"""Begin a night, or resume the unfinished one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nodes.night.prune import anything_to_forget
 
 
 async def next_in_night(state: Course) -> str:
-    """The node that the last step chose."""
+    """The node that the previous step chose."""
     cursor = state.get("night")
     return cursor["next"] if cursor else "hand_back"
 
@@ -75,7 +75,7 @@ async def _unfinished(
 async def _new(
     state: State, runtime: Runtime[Settings], config: RunnableConfig, *, dry_run: bool
 ) -> NightContext | None:
-    """A new night with its record written; None where it would have nothing to do."""
+    """A new night, whose record is written; None if there is nothing to do."""
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     entries = await journal.pending(store, scope) if settings.memory_enabled else []
     if not await _anything_to_do(entries, state, runtime, config):

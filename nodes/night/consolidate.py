@@ -247,7 +247,7 @@ class Rejection(NamedTuple):
 
 
 class Try(NamedTuple):
-    """One answer of the model: what it called, and what became of that."""
+    """One answer of the model: its calls, and their results."""
 
     tools: tuple[str, ...]
     stored: frozenset[str]
@@ -345,13 +345,13 @@ def _rejections(
     rejected = result.get("rejected", [])
     if not rejected and result.get("success") is False:
         yield Rejection(call["name"], str(result.get("error")), frozenset())
-    for one in rejected:
-        given = [fact for fact in call["args"]["facts"] if fact.get("text") == one["text"]]
+    for refused in rejected:
+        given = [fact for fact in call["args"]["facts"] if fact.get("text") == refused["text"]]
         named = TypeAdapter(Citations).validate_python(
             [id_ for fact in given for id_ in fact.get("source_ids") or ()]
         )
         ids = frozenset(id_ for id_ in map(handles.resolve, named) if id_ is not None)
-        yield Rejection(one["text"], one["error"], ids | _nearest(one["text"], batch))
+        yield Rejection(refused["text"], refused["error"], ids | _nearest(refused["text"], batch))
 
 
 def _nearest(text: str, batch: Sequence[JournalEntry]) -> set[str]:
@@ -364,14 +364,14 @@ def _nearest(text: str, batch: Sequence[JournalEntry]) -> set[str]:
 def _not_mended(tries: Sequence[Try]) -> list[Rejection]:
     """The newest rejections whose entries no later answer made a fact of."""
     found = dict[frozenset[str], list[Rejection]]()
-    for one in tries:
-        again = {rejection.entries for rejection in one.rejected}
+    for attempt in tries:
+        again = {rejection.entries for rejection in attempt.rejected}
         found = {
             ids: known
             for ids, known in found.items()
-            if ids not in again and not (ids <= one.stored if ids else one.stored)
+            if ids not in again and not (ids <= attempt.stored if ids else attempt.stored)
         }
-        for rejection in one.rejected:
+        for rejection in attempt.rejected:
             found.setdefault(rejection.entries, []).append(rejection)
     return [rejection for known in found.values() for rejection in known]
 

@@ -109,7 +109,7 @@ def _as_observation(fact: Fact) -> Observation:
 
 
 class Consolidated(NamedTuple):
-    """The operation that an answer leads to, why parts of it were refused, and those parts."""
+    """The operation from one answer, the reasons for refused parts, and those parts."""
 
     operation: Operation | None
     refused: list[str]
@@ -133,20 +133,20 @@ def consolidated(
 
     - it has no evidence among the lines shown,
     - it is about the assistant,
-    - its evidence does not carry it (`beside`: what is shown of others),
-    - it is hearsay: somebody speaks for themselves, and only others than `owners` say this of them.
+    - its evidence does not support it (`beside`: what else the prompt shows),
+    - it is hearsay: the person speaks for themselves, and only people other than `owners` say it.
 
     A changed attribute keeps its earlier values. If every attribute was refused, everything stays
     to be read again, because a broken answer settles nothing; hearsay is no broken answer.
     """
-    told = {one["id"]: one for one in map(_as_observation, facts)}
-    known = {one["id"]: one for one in profile["observations"]} | told
-    ids, hearsay = {one["id"] for one in shown} | told.keys(), False
+    from_facts = {one["id"]: one for one in map(_as_observation, facts)}
+    known = {one["id"]: one for one in profile["observations"]} | from_facts
+    ids, hearsay = {one["id"] for one in shown} | from_facts.keys(), False
     attributes, made = dict(profile["attributes"]), dict[str, Attribute]()
     refused, mendable = list[str](), list[AttributeGiven]()
-    for one in given:
-        name, value = _name(one.name), " ".join(one.value.split())
-        evidence = [each for each in dict.fromkeys(one.evidence) if each in known]
+    for stated in given:
+        name, value = _name(stated.name), " ".join(stated.value.split())
+        evidence = [each for each in dict.fromkeys(stated.evidence) if each in known]
         own = _counting(profile, [known[each] for each in evidence], owners)
         why = _problem(name, value, evidence, ids, _in_own_words(value, own))
         if why is None and not own:
@@ -155,12 +155,12 @@ def consolidated(
             why = f"{name}: {why}"
         if why is not None:
             refused.append(why)
-            mendable += [one] if own or not evidence else []
+            mendable += [stated] if own or not evidence else []
             continue
         if name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
             refused.append(f"{name}: there are {MOST_ATTRIBUTES} attributes already")
             continue
-        refused += [f"{UNKNOWN}{each}" for each in one.evidence if each not in known]
+        refused += [f"{UNKNOWN}{each}" for each in stated.evidence if each not in known]
         on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
         attributes[name] = made[name] = _attribute(attributes.get(name), value, on, now)
     settles = bool(made) or hearsay
@@ -179,7 +179,7 @@ def _change(
     *,
     prune: bool,
 ) -> Operation:
-    """The operation on a profile whose `attributes` are as they will be."""
+    """The operation that gives a profile its new `attributes`."""
     cited = {each for attribute in attributes.values() for each in attribute["evidence"]}
     ids = [one["id"] for one in shown]
     gone = [one for one in ids if prune and one not in cited]
@@ -197,7 +197,7 @@ def _change(
 
 
 def _read_until(profile: EntityProfile, facts: Sequence[Fact]) -> str | None:
-    """When the newest fact that was read was made; None where no fact was read."""
+    """The creation time of the newest fact that was read; None if none was read."""
     read = profile.get("read_until") or ""
     return max([read, *(fact["created"] for fact in facts)]) if facts else None
 
@@ -244,7 +244,7 @@ def _unborne(
     known: Mapping[str, Observation],
     beside: Sequence[str],
 ) -> str | None:
-    """Why the evidence does not carry the value, or None. What was known may be added to."""
+    """Why the evidence does not support the value, or None. Known values may be extended."""
     cited = {one["id"] for one in own}
     others = [one["text"] for id_, one in known.items() if id_ not in cited]
     grounds = [worded(Said(profile["name"], one["text"])) for one in own]
@@ -263,7 +263,7 @@ _SHORTEST = 4
 
 
 def _invented(value: str, grounds: Sequence[str], profile: EntityProfile) -> str | None:
-    """What the value says and its grounds do not: a number, a name, or all of it; else None."""
+    """What the value adds to its grounds: a number, a name, or all of it; else None."""
     text = " ".join(grounds)
     there = {_digits(number) for number in _NUMBER.findall(text)}
     if missing := [one for one in _NUMBER.findall(value) if _digits(one) not in there]:
@@ -355,7 +355,7 @@ async def consolidate_entities(
 
 
 async def _all_news(context: NightContext) -> dict[str, EntityNews]:
-    """What there is to read of the entities that are left, by id, if anything is new."""
+    """The news of each entity that is left, by id; entities without news are omitted."""
     left = entities_left(context.record, context.plans)
     view, settings = context.pending_view(), context.settings
     profiles, subjects = await view.profiles(left), await view.subjects(assistant_names(settings))
@@ -382,9 +382,9 @@ def news_of(
 ) -> EntityNews:
     """What a night reads of an entity: observations, and facts that it has not read.
 
-    What is left of the evidence of an attribute that fell is read again. A disputed fact is not
-    read, unless it is of somebody who speaks for themselves: nobody else's claim can hide theirs.
-    `facts`: every fact, by operation id; `new`: operation ids of those that are new tonight.
+    If an attribute fell, the rest of its evidence is read again. A disputed fact is read only if
+    its speaker speaks for themselves: nobody else's claim can hide what they say.
+    `facts`: every fact, by operation id; `new`: operation ids of tonight's facts.
     """
     observed = {one["id"] for one in profile["observations"]}
     fell = {
@@ -433,7 +433,7 @@ async def _nothing() -> Thought:
 
 
 async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
-    """Ask for the attributes, and once more for those that cannot be used as they are."""
+    """Ask for the attributes, and once more for attributes that cannot be used."""
     settings, owners = context.settings, context.owners
     numbering = Numbering(batch)
     prompt = attributes_prompt(batch, numbering)
@@ -515,7 +515,7 @@ def _lines(news: EntityNews, numbering: Numbering) -> str:
 
 
 class DecidedAttributes(NamedTuple):
-    """The operations of an answer, why parts of it were refused, and those that can be mended."""
+    """The operations from an answer, the reasons for refusals, and what can be mended."""
 
     operations: list[Operation]
     refused: list[str]
@@ -530,7 +530,7 @@ def decided(
     now: str,
     owners: Sequence[str] = (),
 ) -> DecidedAttributes:
-    """What an answer about `batch` leads to; ids stand in `given`."""
+    """The decision about an answer on `batch`; `given` has ids, not short names."""
     ids = {one.profile["id"] for one in batch}
     unknown = [one for one in given if one.entity not in ids]
     found = DecidedAttributes([], [f"{UNKNOWN}{one.entity}" for one in unknown], unknown)
@@ -555,7 +555,7 @@ def decided(
 
 
 def _begun(news: EntityNews, operation: Operation, now: str) -> list[Operation]:
-    """The operation; for an entity without a profile after the one that begins it.
+    """The operation; if the entity has no profile, the operation that begins one comes first.
 
     Something that never spoke gets a profile only with an attribute.
     """

@@ -99,8 +99,8 @@ def settle(
     """The operations of the claims, in order; each pair of facts counts once.
 
     A claim about a fact that was not shown, or about two old facts, is refused, unless these name
-    one entity and one of them ends or depends on the other. What depends on
-    what is settled first, as a fact that falls leaves those in doubt that depend on it.
+    one entity and one of them ends or depends on the other. Dependencies
+    are settled first, because a fact that falls leaves the facts that depend on it in doubt.
 
     Args:
         claims: About operation ids.
@@ -159,7 +159,7 @@ def _problem(
 
 
 def _pair(claim: Pair) -> tuple[bool, frozenset[str]]:
-    """What a claim counts once for; a fact may depend on what it is related to, too."""
+    """The key by which a claim counts once; a dependency counts beside another relation."""
     return claim.relation == "depends_on", frozenset((claim.fact, claim.other))
 
 
@@ -212,9 +212,9 @@ def _operations(
 def _passed_on(
     relation: Relation, stays: Fact, goes: Fact, facts: Mapping[str, Fact]
 ) -> list[Operation]:
-    """What depends on a fact that goes: in doubt, or on the one that says the same from now on.
+    """Changes to facts that depend on one that goes: doubt, or a new fact to depend on.
 
-    What is said again after it came in doubt is in doubt no more.
+    A doubtful fact that somebody says again is no longer in doubt.
     """
     rests = [
         fact
@@ -287,16 +287,16 @@ def evolve(
     """
     made = Settled([], [])
     done: set[str] = set()
-    for one in contexts:
-        if one.fact not in shown or one.fact in done:
-            twice = f"{one.fact} is described twice"
-            made.refused.append(twice if one.fact in done else f"unknown id: {one.fact}")
+    for given in contexts:
+        if given.fact not in shown or given.fact in done:
+            twice = f"{given.fact} is described twice"
+            made.refused.append(twice if given.fact in done else f"unknown id: {given.fact}")
             continue
-        done.add(one.fact)
-        fact = shown[one.fact]
-        context, tags = " ".join(one.context.split()), _tags(one.tags)
+        done.add(given.fact)
+        fact = shown[given.fact]
+        context, tags = " ".join(given.context.split()), _tags(given.tags)
         if why := _foreign(" ".join((context, *tags)), fact, shown.values(), rules):
-            made.refused.append(f"{one.fact}: {why}")
+            made.refused.append(f"{given.fact}: {why}")
             continue
         was = {"context": fact.get("context"), "tags": fact.get("tags", [])}
         if {"context": context or None, "tags": tags} == was or not (context or tags):
@@ -311,7 +311,7 @@ def evolve(
 
 
 def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) -> str | None:
-    """Why words cannot describe `fact`: they are another speaker's, or about the assistant."""
+    """Why `described` cannot describe `fact`: another speaker's words, or a rule."""
     others = [one["text"] for one in shown if one["speaker"] != fact["speaker"]]
     if from_elsewhere(described, [fact["text"]], [*others, rules]):
         return "the context is what somebody else says, or a rule"
@@ -371,7 +371,7 @@ async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig
 
 
 async def _compared_last(context: NightContext) -> list[str]:
-    """The facts that the last night compared: what it overlooked is seen where there is room."""
+    """The facts that the last night compared, for a second look if a batch has room."""
     known = await night.records(context.store, context.scope)
     before = [one for one in known if one["started"] < context.record["started"]]
     done = [one for one in before if one.get("facts") and one["status"] == "complete"]
@@ -420,7 +420,7 @@ def _as_shown(fact: Fact) -> str:
 
 
 async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:
-    """What the model says of `batch`, of which `inputs` (operation ids) were never compared."""
+    """Ask the model about `batch`; its facts in `inputs` (operation ids) are new to it."""
     view, most = context.pending_view(), context.settings.dream_neighbours
     near = {fact["op"]: await view.neighbours(fact, most) for fact in batch}
     ops = [fact["op"] for fact in batch]
@@ -477,7 +477,7 @@ def dream_prompt(shown: Mapping[str, Fact], new: Sequence[str], zone: tzinfo) ->
 
 
 def _amiss(answer: Dream, handles: Handles) -> str | None:
-    """What the model is told about numbers that were not shown; None if there are none."""
+    """The message to the model about numbers that were not shown; None if all were."""
     given = [*(id_ for one in answer.relations for id_ in (one.fact, one.other))]
     given += [one.fact for one in answer.contexts]
     unknown = handles.unknown(given)
@@ -491,7 +491,7 @@ def _amiss(answer: Dream, handles: Handles) -> str | None:
 
 
 class Decided(NamedTuple):
-    """What the answers of a dream come to."""
+    """The outcome of the answers of a dream."""
 
     operations: list[Operation]
     refused: list[str]
@@ -510,10 +510,10 @@ def decided(
     owners: Sequence[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
 ) -> Decided:
-    """What the answers about the facts in `shown` come to.
+    """The outcome of the answers about the facts in `shown`.
 
-    A second answer mends what the first one named wrongly. New facts that may be meant by a claim
-    that still cannot be read stay uncompared.
+    A second answer mends what the first one named wrongly. If a claim still cannot be read, the
+    new facts that it may mean stay uncompared.
 
     Args:
         answers: As the model gave them.

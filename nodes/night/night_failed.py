@@ -1,4 +1,4 @@
-"""Report a night step that failed; the next run goes on with the night, this one without it."""
+"""Report a failed night step; this run goes on without the night, the next run resumes it."""
 
 from __future__ import annotations
 

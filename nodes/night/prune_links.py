@@ -25,7 +25,7 @@ BATCH = 500
 async def prune_links(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Unlink every memory from those that no longer exist."""
+    """Unlink every memory from memories that no longer exist."""
     context = await night_in_hand(state, runtime, config)
     await plan(context, "prune_links", [], partial(_think, context))
     return {"night": await proceed(context)}
@@ -50,7 +50,7 @@ async def _existing(context: NightContext, ids: Collection[str]) -> set[str]:
 
 
 def _unlinked(ends: Mapping[str, links.End], known: Collection[str], night: str) -> list[Operation]:
-    """An operation for each pair of linked ids of which one is not in `known`."""
+    """An operation for each pair of linked ids with an id that is not in `known`."""
     pairs = {
         (min(one, other), max(one, other)): end["relations"].get(other, {})
         for one, end in ends.items()

@@ -92,8 +92,8 @@ class Reflected(NamedTuple):
 def questions(given: Iterable[str]) -> tuple[list[str], list[str]]:
     """(the first three questions that may be asked, why others may not)."""
     kept, refused = list[str](), list[str]()
-    for one in given:
-        text = " ".join(one.split())
+    for question in given:
+        text = " ".join(question.split())
         why = _asked_in_vain(text)
         if why is not None:
             refused.append(why)
@@ -137,15 +137,15 @@ def insights(
     others = dict.fromkeys(
         name for hit in shown.values() for name in rests_on(hit["speaker"], hit, owners)
     )
-    for place, one in enumerate(given):
-        text = " ".join(one.text.split())
-        evidence = [each for each in dict.fromkeys(one.evidence) if each in shown]
+    for place, insight in enumerate(given):
+        text = " ".join(insight.text.split())
+        evidence = [each for each in dict.fromkeys(insight.evidence) if each in shown]
         why = _problem(text, evidence, shown, rules)
         if why is not None:
             made.refused.append(why)
             continue
-        made.refused.extend(f"unknown id: {each}" for each in one.evidence if each not in shown)
-        entry = _entry(text, evidence, shown, one.importance, night, place, now)
+        made.refused.extend(f"unknown id: {each}" for each in insight.evidence if each not in shown)
+        entry = _entry(text, evidence, shown, insight.importance, night, place, now)
         known = ((trust or {}).get(each, entry["source_trust"]) for each in evidence)
         entry["source_trust"] = min(entry["source_trust"], *known)
         if others:
@@ -323,7 +323,7 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
 
 
 def _amiss(answer: Insights, handles: Handles) -> str | None:
-    """What the model is told about evidence that was not shown; None if there is none."""
+    """The message to the model about evidence that was not shown; None if all was."""
     unknown = handles.unknown(id_ for one in answer.insights for id_ in one.evidence)
     if not unknown:
         return None
@@ -384,7 +384,7 @@ def insights_prompt(
 ) -> list[BaseMessage]:
     """Each question with the memories near it, a memory under the same number everywhere.
 
-    `inferred`: the ids of those that are conclusions.
+    `inferred`: the ids of conclusions.
     """
     handles = Handles(hit["id"] for hits in found.values() for hit in hits)
     parts = list[str]()

@@ -48,7 +48,7 @@ Give every entry one score, by its number."""
 WORK = "The current goals and projects are shown above them."
 
 LEAST, MOST = 1, 10
-"""The scale."""
+"""Ends of the importance scale."""
 
 NAMED_BY = 60
 """Characters of an entry that name it in a report."""
@@ -58,7 +58,7 @@ Importance = Annotated[
     Field(allow_inf_nan=False, description="1 to 10."),
     WithJsonSchema({"type": "integer", "minimum": LEAST, "maximum": MOST}),
 ]
-"""A score as models give it: also a text, a fraction, or a number beyond the scale."""
+"""A score as models write it: perhaps as text, with a fraction, or beyond the scale."""
 
 
 class Score(BaseModel):
@@ -75,13 +75,13 @@ class Scores(BaseModel):
 
 
 class Scored(NamedTuple):
-    """What answers come to."""
+    """The outcome of scoring one batch."""
 
     operations: list[Operation]
     left: list[str]
     """Ids of the entries without a score."""
     refused: list[str]
-    """Scores that were changed, and scores for what was not shown; one line each."""
+    """Scores that were rounded or clamped, and scores for unknown ids; one line each."""
 
 
 @checked
@@ -105,7 +105,7 @@ async def _think(context: NightContext, batch: list[JournalEntry]) -> Thought:
     handles = Handles(entry["id"] for entry in batch)
     lines = entry_lines(batch, handles, context.settings)
     prompt = scoring_prompt(lines, context.state["goals"], context.state["projects"])
-    asked = await context.ask_again(prompt, Scores, lambda answer: _amiss(handles, answer))
+    asked = await context.ask_again(prompt, Scores, lambda answer: _complaint(handles, answer))
     made = scored(batch, asked.answers, handles)
     return Thought(
         operations=made.operations,
@@ -130,10 +130,10 @@ def _project(projects: Projects) -> str:
     return prompt_lines.active_project_line(active or "", slot["summary"]) if slot else ""
 
 
-def _amiss(handles: Handles, answer: Scores) -> str | None:
-    """What the model is told about entries without a score; None if all have one.
+def _complaint(handles: Handles, answer: Scores) -> str | None:
+    """The message to the model about entries without a score; None if all have one.
 
-    Scores for what was not shown are told with it. By themselves they cost no second answer.
+    It also names scores for unknown ids, which alone are not worth a second answer.
     """
     given = {handles.resolve(score.id) for score in answer.scores}
     missing = [handles.of(id_) for id_ in handles if id_ not in given]
@@ -145,7 +145,7 @@ def _amiss(handles: Handles, answer: Scores) -> str | None:
 
 
 def scored(batch: list[JournalEntry], answers: Sequence[Scores], handles: Handles) -> Scored:
-    """What the answers come to. Of two scores for one entry the first counts."""
+    """The outcome of the answers. The first score of an entry counts."""
     given, refused = dict[str, int](), list[str]()
     contents = {entry["id"]: entry["content"] for entry in batch}
     for score in (one for answer in answers for one in answer.scores):

@@ -1,4 +1,4 @@
-"""The gate: measure what the night would take from memory before it is applied."""
+"""The gate: before a night is applied, measure what it would remove from memory."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from memory.state import State, checked
 from memory.text import shortened
 
 NAMED_BY = 80
-"""Characters of the question that would find less."""
+"""Characters that a reason shows of the query that would find less."""
 
 TOP = 10
 """The best memories of a recall, which count as found.
 
-What stands there before the night is lost where a prompt no longer has room for it (IN_PROMPT): a
-day of new memories moves some from the tenth place to the eleventh, and loses none by that.
+A memory that was among them counts as lost only if prompts no longer have room for it (IN_PROMPT):
+a day of new memories moves some from the tenth place to the eleventh, and that loses none.
 """
 
 
@@ -37,7 +37,7 @@ class Verdict(TypedDict):
     facts: int
     """Facts that hold before dreaming."""
     leaving: int
-    """How many of those would no longer hold; what this night made itself does not count."""
+    """How many of those would no longer hold; facts that this night made do not count."""
     probes: int
     found_before: int
     found_after: int
@@ -48,10 +48,10 @@ class Verdict(TypedDict):
 def facts_leaving(operations: Sequence[Operation], holding: Collection[str]) -> set[str]:
     """The facts among `holding` (operation ids) that would be removed or no longer hold."""
     found: set[str] = set()
-    for one in operations:
-        invalid = one["kind"] == "change_fact" and (one["after"] or {}).get("invalid_at")
-        if one["target"] in holding and (invalid or one["kind"] == "remove_fact"):
-            found.add(one["target"])
+    for change in operations:
+        invalid = change["kind"] == "change_fact" and (change["after"] or {}).get("invalid_at")
+        if change["target"] in holding and (invalid or change["kind"] == "remove_fact"):
+            found.add(change["target"])
     return found
 
 
@@ -94,7 +94,7 @@ def finds(
 def judged(
     *, facts: int, leaving: int, before: Sequence[bool], after: Sequence[bool], settings: Settings
 ) -> Verdict:
-    """The decision. With few facts, the share of leaving facts does not count."""
+    """The decision. With few facts, the share of facts that leave does not count."""
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
         held = f"{leaving} of {facts} facts would no longer hold"
@@ -111,7 +111,7 @@ def judged(
 
 
 def _naming(verdict: Verdict, lost: Sequence[str]) -> Verdict:
-    """The verdict with the first question that would find less, if that is why it is held."""
+    """The verdict, naming the first query that would find less if that is the reason."""
     if verdict["held"] is None or not lost or "recalls" not in verdict["held"]:
         return verdict
     named = f"nothing of what is found now for '{shortened(lost[0], NAMED_BY)}'"

@@ -1,4 +1,4 @@
-"""Assemble what the model is told: what stays the same, and what stands before the event."""
+"""Assemble the prompt: stable blocks, and the blocks in front of the event."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def assemble_context(
 
 
 def _shown_ids(recalled: Sequence[RecallHit], held: Sequence[ShownPage]) -> list[str]:
-    """Ids of the memories that the prompt shows, for whoever asks later why it said that."""
+    """Ids of the memories that the prompt shows, to explain the answer later."""
     on_pages = (id_ for page in held for line in page.lines for id_ in line.ids)
     return list(dict.fromkeys([*(hit["id"] for hit in recalled), *on_pages]))
 
@@ -295,9 +295,9 @@ def _bare(text: str) -> str:
 def beside(
     memories: Sequence[RecallHit], shown: Sequence[ShownPage], memory: SessionMemory
 ) -> list[RecallHit]:
-    """The memories without those that a page or `memory` says already.
+    """The memories, except what a page or `memory` says already.
 
-    Of a page these are its facts, and the entries that only they were made from.
+    A page says its facts, and the entries from which only these facts were made.
     """
     lines = [line for page in shown for line in page.lines]
     facts = {id_ for line in lines for id_ in line.ids}

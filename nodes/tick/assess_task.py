@@ -1,4 +1,4 @@
-"""Assess the task: what it is taken for, and which execution pattern holds for this tick.
+"""Assess the task: its kind, and the execution pattern of this tick.
 
 The heuristic assessment costs no call and is part of `assemble_context`; the node asks a model.
 """

@@ -1,4 +1,4 @@
-"""Open a tick, or go on with one that waited for a person."""
+"""Open a tick, or resume a tick that waited for a person."""
 
 from __future__ import annotations
 

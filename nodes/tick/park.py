@@ -50,7 +50,7 @@ async def park(state: State, runtime: Runtime[Settings], config: RunnableConfig)
         "parked": [*state["parked"], parked],
         "messages": [RemoveMessage(id=str(message.id)) for message in mine],
         "tick": state["tick"] - 1,
-        # The next tick has this one's number.
+        # The next tick takes the number of this tick.
         "tool_cache": {k: v for k, v in state["tool_cache"].items() if v["scope"] != "tick"},
         "report": {**report, "questions": [*report["questions"], question]},
     }

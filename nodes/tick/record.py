@@ -52,7 +52,7 @@ from tools.builtin import recall_memories, review_journal
 from tools.policy import context_type_for
 
 _redacted = lru_cache(maxsize=16)(hide)
-"""Of a system message, which is long, and the same from tick to tick."""
+"""Redacts a system message, once, because it is long and the same from tick to tick."""
 
 OPEN_CONVERSATIONS = 50
 """Working memory is bounded: the state is copied into every checkpoint."""
@@ -92,7 +92,7 @@ async def record(
         mark = HandledMark(id=event["id"], tick=state["tick"], at=now.isoformat())
         update["handled"] = [*state["handled"], mark]
     if reflected:
-        # What it found is in the journal; the exchange is no part of the conversation.
+        # Its findings are in the journal; a reflection is no part of the conversation.
         own = of_tick(state["messages"], state["tick"])
         update["messages"] = [RemoveMessage(id=str(message.id)) for message in own]
     elif event is not None:
@@ -111,7 +111,7 @@ async def record(
 
 
 def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[PutOp]:
-    """What the model was shown, kept for the page that tells why it said that."""
+    """Writes that keep the prompt, for the page that shows why the model said something."""
     context, most = state["context"], inbox.most_prompts(settings, resources_of(config).user)
     if not most or context is None:
         return []
@@ -182,7 +182,7 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
 
 
 def _said(state: State) -> str:
-    """The words beside the call that ended the loop."""
+    """The text of the message whose call ended the loop."""
     own = [m for m in of_tick(state["messages"], state["tick"]) if isinstance(m, AIMessage)]
     return str(own[-1].text).strip() if own else ""
 
@@ -190,7 +190,7 @@ def _said(state: State) -> str:
 def _failures(state: State, settings: Settings) -> dict[str, Any]:
     """Failures in a row: a tick without one ends the row, and too many stop the agent.
 
-    The stop itself is told by `intake`, which then takes nothing more.
+    `intake` reports the stop, and then takes no more events.
     """
     loop = held(state["loop"])
     if loop["raised"] == 0:
@@ -201,7 +201,7 @@ def _failures(state: State, settings: Settings) -> dict[str, Any]:
 
 
 def _without_media(state: State, event: Event) -> list[AnyMessage]:
-    """The model saw the event's images in its tick; from here on each checkpoint would copy them.
+    """Drop the event's images: the model saw them in its tick, and checkpoints would copy them.
 
     The message keeps its id, and so its place in the history.
     """
@@ -214,7 +214,7 @@ async def _journal(
 ) -> list[str]:
     """Journal the event, and keep the prompt in the same batch; return the ids of new entries.
 
-    A tick that comes to its end has answered: who spoke to it has met it.
+    A tick that reaches its end has answered, so its sender counts as met.
     """
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     kept = _prompt(state, settings, config)
@@ -238,7 +238,7 @@ async def _journal(
 
 
 def _meeting(event: Event, sender: str, settings: Settings, resources: Resources) -> Operation:
-    """That the sender was answered, and other names of theirs; of others than owners full names."""
+    """The operation that notes an answered sender and new names; of non-owners full names only."""
     owners = owners_of(settings, user=resources.user, served=resources.served)
     owner = set_off_by_owner(event, owners=owners, served=resources.served)
     given = entities.names_given(event["text"], event["sender"])
@@ -264,7 +264,7 @@ def _recalled_by_tools(own: Sequence[AnyMessage]) -> dict[str, str]:
 
 
 def _shown(state: State) -> list[str]:
-    """Ids of the memories in the prompt, and of those that the tick's own recalls brought up."""
+    """Ids of the memories in the prompt, and of memories that the tick's own recalls found."""
     context, own = held(state["context"]), of_tick(state["messages"], state["tick"])
     recalled = (hit["id"] for hit in _tool_hits(own))
     return list(dict.fromkeys([*context.get("shown", []), *recalled]))
@@ -281,7 +281,7 @@ def _tool_hits(own: Sequence[AnyMessage]) -> list[dict[str, Any]]:
 
 
 def _written(own: Sequence[AnyMessage]) -> str:
-    """What the tick's tool calls were given, but for questions to memory itself."""
+    """The arguments of the tick's tool calls, except for recalls."""
     calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
     asking = (recall_memories.name, review_journal.name)
     return " ".join(str(call["args"]) for call in calls if call["name"] not in asking)

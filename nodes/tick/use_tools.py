@@ -257,7 +257,7 @@ _WHY = {
         "Go on without it, or do it in a later tick.",
     ),
     "foreign": (
-        "it rests on words of somebody who is no owner, and the settings refuse such calls",
+        "it rests on words of somebody who is not an owner, and the settings refuse that",
         "Say so, and go on without it.",
     ),
     "ask": (

@@ -27,7 +27,7 @@ def test_settings_are_set_listed_and_unset(
     monkeypatch.setenv("CIRCADIAN_TIME_ZONE", "Europe/Vienna")
     again = config(capsys, data, "set", "time_zone", "Asia/Tokyo")
     assert again.out.startswith("unchanged: time_zone is Europe/Vienna")
-    assert again.error == "CIRCADIAN_TIME_ZONE goes before the file"
+    assert again.error == "CIRCADIAN_TIME_ZONE overrides the file"
     listed = config(capsys, data, "--set", "recall_limit=4", "--json").document
     assert listed["file"] == str(file)
     assert [(one["name"], one["source"], one["place"]) for one in listed["settings"]] == [

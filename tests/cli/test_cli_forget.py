@@ -65,7 +65,7 @@ def test_a_name_that_is_nearly_somebodys_brings_theirs(
     assert missing.error.endswith("; there is 'Anna Berg'")
     told = circadian(capsys, data, "forget", "Anna")
     assert (told.status, "Would be forgotten: Anna" in told.out) == (0, True)
-    assert "Not meant by it, and kept: Anna Berg" in told.err
+    assert "Similar names, which are kept: Anna Berg" in told.err
 
 
 @pytest.mark.parametrize("args", [(), ("Zora", "--fact", "x")])
@@ -74,7 +74,7 @@ def test_forget_takes_either_an_entity_or_a_fact(
 ) -> None:
     told = circadian(capsys, data, "forget", *args, "--yes")
     assert told.status == 2
-    assert "name whom to forget, or one fact with --fact ID" in told.error
+    assert "name whom to forget, or a fact (--fact ID)" in told.error
 
 
 def test_the_preview_of_a_fact_shows_every_text_that_goes(

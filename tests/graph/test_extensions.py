@@ -104,9 +104,9 @@ def test_an_invalid_module_is_one_clear_error(modules: Path, text: str, says: st
         ("mine_gone", "there is no module mine_gone$"),
         ("mine_gone.kit", "there is no module mine_gone$"),
         ("json.gone", r"there is no module json\.gone$"),
-        ("mine-kit", "'mine-kit' is no module's name"),
-        (".mine", "is no module's name"),
-        ("./mine.py", "is no module's name"),
+        ("mine-kit", "'mine-kit' is not a module's name"),
+        (".mine", "is not a module's name"),
+        ("./mine.py", "is not a module's name"),
     ],
 )
 def test_a_module_that_is_not_there_is_named(modules: Path, name: str, says: str) -> None:
@@ -161,7 +161,7 @@ async def test_the_breakers_are_as_the_environment_sets_them(
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        ({"tools": [3]}, "3 is no tool and no function"),
+        ({"tools": [3]}, "3 is neither a tool nor a function"),
         ({"tools": [registered(hum, "safe_chain")] * 2}, "two tools are named 'hum'"),
         ({"components": [component(1001, "other", "x")]}, "both have the id 1001"),
         ({"folder": "gone"}, "the working folder gone does not exist"),

@@ -232,7 +232,7 @@ async def test_someone_else_cannot_call_the_tool(opening: Opening) -> None:
     async with opening(rude, settings=Settings()) as agent:
         await agent.ainvoke(said("It is settled.", "Mallory"))
         answered = result_of(rude.calls[-1].messages[-1])
-    assert "no owner" in answered["error"]
+    assert "not an owner" in answered["error"]
 
 
 # Answers that have to be mended

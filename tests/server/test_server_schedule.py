@@ -121,7 +121,7 @@ def test_tokens_need_a_secret_that_is_long_enough_and_a_user(
     assert done.status == 2
     assert "CIRCADIAN_TOKEN_SECRET: Value should have at least 32 characters" in done.error
     monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
-    assert "is no user" in circadian(capsys, "token", " ").error
+    assert "is not a user" in circadian(capsys, "token", " ").error
     assert circadian(capsys, "token", "ada", "--days", "0").status == 2
 
 

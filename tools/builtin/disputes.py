@@ -92,7 +92,7 @@ def _of_owner(runtime: Runtime) -> Event:
     if event is None or is_reflection(event):
         raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
     if who := stranger_in(runtime):
-        raise Refusal(f"{who} is no owner of this assistant", OWNERS_ONLY)
+        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
     return event
 
 
@@ -115,8 +115,8 @@ async def _told(holds: str, falls: str, runtime: Runtime) -> list[tuple[Fact, Fa
 
 def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[Fact, Fact] | None:
     """(the fact that holds, the fact that falls) of the open contradiction that is meant."""
-    for one, other in pairs:
-        for keeps, goes in ((one, other), (other, one)):
+    for fact, other in pairs:
+        for keeps, goes in ((fact, other), (other, fact)):
             if _is(keeps, holds) and _is(goes, falls):
                 return keeps, goes
     return None

@@ -240,7 +240,7 @@ def why_not(
     if context is None or context["context_type"] != "tick_event" or event is None:
         return Refusal("Your prompt is changed in answer to an owner only", OWNERS_ONLY)
     if not set_off_by_owner(event, owners=owners, served=resources.served):
-        return Refusal(f"{event['sender']} is no owner of this assistant", OWNERS_ONLY)
+        return Refusal(f"{event['sender']} is not an owner of this assistant", OWNERS_ONLY)
     try:
         assistant_prompt.accepted(state["assistant_prompt"], str(args.get("new_prompt", "")))
     except Refusal as refusal:

@@ -40,8 +40,8 @@ def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessa
     """`message` as it can be stored: a unique id for each call, and calls of `use_tool` replaced.
 
     Models leave ids out, repeat them, or begin with `call_0` in every answer. A call of `use_tool`
-    becomes the call of the tool that it names, so that rules, questions to people and the log are
-    those of that tool.
+    becomes a call of the tool that it names, so that this tool's rules, approval and log apply to
+    it.
 
     Args:
         message: the model's answer.
@@ -162,7 +162,7 @@ class OfferedTool:
         return why_not is not None and why_not(*given) is not None
 
     def foreign(self, args: Mapping[str, Any]) -> list[str]:
-        """Those besides owners on whose words a call rests, where a person is asked for that."""
+        """People other than owners on whose words a call rests, if a person has to approve that."""
         if not self.dangerous and self.tool.name not in ASKED_FOR:
             return []
         return foreign_words(self.tool.name, args, self.state, self.settings, self.config)

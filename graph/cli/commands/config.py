@@ -44,7 +44,7 @@ async def config(
         list[str] | None,
         Argument(
             metavar="get NAME | set NAME VALUE | unset NAME",
-            help="Print, write or remove one setting; without this, list those that are set.",
+            help="Print, write or remove one setting; by default, list those that are set.",
         ),
     ] = None,
     explain: Annotated[
@@ -53,7 +53,7 @@ async def config(
 ) -> int:
     """Show the settings, or change them in the settings file.
 
-    Options override environment variables, these the file, and the file the defaults.
+    Options override environment variables, variables override the file, the file the defaults.
     """
     screen = Screen(json=options.json)
     match words or []:
@@ -151,7 +151,7 @@ def _set(screen: Screen, options: Options, name: str, text: str) -> None:
     known_name(name)
     if own and name in OWN_REFUSED:
         raise InputError(
-            f"{name} may not stand in a data folder's own file: name another one with --config "
+            f"{name} may not stand in a data folder's own file: name another file with --config "
             f"FILE, or export CIRCADIAN_{name.upper()}"
         )
     changed = edited(path, name, file_value(name, text))
@@ -173,8 +173,8 @@ def _report(screen: Screen, options: Options, name: str, did: str) -> None:
         found = configuration_of(options)
         row = _row(found, name) if name in NAMES else row
         if found.origin(name).source in (SettingSource.ENVIRONMENT, SettingSource.OPTION):
-            screen.note(f"{found.origin(name).place} goes before the file")
-    except InputError as error:  # of another line, which stood there before
+            screen.note(f"{found.origin(name).place} overrides the file")
+    except InputError as error:  # another line of the file was wrong before
         screen.note(str(error))
     line = f"{name} is {_said(row['value'])}" if did != "unset" or name in NAMES else name
     screen.result({"file": str(path), "did": did, **row}, Text(f"{did}: {line} ({path})"))

@@ -62,13 +62,13 @@ DATABASE, FOLDER = "database", "data folder"
 
 
 class Check(TypedDict):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
     detail: str
     note: NotRequired[bool]
-    """Whether there is something to know, though nothing is wrong."""
+    """Whether a person should know the detail, though nothing is wrong."""
 
 
 class _Place(NamedTuple):
@@ -115,7 +115,7 @@ def _problem(name: str, detail: str) -> Check:
 
 
 def _settings(options: Options) -> list[Check]:
-    """The settings file, if there is one; a wrong one has ended the command before."""
+    """The settings file, if there is one; a wrong file has already ended the command."""
     found = options.configuration
     if found.file is None:
         return []
@@ -151,7 +151,7 @@ async def _timed(answer: Coroutine[Any, Any, T], who: str) -> tuple[T, str]:
 
 
 async def _additions(deployment: Deployment, options: Options) -> list[Check]:
-    """Checks of what variables add to the agent, and the rule of the circuit breakers."""
+    """Checks of working folder, extensions and MCP servers, and the circuit breakers' rule."""
     tools: list[BaseTool] = []
 
     async def folder(root: Path) -> str:
@@ -224,15 +224,15 @@ def _database(url: SecretStr) -> Check:
     seen = examine(url)
     from memory.storage.postgres import SIZE
 
-    few = seen.most - seen.connections <= SIZE
-    told = [
+    few_left = seen.most - seen.connections <= SIZE
+    details = [
         f"{seen.name}, PostgreSQL {seen.server}",
         f"pgvector {seen.vector}" if seen.vector else "no pgvector: install it on the server",
         f"answered in {seen.seconds * 1_000:,.0f} ms",
         f"{seen.connections:,} of {seen.most:,} connections open, a pool takes up to {SIZE}",
-        *(["few are left: raise max_connections"] if few else []),
+        *(["few are left: raise max_connections"] if few_left else []),
     ]
-    return _check(DATABASE, ", ".join(told), ok=seen.vector is not None, note=few)
+    return _check(DATABASE, ", ".join(details), ok=seen.vector is not None, note=few_left)
 
 
 async def _of_home(place: _Place, home: Installation, *, call: bool) -> list[Check]:

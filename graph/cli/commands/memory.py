@@ -42,10 +42,10 @@ from memory.records import Fact, RecallHit
 from memory.transfer import importing, line_of
 
 MOST = 1_000
-"""Memories that a search gives at most."""
+"""Most memories that a search returns."""
 
-FACT_ID = "A fact's id, or how it begins (`circadian recall --all` shows it)."
-ENTRY_ID = "A journal entry's id, or how it begins (`circadian recall --all` shows it)."
+FACT_ID = "A fact's id, or its beginning (`circadian recall --all` shows it)."
+ENTRY_ID = "A journal entry's id, or its beginning (`circadian recall --all` shows it)."
 
 STANDARD = "-"
 """The file name that means standard input or output."""
@@ -64,12 +64,12 @@ async def recall(
             metavar="N",
             min=1,
             max=1_000_000,
-            help="At most N memories [10; with --all, every one].",
+            help="At most N memories [10; with --all, no limit].",
         ),
     ] = None,
     everything: Annotated[
         bool,
-        Option("--all", help="Every memory, newest first; with QUERY, those with its words."),
+        Option("--all", help="All memories, newest first; with QUERY, all that have its words."),
     ] = False,
     explain: Annotated[
         bool, Option("--explain", help="Also show what each score is made of.")
@@ -80,7 +80,7 @@ async def recall(
 ) -> int:
     """Search long-term memory, or look through it."""
     if everything and explain:
-        raise InputError("--explain is about a search, and --all ranks nothing: leave one out")
+        raise InputError("--explain explains the ranking, and --all ranks nothing: leave one out")
     if not everything and query is None:
         raise InputError("say what to look for, or see everything with --all")
     if not everything and (limit or 0) > MOST:
@@ -134,7 +134,7 @@ async def forget(
     given = {None: entity, "--fact": fact, "--entry": entry}
     named = [(flag, value) for flag, value in given.items() if value is not None]
     if len(named) != 1:
-        raise InputError("name whom to forget, or one fact with --fact ID, or one entry (--entry)")
+        raise InputError("name whom to forget, or a fact (--fact ID), or an entry (--entry ID)")
     ((flag, what),) = named
     async with reading(options) as session:
         agent = session.agent
@@ -145,19 +145,19 @@ async def forget(
                     done = await ways[flag](what)
         else:
             done = await ways[flag](what, dry_run=True)
-        session.screen.result(done, *_view(done, flag))
+        session.screen.result(done, *_forgotten_view(done, flag))
         if not yes:
             near = [] if flag else await names_like(agent.context, what)
             if kept := [name for name in near if name not in done["names"]]:
-                session.screen.note(f"Not meant by it, and kept: {', '.join(kept)}")
+                session.screen.note(f"Similar names, which are kept: {', '.join(kept)}")
             which = (flag, done["entity"]) if flag else (what,)
             line = session.options.command_line("forget", *which, "--yes")
             session.screen.note(f"Nothing was changed. It cannot be undone once done: {line}")
     return 0
 
 
-def _view(done: Forgotten, flag: str | None) -> list[RenderableType]:
-    """The counts that are not 0, and texts: all that goes with a fact or an entry, else some."""
+def _forgotten_view(done: Forgotten, flag: str | None) -> list[RenderableType]:
+    """The counts above 0, and erased texts: all for a fact or an entry, examples for others."""
     counts = {kind: number for kind, number in done["counts"].items() if number}
     if not done["dry_run"] and not counts:
         return [Text("An earlier forget that was broken off is now complete.")]
@@ -167,8 +167,8 @@ def _view(done: Forgotten, flag: str | None) -> list[RenderableType]:
         which = "" if flag and kind == "events" else which  # a fact or an entry is no person
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
-    one = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
-    names = ", ".join(map(one_line, done["names"])) or one_line(one)
+    what = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
+    names = ", ".join(map(one_line, done["names"])) or one_line(what)
     parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]
     if flag:
         return [*parts, *map(_erased_line, done["memories"])]
@@ -197,8 +197,8 @@ async def export(
             await _write(session, sys.stdout)
             return 0
         number = await _write_file(session, file)
-    told = f"{counted(number, 'record')} exported to {one_line(str(file))}."
-    session.screen.result({"file": str(file), "records": number}, Text(told))
+    message = f"{counted(number, 'record')} exported to {one_line(str(file))}."
+    session.screen.result({"file": str(file), "records": number}, Text(message))
     return 0
 
 
@@ -206,7 +206,7 @@ async def export(
 async def import_(
     options: Options,
     file: Annotated[
-        Path, Argument(metavar="FILE", help="Made by export; - takes it from standard input.")
+        Path, Argument(metavar="FILE", help="A file that `export` wrote; - reads standard input.")
     ],
 ) -> int:
     """Take in an exported memory."""
@@ -221,10 +221,10 @@ async def import_(
             async with session.waiting():
                 done = await transfer.import_memory(agent.context, lines, progress=progress)
     into = one_line(options.agent)
-    told = f"{counted(done['records'], 'record')} imported into the agent {into}."
+    message = f"{counted(done['records'], 'record')} imported into the agent {into}."
     if done["already"]:
-        told = f"The agent {into} has this memory already: nothing was changed."
-    screen.result(done, Text(told))
+        message = f"The agent {into} has this memory already: nothing was changed."
+    screen.result(done, Text(message))
     return 0
 
 
@@ -247,7 +247,7 @@ async def _write(session: Session, out: TextIO) -> int:
 
 
 async def _write_file(session: Session, file: Path) -> int:
-    """Write beside `file`, then replace it: only a whole export takes its place."""
+    """Write a file beside `file`, then replace `file`: a broken export replaces nothing."""
     if await asyncio.to_thread(file.is_dir):
         raise InputError(f"{file} is a folder: name a file")
     beside = file.with_name(f".{file.name}.{os.getpid()}")
@@ -265,28 +265,28 @@ async def _write_file(session: Session, file: Path) -> int:
 
 @command()
 async def reindex(options: Options) -> int:
-    """Embed what has no vector, or all with another --embedder."""
+    """Make missing vectors, or all with a new --embedder."""
     await must_be_made(options)
-    screen, far = Screen(json=options.json), (0, 0)
+    screen, reached = Screen(json=options.json), (0, 0)
     try:
         with screen.progress() as progress:
             progress("waiting until no agent runs", 0, None)
 
             def tell(done: int, total: int) -> None:
-                nonlocal far
-                far = done, total
+                nonlocal reached
+                reached = done, total
                 progress("embedding", done, total)
 
             done = await reindexing.reindex(
                 options.data, options.embedder, deployment=options.deployment, progress=tell
             )
     except asyncio.CancelledError:
-        screen.problem(f"interrupted: {_extent(*far)}; {RESUMES}")
+        screen.problem(f"interrupted: {_extent(*reached)}; {RESUMES}")
         return INTERRUPTED
     except CircadianError as error:
-        if not far[0]:
+        if not reached[0]:
             raise
-        raise CircadianError(f"{error}; {_extent(*far)}, and {RESUMES}") from error
+        raise CircadianError(f"{error}; {_extent(*reached)}, and {RESUMES}") from error
     screen.result(done._asdict(), *map(Text, _lines(done)))
     return 0
 
@@ -355,11 +355,11 @@ def memory_counts(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many facts and journal entries a list has."""
     facts = [row for row in rows if row["kind"] == "fact"]
     gone = len([row for row in facts if not _holds(row)])
-    told = [counted(len(facts), "fact") + (f" ({gone:,} superseded)" if gone else "")]
+    counts = [counted(len(facts), "fact") + (f" ({gone:,} superseded)" if gone else "")]
     if waiting := len(rows) - len(facts):
         entries = counted(waiting, "journal entry", "journal entries")
-        told.append(f"{entries} that no fact stands for yet")
-    return ", ".join(told)
+        counts.append(f"{entries} not made into facts yet")
+    return ", ".join(counts)
 
 
 def correction_view(new: Fact, old: Fact | None) -> RenderableType:
@@ -367,8 +367,8 @@ def correction_view(new: Fact, old: Fact | None) -> RenderableType:
     if old is None:
         return Text("The fact says so already: nothing was changed.")
     rows = Table.grid(padding=(0, 2))
-    told = f" superseded, {date(new['valid_from'])}"
-    gone = Text.assemble((one_line(old["text"]), "strike"), (told, "yellow"))
+    since = f" superseded, {date(new['valid_from'])}"
+    gone = Text.assemble((one_line(old["text"]), "strike"), (since, "yellow"))
     holds = Text.assemble(one_line(new["text"]), (f" ({one_line(new['speaker'] or '-')})", "dim"))
     rows.add_row(Text("-", "red"), Text(_typed(old["id"]), "dim"), gone)
     rows.add_row(Text("+", "green"), Text(_typed(new["id"]), "cyan"), holds)
@@ -390,14 +390,14 @@ def _what(
 ) -> Text:
     """The text, crossed out if it no longer holds, with what it superseded, marks and sources."""
     what = Text(one_line(row["text"]), "" if _holds(row) else "strike")
-    for one in earlier:
-        what.append(f" (until {date(one['until'])}: {one_line(one['text'])})", "dim")
-    told = [(mark, "not strike yellow") for mark in marks]
+    for old in earlier:
+        what.append(f" (until {date(old['until'])}: {one_line(old['text'])})", "dim")
+    notes = [(mark, "not strike yellow") for mark in marks]
     if row["sources"]:
-        told.append((", ".join(map(short_id, row["sources"])), "not strike dim"))
-    for place, (text, style) in enumerate(told):
+        notes.append((", ".join(map(short_id, row["sources"])), "not strike dim"))
+    for place, (text, style) in enumerate(notes):
         what.append("; " if place else " (", "not strike dim").append(text, style)
-    return what.append(")", "not strike dim") if told else what
+    return what.append(")", "not strike dim") if notes else what
 
 
 def _holds(row: Mapping[str, Any]) -> bool:
@@ -411,5 +411,5 @@ def _gone(row: Mapping[str, Any]) -> str:
 
 
 def _parts(parts: Mapping[str, float]) -> str:
-    told = sorted(parts.items(), key=lambda part: -abs(part[1]))
-    return " · ".join(f"{name} {value:.2f}" for name, value in told if round(value, 2))
+    ranked = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    return " · ".join(f"{name} {value:.2f}" for name, value in ranked if round(value, 2))

@@ -168,13 +168,13 @@ async def replay(
     options: Options,
     file: Annotated[Path, Argument(metavar="FILE.jsonl")],
     conversation: Annotated[
-        bool, Option("--conversation", help="Print what is said as it goes.")
+        bool, Option("--conversation", help="Print the conversation as it goes.")
     ] = False,
     check: Annotated[bool, Option("--check", help="Check the file; play nothing.")] = False,
 ) -> int:
     """Replay a file of events and requests.
 
-    The whole file is checked first. What was handled before is skipped; the clock is that of the
+    The whole file is checked first. Events handled before are skipped; the clock is that of the
     file.
     """
     whole = list(steps(file))

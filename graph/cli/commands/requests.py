@@ -143,9 +143,9 @@ def report_failures(session: Session, report: Report) -> int:
 def _done(report: Report, now: Status) -> list[RenderableType]:
     changes = [change for change in report["mode_changes"] if change["why"] != "request"]
     lines: list[RenderableType] = [*map(Text, report["notes"]), *map(mode_line, changes)]
-    for one in report["ticks"]:
-        back = " · looked back at its own work" if one["context_type"] in LOOKING_BACK else ""
-        lines += [*map(sent_line, one["sent"]), Text(cost_line(one) + back, style="dim")]
+    for tick in report["ticks"]:
+        back = " · looked back at its own work" if tick["context_type"] in LOOKING_BACK else ""
+        lines += [*map(sent_line, tick["sent"]), Text(cost_line(tick) + back, style="dim")]
     if report["night"] is not None:
         lines.append(night_view(report["night"]))
     stopped = ", emergency stop" if now["emergency_stop"] else ""
@@ -160,7 +160,7 @@ def _done(report: Report, now: Status) -> list[RenderableType]:
 async def sleep(
     options: Options,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Apply nothing; print what it would change.")
+        bool, Option("--dry-run", help="Apply nothing; print what the night would change.")
     ] = False,
     apply: Annotated[
         str | None, Option(metavar="NIGHT", help="Apply a dry run, or a night that was held back.")

@@ -67,7 +67,7 @@ async def run(
         float | None, Option(metavar="S", help="Seconds between two looks for work [5].")
     ] = None,
     tick_rate_sleep: Annotated[
-        float | None, Option(metavar="S", help="The same while it is asleep [60].")
+        float | None, Option(metavar="S", help="Seconds between two looks asleep [60].")
     ] = None,
     sleep_at: Annotated[
         int | None, Option(metavar="HOUR", help="Sleep at this local hour, 0-23 [never].")
@@ -86,8 +86,8 @@ async def run(
 ) -> int:
     """Run on its own: answer, work on goals, sleep at its hour.
 
-    Ctrl-C or SIGTERM ends it after the step at hand, a second one at once; the next run goes on
-    from there. --json prints a line for each thing that happens.
+    Ctrl-C or SIGTERM ends it after the current step, a second signal at once; the next run goes on
+    from there. --json prints a line for every event.
     """
     settings = settings_given(
         options.configuration.settings,

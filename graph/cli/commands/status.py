@@ -183,7 +183,7 @@ def parse_since(text: str, now: datetime) -> datetime:
         return (given if given.tzinfo else given.replace(tzinfo=now.tzinfo)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InputError(
-            f"--since: {text!r:.80} is no time; give a date or a time (2026-03-02, "
+            f"--since: {text!r:.80} is not a time; give a date or a time (2026-03-02, "
             "2026-03-02T09:00), 30m, 2h, 3d, today or yesterday"
         ) from None
 
@@ -236,7 +236,7 @@ async def agents(
     options: Options,
     words: Annotated[
         list[str] | None,
-        Argument(metavar="delete NAME", help="Delete an agent; without this, list all."),
+        Argument(metavar="delete NAME", help="Delete an agent; by default, list all."),
     ] = None,
     yes: Yes = False,
 ) -> int:

@@ -152,7 +152,7 @@ class Members:
         return self
 
     def _take(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Keep some of the rows, and add those that pass and were written since."""
+        """Keep some of the rows; add rows that pass the test and were written since."""
         (numbers,) = self._lists("seq", self._seen)
         self.numbers = np.sort(np.concatenate([self.numbers[kept], listed(numbers)]))
 
@@ -263,7 +263,7 @@ class WordIndex:
         )
 
     def remove(self, scope: int, seq: int, text: str) -> None:
-        """Remove the words of a row: exactly those that were added."""
+        """Remove the words of a row: exactly the words that were added."""
         self._connection.execute(
             f"INSERT INTO words_{scope} (words_{scope}, rowid, text) VALUES ('delete', ?, ?)",
             (seq, text),

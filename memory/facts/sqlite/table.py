@@ -43,7 +43,7 @@ from memory.storage import TOGETHER, Wanted
 from memory.storage.sqlite import compact, use_wal
 
 SCOPES_IN_MEMORY = 200
-"""Agents whose indexes are kept in memory: those searched last. Others are filled again."""
+"""Most agents whose indexes stay in memory, the last searched; others are loaded again."""
 
 BUSY_TIMEOUT = 30.0
 """Seconds to wait for another process's write."""
@@ -232,8 +232,8 @@ class SqliteTable:
                 for number in self._scopes(split(scope)[0])
             ]
         having = Counter[str]()
-        for one in found:
-            having.update(one.having)
+        for part in found:
+            having.update(part.having)
         return Counted(sum(one.rows for one in found), having)
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
@@ -339,7 +339,7 @@ class SqliteTable:
         return [(rows[seq], score) for seq, score in best if seq in rows]
 
     def _sifted(self, where: Sql, wanted: Wanted) -> list[Row]:
-        """The rows that pass and are wanted. SQLite joins many texts at once, most in vain."""
+        """The rows that pass and whose text is wanted. Joined texts are tested first: most fail."""
         query = f"SELECT seq FROM memories WHERE {where.text} ORDER BY seq"
         numbers = [seq for (seq,) in self._connection.execute(query, where.values)]
         text = "json_quote(id) || payload"
@@ -349,7 +349,7 @@ class SqliteTable:
             joined = f"SELECT group_concat({text}, char(10)) {among}"
             if wanted(self._connection.execute(joined, (some,)).fetchone()[0]):
                 rows = self._connection.execute(f"SELECT seq, {text} {among}", (some,))
-                found += [seq for seq, told in rows if wanted(told)]
+                found += [seq for seq, text in rows if wanted(text)]
         rows_of = self.numbered(found)
         return [rows_of[seq] for seq in sorted(found)]
 

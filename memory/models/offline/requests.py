@@ -63,7 +63,7 @@ class Scene:
     """The goals that the message asks for, newest first; without an id until they exist."""
 
     def plan(self, call: Call) -> None:
-        """Take a request into account for those that follow it."""
+        """Remember a request for the requests that follow."""
         if call.tool == "add_goal":
             results = [one.result for one in self.prompt.done if one.args == call.args]
             ids = [one.get("goal_id", "") for one in results if isinstance(one, Mapping)]

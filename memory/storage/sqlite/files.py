@@ -172,7 +172,7 @@ class OpenedFile:
         if self._reader is not None:
             self._reads += 1
             if self._reads % READS_IN_A_ROW == 0:
-                await asyncio.sleep(0)  # whoever reads again and again lets others go on, too
+                await asyncio.sleep(0)  # a reader in a loop must let others go on, too
             try:
                 with clear_errors(self.path):
                     return _looked(look, self._reader)

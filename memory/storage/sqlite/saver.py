@@ -315,7 +315,7 @@ class SqliteCheckpoints(SqliteSaver):
         )
 
     def _put_chunks(self, thread: str, chunks: Sequence[Chunk]) -> bool:
-        """Store those that the thread lacks; whether there were any."""
+        """Store the chunks that the thread lacks; returns whether there were any."""
         ids = json.dumps([chunk.id for chunk in chunks])
         stored = self.conn.execute(
             "SELECT id FROM circadian_chunks"

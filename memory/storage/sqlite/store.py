@@ -73,7 +73,7 @@ class CircadianSqliteStore(SqliteStore):
     async def alook(
         self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
     ) -> tuple[list[Item | None], list[list[Item] | None]]:
-        """The items under the keys, and those of each namespace; None for one with many."""
+        """The items under the keys, and the items of each namespace; None if it has many."""
 
         def look(conn: sqlite3.Connection) -> tuple[list[Item | None], list[list[Item] | None]]:
             few = f"SELECT {_ROW} FROM store WHERE prefix = ? ORDER BY key LIMIT {QUICK_ROWS}"

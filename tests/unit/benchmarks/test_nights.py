@@ -183,5 +183,5 @@ def test_a_file_of_another_form_is_one_line(
     file = tmp_path / "other.json"
     file.write_text("[]")
     assert nights.main(["--data", str(file)]) == 2
-    assert "is no life" in capsys.readouterr().err
+    assert "is not a life" in capsys.readouterr().err
     assert isinstance(nights.WAYS["none"], Way)

@@ -224,8 +224,8 @@ async def test_binary_files_are_not_read(tools: list[BaseTool], root: Path) -> N
     (root / "picture.png").write_bytes(b"\x89PNG\x00\xff\xfe")
     (root / "zeros").write_bytes(b"ab\0cd")
     (root / "empty").touch()
-    assert "no text" in await refused(tools, "read_file", file_path="picture.png")
-    assert "no text" in await refused(tools, "read_file", file_path="zeros")
+    assert "not UTF-8 text" in await refused(tools, "read_file", file_path="picture.png")
+    assert "not UTF-8 text" in await refused(tools, "read_file", file_path="zeros")
     assert await use(tools, "read_file", file_path="empty") == ("[The file is empty]", True)
 
 
@@ -276,7 +276,7 @@ async def test_a_folder_that_became_a_link_is_not_followed(
     ("folder", "data", "says"),
     [
         ("gone", "data", "name another .CIRCADIAN_FOLDER"),
-        ("work/todo.txt", "data", "is no folder"),
+        ("work/todo.txt", "data", "is not a folder"),
         ("work", "work/.circadian", "lie one in the other"),
         ("work", "work", "lie one in the other"),
         ("work/notes", "work", "lie one in the other"),

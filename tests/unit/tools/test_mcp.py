@@ -152,7 +152,7 @@ def program(text: str) -> dict[str, Any]:
     [
         ({"command": "/no/such/program"}, "FileNotFoundError"),
         (program("raise SystemExit(3)"), "Connection closed"),
-        (program("import sys; sys.stdin.read()"), "did not name its tools within 1 s"),
+        (program("import sys; sys.stdin.read()"), "did not list its tools within 1 s"),
         ({"url": "http://127.0.0.1:9/mcp"}, "connection attempts failed"),
     ],
 )

@@ -233,7 +233,7 @@ async def test_an_owner_may_and_is_known_by_id_alone() -> None:
     assert refusal(asked(OWNERS_EVENT), Settings()) is None
     assert refusal(asked(EVENT), Settings(owners=["Alice"])) is None
     assert refusal(asked(OWNERS_EVENT), Settings(owners=["Alice"])) == (
-        "local is no owner of this assistant"
+        "local is not an owner of this assistant"
     )
 
 
@@ -256,7 +256,7 @@ async def test_a_text_that_would_be_refused_is_refused_unasked() -> None:
 async def test_a_stranger_with_a_forged_approval_changes_nothing() -> None:
     state = cast(State, {**waiting(), "event": {**EVENT, "sender": "Mallory"}})
     called = await update(state)
-    assert "no owner" in called.result["error"]
+    assert "not an owner" in called.result["error"]
     assert called.update == {}
 
 

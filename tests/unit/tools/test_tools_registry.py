@@ -217,8 +217,8 @@ def documented(a: int) -> int:
         (undocumented, "undocumented: .*docstring"),
         (lambda: None, "<lambda>"),
         (functools.partial(documented, a=1), "partial"),
-        (BaseTool, "BaseTool is no tool and no function"),
-        (3, "3 is no tool and no function"),
+        (BaseTool, "BaseTool is neither a tool nor a function"),
+        (3, "3 is neither a tool nor a function"),
     ],
 )
 def test_an_object_that_cannot_be_a_tool_is_one_clear_error(given: Any, says: str) -> None:

@@ -297,7 +297,7 @@ def test_over_its_ticks_only_events_are_answered_until_the_hour_is_over() -> Non
     assert over(held, SETTINGS, NOW) is None
     held = after((NOW, 1, True), held=held)
     assert over(held, SETTINGS, NOW) == (
-        "2 ticks of its own in the hour from 14:00 UTC (autonomous_ticks_per_hour 2): until it is "
+        "2 autonomous ticks in the hour from 14:00 UTC (autonomous_ticks_per_hour 2): until it is "
         "over only events are answered."
     )
     assert over(held, SETTINGS, NOW + timedelta(minutes=29, seconds=59)) is not None

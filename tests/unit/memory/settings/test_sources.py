@@ -73,7 +73,7 @@ def test_another_file_is_named_by_argument_or_variable(
         ("dangerous_requires_confirm = false", "may not stand in a data folder's own file"),
         ("persona = ", "not TOML: Invalid value (at end of document)"),
         ("[settings]\nenabled = false", "there is no setting 'settings'"),
-        ("#" * 1_000_001, "this is no settings file"),
+        ("#" * 1_000_001, "this is not a settings file"),
         ("\udcff", "not UTF-8 text"),
     ],
 )
