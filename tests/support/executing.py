@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memory.settings import Settings
 from memory.state.schema import State
-from tests.support.tool_calls import NOW, tick_state
+from tests.support.tool_calls import NOW, Bench, tick_state
 from tools.execution.execute import Executed, execute
 
 
@@ -47,7 +47,7 @@ async def executed(
     builder.add_node("use", use)
     builder.add_edge(START, "use")
     graph = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    out = await graph.ainvoke({"mode": "awake"}, {"configurable": {"thread_id": "thread"}})
+    out = await graph.ainvoke({"mode": "awake"}, Bench().config())
     if asked := out.get("__interrupt__"):
         raise GraphInterrupt(asked)
     return done[0]

@@ -138,10 +138,10 @@ class Bench:
         builder.add_node("use", use)
         builder.add_edge(START, "use")
         graph = builder.compile(store=self.store)
-        await graph.ainvoke({"mode": "awake"}, self._config(), context=self.settings)
+        await graph.ainvoke({"mode": "awake"}, self.config(), context=self.settings)
         return read(outputs[0])
 
-    def _config(self) -> RunnableConfig:
+    def config(self) -> RunnableConfig:
         memory = cast(SemanticMemory, self.shelf)
         given = Resources(model=lambda: self.model, semantic=memory, clock=lambda: NOW)
         configurable: dict[str, Any] = {"thread_id": THREAD, resources.KEY: given}
