@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Self, cast
 
 from langchain_core.messages import AIMessage
@@ -196,8 +197,10 @@ async def follow(context: AgentContext, given: Mapping[str, Any], listener: List
         subgraphs=True,
         version="v2",
     )
-    async for part in parts:
-        await listener.part(part)
+    # Closed here: a listener may fail, as where the reader of its output has left.
+    async with aclosing(parts):
+        async for part in parts:
+            await listener.part(part)
     return listener.report
 
 

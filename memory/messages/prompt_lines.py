@@ -72,6 +72,10 @@ _REMEMBERED = re.compile(r"^- (?:fact|pattern): (?P<text>.*)$")
 _ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
 _KNOWN = re.compile(r"^known (?P<name>[^:\s]+): (?P<value>.*)$")
 _TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
+_PAGE_LINE = re.compile(
+    r"^(?:- |  or )\[(?P<id>[^\]]+)\] (?P<text>.*) \((?:(?P<who>[^()]{1,60}), )?"
+    r"(?P<at>[A-Z][a-z]{2} \d{4}-\d{2}-\d{2})(?:, [a-z ]+)?\)$"
+)
 _DISPUTE = re.compile(r"^- \[(\w+)\] .*\n  or \[(\w+)\] ", re.MULTILINE)
 _GOAL_TO_SPLIT = re.compile(r"^Goal: (?P<text>.+)$", re.MULTILINE)
 
@@ -139,8 +143,8 @@ def event_line(id_: str, when: str, who: str, text: str) -> str:
 
 
 def read_shown(line: str) -> DatedLine | None:
-    """Inverse of `memory_line` and `event_line`; a name may be misread as in `read_dated`."""
-    match = _SHOWN.match(line)
+    """Inverse of `memory_line`, `event_line` and `page_line`; names as in `read_dated`."""
+    match = _SHOWN.match(line) or _PAGE_LINE.match(line)
     if match is None:
         return None
     who = (match["who"] or _NOBODY).strip()

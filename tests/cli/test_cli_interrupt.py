@@ -59,6 +59,22 @@ def test_an_interrupted_send_says_so_in_one_line(capsys: Capture, tmp_path: Path
     assert status["inbox"]["waiting"] == 1
 
 
+def test_a_reader_that_has_left_ends_a_send_without_a_traceback(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """As `circadian send ... | head -0` does; the message waits."""
+    command = [sys.executable, "-m", "graph.cli", "send", "The tea is green."]
+    command += ["--data", str(tmp_path / "data"), "--model", "offline", "--embedder", "offline"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if not line.startswith("model: ")] == []
+    status = circadian(capsys, "status", "--data", tmp_path / "data", "--json").document
+    assert status["inbox"]["waiting"] == 1
+
+
 def test_the_demo_interrupted_says_so_once(tmp_path: Path) -> None:
     """Ctrl-C in a terminal reaches every process of the group."""
     command = ["-m", "graph.cli", "demo", "--data", str(tmp_path / "data")]

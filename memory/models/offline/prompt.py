@@ -128,6 +128,7 @@ def known_tools(bound: Sequence[Mapping[str, Any]]) -> list[str]:
 def sources(prompt: Prompt) -> list[Quotable]:
     """All that can be quoted: memories, session memory, projects, goals, events, history."""
     found = _shown("memory", prompt.system_lines("semantic_memories"))
+    found += _shown("memory", prompt.system_lines("pages"))
     remembered = prompt_lines.read_session_memory(prompt.system_lines("session_memory"))
     found += [Quotable("session memory", text) for text in remembered]
     active = prompt.active_project

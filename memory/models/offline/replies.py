@@ -40,12 +40,15 @@ def answer(question: str, prompt: Prompt) -> str:
     """Answer from the clock or the goals, else quote the best lines, else say a plain no."""
     if (own := about_itself(question, prompt)) is not None:
         return own
-    # A mere question knows nothing.
-    known = [one for one in sources(prompt) if not all(map(is_question, sentences(one.text)))]
+    known = [one for one in sources(prompt) if not all(map(_knows_nothing, sentences(one.text)))]
     found = best(question, known, asker=prompt.sender)
     if found:
         return "\n".join(map(quote, found))
     return NOT_OFFLINE if _ASKS_TO_ACT.match(question.strip()) else NOT_KNOWN
+
+
+def _knows_nothing(sentence: str) -> bool:
+    return is_question(sentence) or bool(_FORGET.match(sentence))
 
 
 def best(question: str, known: Sequence[Quotable], *, asker: str = "") -> list[Quotable]:
@@ -97,9 +100,11 @@ _ASKS_TO_ACT = re.compile(
     re.IGNORECASE,
 )
 _CLOCK = re.compile(r".*\bwhat(?:'s| is)? (?:the |today's )?(?:date|time|day)\b.*", re.IGNORECASE)
+_FORGET = re.compile(r"(?:please,? )?(?:forget|delete|erase)\b", re.IGNORECASE)
 _ABILITIES = re.compile(r"(?:what can (?:you|i|we) (?:do|ask|say)|help)\b.{0,40}", re.IGNORECASE)
 _GOALS = re.compile(
-    r"(?:list|show|show me|what are|how many)(?: of)? (?:my |our |your |the |all |open )*goals\b.*",
+    r"(?:list|show|show me|what|what are|which|how many)(?: of)?"
+    r" (?:my |our |your |the |all |open )*goals\b.*",
     re.IGNORECASE,
 )
 

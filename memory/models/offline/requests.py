@@ -239,7 +239,8 @@ RULES: tuple[Rule, ...] = (
         "list_projects",
         as_it_is("list_projects"),
         "List my projects",
-        rf"(?:list|show|show me|what are|which are) {_THE}(?:all )?(?:open |other )?projects\b.*",
+        rf"(?:list|show|show me|what|what are|which|which are|how many) {_THE}(?:all )?"
+        r"(?:open |other )?projects\b.*",
     ),
     Rule(
         "swap_project",
@@ -284,7 +285,8 @@ RULES: tuple[Rule, ...] = (
         "recall_memories",
         as_it_is("recall_memories"),
         "What do you remember about Ana",
-        r"(?:recall|(?:tell me )?what (?:do )?you (?:still )?(?:remember|recall|know) about)"
+        r"(?:recall|(?:tell me )?what (?:do )?you (?:still )?(?:remember|recall|know) about"
+        r"|tell me (?:(?:all|everything|more) )?about)"
         r" (?P<query>.+)",
     ),
     Rule(

@@ -34,7 +34,8 @@ _STATED = r"(?:\W+\w+){0,2} (?:is|are|was|were|has|had|will|starts?|opens?|close
 _COMMAND = re.compile(
     r"(?:circadian[ ,:]+|and )*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
     r"|(?:can|could|would|will) you\b|i (?:want|need) you to (?!know|remember|note|keep in mind)"
-    r"|remove .*\b(?:goal|project|memory|note|fact)|(?:forget|delete|erase|remind)\b"
+    r"|remove .*\b(?:goal|project|memory|note|fact)|(?:forget|delete|erase|remind|cancel|undo)\b"
+    r"|set (?:an? |the )?(?:alarm|timer|reminder)\b|go to sleep\b"
     r"|(?:send|e-?mail|phone|text|message|book|order|buy|pay|write|draft|compose|translate"
     r"|summari[sz]e|calculate|compute|search|google|find out|find me|explain|describe|play|open"
     rf"|close|schedule|list|show|tell)\b(?! from\b| of\b|{_STATED}))",
@@ -47,7 +48,7 @@ _SMALL_TALK = """
     think guess agree see hope wish luck congrats congratulation haha lol hey hi hello bye thanks
     thank welcome problem worry course indeed true bet thing lot way got get keep going go take care
     soon later enjoy proud impressed impress appreciate love excited excite wait mean pleasure
-    question kind idea point fair enough believe matter always forward back
+    question kind idea point fair enough believe matter mind always forward back
 """
 _CHATTER = frozenset(stem(word) for word in _SMALL_TALK.split())
 

@@ -8,10 +8,14 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from memory.guards.persona import violation
+from memory.messages.prompt_lines import dispute_lines, page_line
 from memory.messages.trust import as_model_sees
 from memory.models.offline.model import OfflineAnswer, decide
+from memory.models.offline.replies import NOT_KNOWN
 from memory.models.offline.requests import statement
 from tests.support.offline_prompts import SYSTEM, TOOLS, asked, results, say
+
+DAY = "Sat 2026-11-28"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,25 @@ def test_a_question_is_answered_by_quoting_with_the_source(question: str, quoted
     decision = say(question, before=[bought, AIMessage("Noted.")])
     assert not decision.calls
     assert quoted in decision.text.splitlines()[0]
+
+
+def test_a_memory_that_stands_on_a_page_is_quoted() -> None:
+    line = page_line(["93fcc12d"], "The dentist (Dr. Berg) sees me on Tuesday.", "Nora", DAY)
+    older = page_line(["1", "2"], "The bakery opens at 7.", None, DAY, ", disputed")
+    newer = page_line(["3"], "The bakery opens at 8.", "Tom", DAY)
+    told = "\n".join(["What holds now:", "Nora", line, *dispute_lines([(newer, older)])])
+    system = f"<pages>\n{told}\n</pages>"
+    quoted = f"From memory, {DAY}, Nora: The dentist (Dr. Berg) sees me on Tuesday."
+    assert say("When does the dentist see me?", system=system).text == quoted
+    assert say("When does the bakery open?", system=system).text.splitlines() == [
+        f"From memory, {DAY}, Tom: The bakery opens at 8.",
+        f"From memory, {DAY}: The bakery opens at 7.",
+    ]
+
+
+def test_an_order_to_forget_is_no_answer() -> None:
+    before = [HumanMessage("Forget that my sister lives in Oslo.", name="Bob")]
+    assert say("Where does my sister live?", system="", before=before).text == NOT_KNOWN
 
 
 def test_a_question_that_nothing_matches_is_not_answered() -> None:
@@ -136,6 +159,9 @@ NOT_OFFLINE = "The offline model cannot do that"
         ("Please delete the kitchen project", NOT_OFFLINE),
         ("Forget that Maria likes tulips.", NOT_OFFLINE),
         ("Remind me to call Ana on Friday", NOT_OFFLINE),
+        ("Cancel the kitchen project", NOT_OFFLINE),
+        ("Set an alarm for 6 am.", NOT_OFFLINE),
+        ("Go to sleep", NOT_OFFLINE),
         ("Please book a table for two.", NOT_OFFLINE),
         ("Translate this into Spanish: good night", NOT_OFFLINE),
         ("Can you write me a poem about tulips?", NOT_OFFLINE),
