@@ -76,6 +76,15 @@ def test_a_misspelt_agent_is_not_made_unasked(
     assert run(capsys, two, "send", "Hi", "--agent", "kitchen", "--json").status == 0
 
 
+@pytest.mark.parametrize("command", ["status", "nights", "log"])
+def test_a_program_that_reads_a_misspelt_agent_gets_an_error(
+    capsys: Capture, two: Path, command: str
+) -> None:
+    told = run(capsys, two, command, "--agent", "gardn", "--json")
+    assert (told.status, told.out) == (2, "")
+    assert "there is no agent 'gardn' here; `circadian agents` lists those that are" in told.error
+
+
 @pytest.mark.parametrize(
     ("file", "told"),
     [
