@@ -75,7 +75,7 @@ async def after_assessment(state: Course) -> Literal["assess_task", "draft_plan"
 
 
 def assessed(state: State, settings: Settings) -> dict[str, Any]:
-    """Assessment by heuristics, pattern (None: a model is to judge the task, too), and the loop."""
+    """The heuristic assessment, and the pattern: None where a model is to judge the task, too."""
     context, loop = held(state["context"]), held(state["loop"])
     kind, text, plannable = _task(state)
     assessment = assess(
@@ -91,9 +91,8 @@ def assessed(state: State, settings: Settings) -> dict[str, Any]:
     if loop["overflowed"] and before is not None:
         assessment = narrower(assessment, before)
     elif settings.task_assessment_enabled and kind != "reflection" and text:
-        return {"assessment": assessment, "pattern": None, "loop": loop}
-    pattern = _pattern(assessment, context, settings)
-    return {"assessment": assessment, "pattern": pattern, "loop": loop}
+        return {"assessment": assessment, "pattern": None}
+    return {"assessment": assessment, "pattern": _pattern(assessment, context, settings)}
 
 
 @checked

@@ -43,10 +43,10 @@ def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> 
 
 
 def test_send_takes_a_sender_and_a_channel(capsys: Capture, data: Path) -> None:
-    args = ("send", "Good morning", "--from", "Zoe", "--channel", "lobby", "--data", data)
+    args = ("send", "Hello, I sold the boat", "--from", "Zoe", "--channel", "lobby", "--data", data)
     assert circadian(capsys, *args).out.startswith("Hello, Zoe.")
-    heard = circadian(capsys, "recall", "morning", "--data", data, "--json").document
-    assert [hit["text"] for hit in heard] == ["Good morning"]
+    heard = circadian(capsys, "recall", "boat", "--data", data, "--json").document
+    assert [hit["text"] for hit in heard] == ["Hello, I sold the boat"]
 
 
 def test_sleep_prints_what_was_learned_and_from_whom(capsys: Capture, data: Path) -> None:
@@ -167,8 +167,8 @@ def test_reading_notes_an_unknown_agent_of_a_folder_in_use(capsys: Capture, data
     circadian(capsys, "send", "I moved to Oslo", "--data", data, "--agent", "one")
     circadian(capsys, "wake", "--data", data, "--agent", "woken")
     for command in (["status"], ["recall", "Oslo"]):
-        other = circadian(capsys, *command, "--data", data, "--agent", "two", "--json")
-        assert (other.status, other.error) == (0, "no agent two here yet")
+        other = circadian(capsys, *command, "--data", data, "--agent", "two")
+        assert (other.status, other.error.startswith("no agent two here yet")) == (0, True)
         for name in ("one", "woken"):
             known = circadian(capsys, *command, "--data", data, "--agent", name, "--json")
             assert (known.status, known.err) == (0, "")

@@ -132,7 +132,7 @@ def test_since_understands_times(given: str, meant: datetime) -> None:
     ["", "3", "3 fortnights", "-2h", "h", "2026-13-01", "999999999w", "0001-01-01T00:00+23:00"],
 )
 def test_since_refuses_other_text(given: str) -> None:
-    with pytest.raises(InputError, match="is no time"):
+    with pytest.raises(InputError, match="is not a time"):
         parse_since(given, NOW)
 
 

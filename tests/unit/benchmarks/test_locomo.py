@@ -300,4 +300,4 @@ def test_chats_of_another_form_are_one_line(
     data.write_text('[{"chat": 1}]')
     assert beam.main(["--data", str(data)]) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "no list of chats" in line
+    assert "is not a list of chats" in line
