@@ -89,6 +89,13 @@ class NightChanges(NamedTuple):
         found = (one for one in self.of("link") if one["after"]["of"] == "facts")
         return [one for one in found if one["after"]["relation"] == relation]
 
+    def related(self, relation: str) -> list[Change]:
+        """Both facts of each link by this relation; both stay."""
+        return [
+            self.pair(one["target"], one["after"]["other"], one["reason"], stays=True)
+            for one in self.links(relation)
+        ]
+
     def fact(self, op: str) -> Side:
         """A fact by its operation id."""
         fact = self.names.fact(op)
@@ -169,10 +176,7 @@ def _joined(night: NightChanges) -> ChangeGroup:
 
 
 def _open(night: NightChanges) -> ChangeGroup:
-    changes = [
-        night.pair(one["target"], one["after"]["other"], one["reason"], stays=True)
-        for one in night.links("contradicts")
-    ]
+    changes = night.related("contradicts")
     title = f"Left open {counted(len(changes), 'contradiction')}"
     return ChangeGroup("open", title, changes, "Both are recalled, marked." if changes else "")
 
@@ -217,10 +221,7 @@ def _written(night: NightChanges) -> ChangeGroup:
 
 
 def _linked(night: NightChanges) -> ChangeGroup:
-    changes = [
-        night.pair(one["target"], one["after"]["other"], one["reason"], stays=True)
-        for one in night.links("relates")
-    ]
+    changes = night.related("relates")
     title = f"Linked {counted(len(changes), 'pair')} of facts"
     described = [one for one in night.of("change_fact") if "context" in one["after"]]
     for operation in described:
