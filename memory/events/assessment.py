@@ -36,23 +36,7 @@ _SMALL_TALK = r"""
 
 _PHRASE = f"(?:{'|'.join(line.strip() for line in _SMALL_TALK.strip().splitlines())})"
 _ONLY_SMALL_TALK = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
-_PRAISE = frozenset(
-    [
-        "oh",
-        "ah",
-        "lovely",
-        "wonderful",
-        "great",
-        "nice",
-        "cool",
-        "super",
-        "perfect",
-        "ok",
-        "okay",
-        "alright",
-        "well",
-    ]
-)
+_PRAISE = "oh ah lovely wonderful great nice cool super perfect ok okay alright well"
 _A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
 
 _PLACES = """
@@ -157,7 +141,7 @@ def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) ->
 
     `praise`: with words such as "great" beside them, by which a person may also accept a proposal.
     """
-    aside = {*names, *_PRAISE} if praise else names
+    aside = {*names, *_PRAISE.split()} if praise else names
     spoken = _SPEECH.sub("", " ".join(word for word in words(text) if word not in aside), count=1)
     return _ONLY_SMALL_TALK.fullmatch(spoken) is not None
 
