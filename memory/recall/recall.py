@@ -509,6 +509,7 @@ class _Memory:
         payload = candidate.row.payload
         return (
             payload["kind"] != "fact"
+            and "?" in payload["data"]  # cheap, and without it no text is a query
             and event_class_of(payload["data"], self.settings.names)[0] == "query"
             and not certainty(candidate, found.query.terms, found.known, found.cosines)
         )
