@@ -225,6 +225,8 @@ _CHANGE_STEMS = frozenset(
 )
 _MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 _ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
+_WHOSE = re.compile(r"\b(?:[Mm]y|[Oo]ur) (?:[a-z]+ ){1,3}(?=[A-Z])")
+"""Whose somebody is: "my sister Ines" is about Ines."""
 _NAME = re.compile(r"\b[A-Z][\w'\u2019-]+")
 _EVERYDAY = frozenset(
     content_stems(
@@ -290,7 +292,7 @@ def _facts(prompt: Prompt) -> _Facts:
 @lru_cache(maxsize=4_096)
 def _stems(fact: DatedLine) -> frozenset[str]:
     """What it says, without stop words, its speaker and words of change; to move is to live."""
-    said = content_stems(_MOVED.sub("live in", fact.text))
+    said = content_stems(_MOVED.sub("live in", _WHOSE.sub("", fact.text)))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
 
@@ -421,7 +423,8 @@ def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool
     """
     mine, its = _stems(later), _stems(earlier)
     shared = mine & its
-    of_oneself = {bool(_ONESELF.search(fact.text)) for fact in (later, earlier)}
+    texts = [_WHOSE.sub("", fact.text) for fact in (later, earlier)]
+    of_oneself = {bool(_ONESELF.search(text)) for text in texts}
     if not shared - shown.names or len(of_oneself) > 1:
         return False
     if _OVER.search(later.text) and mine <= its:
