@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
+from memory.models.offline.sentences import told_stems
 from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
 
 
@@ -223,7 +224,6 @@ _CHANGE_STEMS = frozenset(
         "rescheduled switched"
     )
 )
-_MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 _ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
 _WHOSE = re.compile(r"\b(?:[Mm]y|[Oo]ur) (?:[a-z]+ ){1,3}(?=[A-Z])")
 """Whose somebody is: "my sister Ines" is about Ines."""
@@ -291,8 +291,8 @@ def _facts(prompt: Prompt) -> _Facts:
 
 @lru_cache(maxsize=4_096)
 def _stems(fact: DatedLine) -> frozenset[str]:
-    """What it says, without stop words, its speaker and words of change; to move is to live."""
-    said = content_stems(_MOVED.sub("live in", _WHOSE.sub("", fact.text)))
+    """What it says, without stop words, its speaker and words of change."""
+    said = told_stems(_WHOSE.sub("", fact.text))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memory.text import MONTHS, STOP_WORDS, WEEKDAYS, sentences, stem, words
+from memory.text import MONTHS, STOP_WORDS, WEEKDAYS, content_stems, sentences, stem, words
 
 _DAYS = [name.lower() for name in (*MONTHS, *WEEKDAYS) if name != "May"]
 """Without "may", which is mostly a verb."""
@@ -30,6 +30,8 @@ _THANKS = re.compile(
 )
 _STATED = r"(?:\W+\w+){0,2} (?:is|are|was|were|has|had|will|starts?|opens?|closes?|moved)\b"
 """Behind a word that may be a verb or a noun: then it is a noun."""
+
+_MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 
 _COMMAND = re.compile(
     r"(?:circadian[ ,:]+|and )*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
@@ -126,6 +128,11 @@ def names(text: str) -> list[str]:
     return list(
         dict.fromkeys(name for name in bare if name.lower() not in _NO_NAME and len(name) > 1)
     )
+
+
+def told_stems(text: str) -> list[str]:
+    """The stems of a text without stop words; whoever moves to a place lives there."""
+    return content_stems(_MOVED.sub("live in", text))
 
 
 def has_particulars(text: str) -> bool:
