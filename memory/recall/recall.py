@@ -478,17 +478,7 @@ class _Memory:
 
     def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
         """The entries next to these in their sessions. Blocking."""
-        found = {row.seq for row in rows}
-        sessions = dict.fromkeys(row.payload["session"] for row in rows)
-        places = self.semantic.timeline(self.scope, list(sessions))
-        near = {
-            other.seq
-            for number, place in enumerate(places)
-            if place.seq in found
-            for other in places[max(0, number - ASIDE) : number + ASIDE + 1]
-            if other.session == place.session
-        }
-        return self.semantic.numbered(self.scope, near - found).values()
+        return self.semantic.beside(self.scope, {row.seq for row in rows}, ASIDE).values()
 
     def _seen(self, rows: Scored) -> Scored:
         """Rows as a pending night would leave them."""
@@ -531,9 +521,12 @@ def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candid
 
     Until a night has compared them, an older fact alone would pass for what holds.
     """
-    left = [one for one in found if not _stands_in(one, visible)]
-    facts = [one for one in left if one.row.payload["kind"] == "fact"]
-    return [one for one in found if one in left or any(_replaces(one, each) for each in facts)]
+    hidden = {one.id for one in found if _stands_in(one, visible)}
+    left = [one for one in found if one.id not in hidden]
+    facts = [one for one in left if one.row.payload["kind"] == "fact"] if hidden else []
+    return [
+        one for one in found if one.id not in hidden or any(_replaces(one, fact) for fact in facts)
+    ]
 
 
 def _replaces(one: Candidate, other: Candidate) -> bool:

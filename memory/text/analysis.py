@@ -13,6 +13,7 @@ from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from memory.text.clock import MONTHS
@@ -216,9 +217,9 @@ def terms(text: str) -> list[str]:
 @cached_by_text(4_096)
 def _terms(text: str) -> Sequence[str]:
     """`terms`, kept: one tick's memories are nearly all the next one's, too."""
-    pieces = [match.group() for match in _PIECE.finditer(_folded(text))]
-    plain = [bare(piece) for piece in pieces]
-    return tuple(_indexed(word for word in plain if word not in STOP_WORDS) or _indexed(plain))
+    pieces = _PIECE.findall(_folded(text))
+    telling = [piece for piece in pieces if bare(piece) not in STOP_WORDS]
+    return tuple(term for piece in telling or pieces for term in _terms_of(piece))
 
 
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
@@ -319,11 +320,9 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", opened)
 
 
-def _indexed(words: Iterable[str]) -> list[str]:
-    return [term for word in words for term in _terms_of(word)]
-
-
-def _terms_of(word: str) -> list[str]:
+@lru_cache(maxsize=65_536)
+def _terms_of(piece: str) -> Sequence[str]:
+    word = bare(piece)
     if _IS_UNSPACED.match(word):
         return [word[at : at + 2] for at in range(len(word) - 1)] or [word]
     return [stem(word)] if word.isascii() else [word]
