@@ -167,8 +167,7 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> OfflineAn
         calls = night.consolidation(prompt, names) if entries else []
         return _called(*calls) if calls else OfflineAnswer("The batch is settled.")
     if night.reflects(prompt, tools):
-        calls = night.reflection(messages, tools)
-        return _called(*calls) if calls else OfflineAnswer(night.reflection_told(messages))
+        return OfflineAnswer(night.NOTHING)
     if prompt.human.startswith(prompt_lines.EXTRACTION):
         calls = night.extraction(prompt, names)
         return _called(*calls) if calls else OfflineAnswer("Nothing more is worth keeping.")
