@@ -141,7 +141,6 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
 
 A night's reflection asks nothing: a conclusion drawn by rules would push memories out of prompts.
 """
-SETTLE = "settle_dispute"
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
 
@@ -188,32 +187,7 @@ def _tick(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
     return OfflineAnswer(said)
 
 
-_YES = re.compile(
-    r"(?:yes|true|right|correct|that(?:'s| is) (?:true|right|correct))\W*", re.IGNORECASE
-)
-_NO = re.compile(
-    r"(?:no|not true|wrong|false|that(?:'s| is) (?:wrong|false|not true))\W*", re.IGNORECASE
-)
-
-
-def _settling(prompt: Prompt, tools: Collection[str]) -> Call | None:
-    """A plain yes or no settles the one contradiction that is shown; yes means the newer fact."""
-    asked = prompt_lines.read_disputes(prompt.system_lines("pages"))
-    if SETTLE not in tools or len(asked) != 1 or prompt.done:
-        return None
-    newer, older = asked[0]
-    if _YES.fullmatch(prompt.human):
-        return Call(SETTLE, {"holds": newer, "falls": older})
-    if _NO.fullmatch(prompt.human):
-        return Call(SETTLE, {"holds": older, "falls": newer})
-    return None
-
-
 def _conversation(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
-    if settling := _settling(prompt, tools):
-        return _called(settling)
-    if prompt.done and prompt.done[-1].name == SETTLE:
-        return OfflineAnswer(told(prompt.done[-1]))
     wishes = read_wishes(prompt, tools)
     made = [(done.name, done.args) for done in prompt.done]
     left = [call for call in wishes.calls if (call.tool, call.args) not in made]

@@ -13,7 +13,7 @@ from typing import Any
 from memory.events import MOST_COMPLEX, complexity_of
 from memory.messages import MARK as SUMMARY
 from memory.messages import DatedLine, data_in, prompt_lines
-from memory.models.offline.prompt import Call, Done, Prompt
+from memory.models.offline.prompt import Call, Prompt
 from memory.models.offline.requests import statement
 from memory.models.offline.sentences import (
     has_particulars,
@@ -31,8 +31,6 @@ _SUMMARY_SHARE = 0.3
 _SENTENCE = 220
 """Characters of one sentence in a summary."""
 _FEWEST, _MOST = 3, 7
-_BY_GUARD = re.compile(r"first person|speaks of the assistant")
-"""How the persona guard begins its reasons."""
 _STAGES = (
     "Clarify what '{goal}' needs",
     "Plan '{goal}'",
@@ -86,8 +84,8 @@ def scores(prompt: Prompt) -> dict[str, Any]:
 def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
     """One fact per entry that states something, in one call; a noop when some are left out.
 
-    Nothing after that: a second answer would repeat the first. Where the guard refused a fact, a
-    noop says that the rest is not for memory; other failures leave the entries pending.
+    A second answer would repeat the first. So a noop settles the entries of rejected facts; a call
+    that failed leaves its entries pending.
     """
     if prompt.done:
         return _after_storing(prompt, tools)
@@ -141,21 +139,11 @@ def _fact(entry: DatedLine, said: str) -> dict[str, Any]:
 
 
 def _after_storing(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    if "noop" not in tools or any(one.name == "noop" for one in prompt.done):
+    noted = any(done.name == "noop" for done in prompt.done)
+    results = [done.result for done in prompt.done if isinstance(done.result, Mapping)]
+    if noted or "noop" not in tools or not any(result.get("rejected") for result in results):
         return []
-    errors = [error for one in prompt.done for error in _rejections(one)]
-    if errors and all(_BY_GUARD.match(error) for error in errors):
-        return [Call("noop", {"reasoning": "The facts that were rejected are not for memory."})]
-    return []
-
-
-def _rejections(done: Done) -> list[str]:
-    """Why facts were not stored; one reason for a call that failed as a whole."""
-    result = done.result
-    if not isinstance(result, Mapping):
-        return [str(result)]
-    rejected = [str(one.get("error")) for one in result.get("rejected", [])]
-    return rejected or ([str(result.get("error"))] if not result.get("success", True) else [])
+    return [Call("noop", {"reasoning": "The facts that were rejected are not for memory."})]
 
 
 def _turns(text: str) -> list[tuple[str, str]]:

@@ -77,13 +77,12 @@ def test_consolidation_calls_noop_only_where_something_is_left_out(
     ("result", "follows"),
     [
         ({"rejected": [{"text": "x", "error": "first person, with no one else: 'I'"}]}, ["noop"]),
-        ({"rejected": [{"text": "x", "error": "Unknown source_ids: j1"}]}, []),
         ({"success": False, "error": "the store is full"}, []),
         ({"stored": 1, "rejected": []}, []),
     ],
-    ids=["guard", "unknown source", "failed", "stored"],
+    ids=["rejected", "failed", "stored"],
 )
-def test_only_what_the_guard_rejected_is_settled_by_a_noop(
+def test_a_noop_settles_the_entries_of_rejected_facts(
     result: dict[str, Any], follows: list[str]
 ) -> None:
     batch = HumanMessage("Entries:\n[j1] 2026-05-10T09:00 -: I moved to Porto.")
