@@ -9,7 +9,6 @@ understood.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -31,7 +29,7 @@ from memory.models.offline.dreaming import attributes, dream
 from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
 from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
-from memory.models.offline.sentences import is_thanks, states_something
+from memory.models.offline.sentences import states_something
 from memory.text import approximate_tokens, shortened
 
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+(?=\s)")
@@ -111,15 +109,7 @@ def _chunks(message: AIMessage) -> Iterator[AIMessageChunk]:
         yield AIMessageChunk(content=word)
     yield AIMessageChunk(
         content="",
-        tool_call_chunks=[
-            tool_call_chunk(
-                name=call["name"],
-                args=json.dumps(call["args"], ensure_ascii=False),
-                id=call["id"],
-                index=at,
-            )
-            for at, call in enumerate(message.tool_calls)
-        ],
+        tool_calls=message.tool_calls,
         usage_metadata=message.usage_metadata,
         response_metadata=message.response_metadata,
         chunk_position="last",
@@ -212,7 +202,7 @@ def _acknowledged(prompt: Prompt, wishes: Wishes) -> str:
     telling = [one for one in wishes.remarks if states_something(one)] or wishes.remarks
     if telling:
         return f"Noted: {shortened(telling[0].rstrip('.!'), 160)}."
-    if any(is_thanks(one) for one in wishes.small_talk):
+    if any("thank" in one.lower() for one in wishes.small_talk):
         return "You are welcome."
     if wishes.small_talk:
         name = prompt.sender.replace("_", " ")

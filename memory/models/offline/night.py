@@ -53,14 +53,10 @@ def task_assessment(prompt: Prompt) -> dict[str, Any]:
 
 
 def importance(text: str) -> int:
-    """1..10: base 3; +2 names, numbers, dates; +2 life facts, preferences, plans, goals; +1 length.
+    """1..10: 3, +2 for names, numbers or dates, +2 for life facts, preferences or plans, +1 if long.
 
-    What states something is at least a 4: "I can't swim" has none of these, and may be an answer.
-
-    What may be one of those, but leaves out whose it is ("Still working on it."), gets +1.
-
-    A request counts like any other message: it tells what somebody needs. What states nothing
-    (short questions, greetings, thanks) is a 2.
+    A text that states nothing is a 2, one that states something at least a 4. A life fact that
+    leaves out whose it is ("Still working on it.") counts 1. A request tells what somebody needs.
     """
     said = statement(text) or asked(text)
     if not said:
