@@ -18,7 +18,6 @@ from memory.compaction.summary import (
     extracted,
     joined,
     room_for,
-    slightly_too_long,
     transcript,
 )
 
@@ -37,7 +36,6 @@ __all__ = [
     "result_of",
     "room",
     "room_for",
-    "slightly_too_long",
     "transcript",
     "visible_events",
 ]
