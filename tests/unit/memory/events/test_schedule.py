@@ -22,6 +22,7 @@ from memory.events.next_action import (
     spent,
     tired,
     wake_due,
+    window_at,
 )
 from memory.settings import Settings
 from memory.state.schema import SleepCause, Spending, State, fallen_asleep, fresh_state, woken
