@@ -11,7 +11,6 @@ import pytest
 from memory import audit
 from memory.text.redaction import redact, redacted
 
-
 SECRET = """
     password Password2 db_passwd PGPASSWORD pwd secret client-secret SECRET_KEY_BASE token
     accessToken OAuthToken authtoken api_key apikey APIKey X-API-Key apiKeys aws_secret_access_key
