@@ -22,32 +22,6 @@ from memory.text import (
 
 _BUILDING = frozenset({"spawn", "create", "build", "destroy"})
 _GOALS = frozenset({"goal", "goals", "task", "tasks", "complete"})
-_A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
-
-_PLACES = """
-    alley barn beach bridge camp castle cave cellar church city courtyard crossroads dock dungeon
-    farm field forest garden gate hall harbour house hut inn island kitchen lake library market
-    meadow mill mountain palace park path port river road room shop shore square stable street
-    tavern temple tower town village well wood woods workshop yard
-"""
-
-_DIRECTIONS = (
-    "north south east west home inside outside upstairs downstairs back left right up down"
-)
-
-_THERE = f"(?:{'|'.join(_DIRECTIONS.split())})"
-
-_OBSERVING = re.compile(
-    r"look(?: around)?(?: (?:here|there|inside|outside))?"
-    rf"|(?:look at|examine|inspect) {_A_THING}[^\W_]+"
-)
-
-_MOVING = re.compile(
-    rf"(?:go|move|walk)(?: {_THERE})+"
-    rf"|(?:(?:go|move|walk)(?: {_THERE})? (?:to|into|towards?|through)|enter) {_A_THING}"
-    rf"(?:{'|'.join(_PLACES.split())})"
-)
-
 _ASKING = "what what's who who's whom whose where where's when when's which why how how's"
 _VERBS = "is are am was were do does did has have had"
 
@@ -104,8 +78,6 @@ _RULES: tuple[tuple[EventClass, Callable[[str, Collection[str]], str | None]], .
     ("communication", _communication),
     ("building", lambda text, _: _says(text, _BUILDING)),
     ("goal_action", lambda text, _: _says(text, _GOALS)),
-    ("observation", lambda text, names: _orders(text, names, _OBSERVING, "it only asks to look")),
-    ("movement", lambda text, names: _orders(text, names, _MOVING, "it only asks to go somewhere")),
     ("query", _query),
 )
 
@@ -121,14 +93,6 @@ def _is_question(sentence: str) -> bool:
     if not sentence.rstrip("\"') ").endswith("?") or _PROPOSING.match(said):
         return False
     return _QUESTION.match(said) is not None
-
-
-def _orders(text: str, names: Collection[str], form: re.Pattern[str], why: str) -> str | None:
-    """`why`, if the text is one order of this form; one with several clauses is not."""
-    if re.search(r"[,;:?\n]|[.!]\s*\w", text.strip()):
-        return None
-    order = " ".join(word for word in spoken_words(text) if word not in names and word != "please")
-    return why if form.fullmatch(order) else None
 
 
 Kind: TypeAlias = Literal["event", "goal", "reflection"]
@@ -153,8 +117,6 @@ BY_SCORE: Mapping[int, Steps] = {
 _BY_CLASS: Mapping[EventClass, Steps] = {
     "communication": ("single_action", 1),
     "building": ("react_loop", None),
-    "observation": ("single_action", 1),
-    "movement": ("single_action", 1),
     "query": ("react_loop", 2),
     "goal_action": ("react_loop", None),
     "unknown": (None, None),

@@ -332,8 +332,6 @@ def _terms_of(word: str) -> list[str]:
 # Small talk: greetings, thanks and the like, which tell nothing and ask for nothing.
 
 _SPOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-# From the beginning of a word only: from each letter of a long one it would take hours.
-_SPEECH = re.compile(r"(?<![^\W_])[^\W_]+ (?:says|pages|whispers|replies) (?:to )?(?:you )?")
 
 _PHRASES = r"""
     (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
@@ -379,7 +377,7 @@ def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) ->
     """
     aside = {*spoken_words(" ".join(names)), *(_PRAISE.split() if praise else ())}
     spoken = " ".join(word for word in spoken_words(text) if word not in aside)
-    return _ONLY_PHRASES.fullmatch(_SPEECH.sub("", spoken, count=1)) is not None
+    return _ONLY_PHRASES.fullmatch(spoken) is not None
 
 
 def asks_nothing(query: str, names: Collection[str]) -> bool:
