@@ -18,6 +18,7 @@ from memory.compaction.summary import (
     extracted,
     joined,
     room_for,
+    slightly_too_long,
     transcript,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "result_of",
     "room",
     "room_for",
+    "slightly_too_long",
     "transcript",
     "visible_events",
 ]

@@ -209,27 +209,41 @@ def extracted(cut: Cut, tokens: int, calibration: float) -> str:
 
 
 SLIGHTLY = 3
-"""A summary of at most N times the tokens that fit is shortened; a longer one is refused."""
+"""A summary of at most N times the tokens that fit can still be shortened by the model."""
+
+
+def slightly_too_long(
+    answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
+) -> bool:
+    """Whether the model's summary is whole, and only somewhat longer than what `accepted` takes."""
+    size = _size(_summary_of(answer) + "\n\n", calibration)
+    longest = min(tokens, size_of(messages, calibration) - 1)
+    return ended_by(answer) != "length" and longest < size <= SLIGHTLY * longest
 
 
 def accepted(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> str:
-    """The model's summary of `messages` in at most `tokens` (calibrated), shorter than they are.
+    """The model's summary of `messages`, of at most `tokens` (calibrated).
 
     Raises:
-        ModelError: the summary is empty, cut off, or far too long.
+        ModelError: the summary is empty, cut off, no shorter than the messages, or too long.
     """
-    text = str(answer.text).strip().removeprefix(MARK).strip()
+    text = _summary_of(answer)
     if not text:
         raise ModelError("the summary is empty")
     if ended_by(answer) == "length":
         raise ModelError("the summary is cut off")
-    most = min(tokens, size_of(messages, calibration) - 1)
     size = _size(text + "\n\n", calibration)
-    if size > SLIGHTLY * most:
-        raise ModelError(f"the summary has {size:,} tokens where {most:,} fit")
-    return condensed(text, most - (size - _size(text, calibration)), calibration)
+    if size >= size_of(messages, calibration):
+        raise ModelError("the summary is longer than what it summarises")
+    if size > tokens:
+        raise ModelError(f"the summary has {size:,} tokens where {tokens:,} fit")
+    return text
+
+
+def _summary_of(answer: AIMessage) -> str:
+    return str(answer.text).strip().removeprefix(MARK).strip()
 
 
 def _transcript_line(message: AnyMessage) -> str:

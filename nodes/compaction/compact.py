@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -52,6 +53,10 @@ questions, constraints, and what was said about people, with names, numbers and 
 summary is kept beside yours as it is: do not repeat it, give only what is new or has changed.
 
 Write plain sentences, at most {{words}} words. If space is short: promises and next steps first."""
+
+SHORTER = (
+    "This is too long. Write it again in at most {words} words; keep names, numbers and dates."
+)
 
 
 class Replacement(NamedTuple):
@@ -261,7 +266,10 @@ async def _summarised(
 async def _asked(
     parts: Cut, tokens: int, state: State, settings: Settings, config: RunnableConfig
 ) -> Answer:
-    """The model's answer; if the messages are too long for it, to an extract of them."""
+    """The model's answer; if the messages are too long for it, to an extract of them.
+
+    A summary that is slightly too long is asked for once more.
+    """
     resources, calibration = resources_of(config), state["calibration"]
     model, breaker = _model(settings, resources), resources.breakers.model
     # The breaker is for the chat model; another model's failures say nothing about it.
@@ -273,15 +281,25 @@ async def _asked(
     most = settings.max_context_tokens
     whole = compaction.transcript(parts.fresh, most, calibration)
 
-    async def put(conversation: str) -> Answer:
-        said = HumanMessage(as_data("conversation", conversation))
-        return await ask(model, [system, *told, said], settings, config=config, breaker=guard)
+    async def put(*said: AnyMessage) -> Answer:
+        return await ask(model, [system, *told, *said], settings, config=config, breaker=guard)
 
+    said = HumanMessage(as_data("conversation", whole))
     try:
-        return await put(whole)
+        answer = await put(said)
     except ContextOverflow:
         most = memory_messages.size_of(parts.fresh, calibration) // 4
-        return await put(compaction.transcript(parts.fresh, most, calibration))
+        shorter = compaction.transcript(parts.fresh, most, calibration)
+        said = HumanMessage(as_data("conversation", shorter))
+        answer = await put(said)
+    if not compaction.slightly_too_long(answer.message, parts.fresh, tokens, calibration):
+        return answer
+    try:
+        again = await put(said, answer.message, HumanMessage(SHORTER.format(words=words // 2)))
+    except ModelError as error:
+        log.warning("the summary is too long, and was asked for again in vain: %s", error)
+        return replace(answer, usage=total(answer.usage, in_vain(error)))
+    return replace(again, usage=total(answer.usage, again.usage))
 
 
 def _model(settings: Settings, resources: Resources) -> BaseChatModel:

@@ -58,7 +58,7 @@ WAYS: dict[str, tuple[Callable[[], Any], str]] = {
     "fails": (fails(ModelError("the service is down")), "the service is down"),
     "overflows": (fails(ContextOverflow("too long")), "too long"),
     "only calls tools": (lambda: calls(("noop", {})), "empty"),
-    "goes on and on": (lambda: "word " * 20_000, "the summary has"),
+    "goes on and on": (lambda: "word " * 20_000, "longer than"),
     "is cut off": (
         lambda: AIMessage("They", response_metadata={"finish_reason": "length"}),
         "cut off",
