@@ -1,7 +1,7 @@
 """Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
 from memory.guards import persona
-from memory.guards.dates import weekdays_in
+from memory.guards.dates import days_of, weekdays_in
 from memory.guards.grounding import Doubt, is_plain, ungrounded
 from memory.guards.lexicon import fold, languages
 from memory.guards.numbers import in_digits
@@ -49,6 +49,7 @@ __all__ = [
     "about_the_same",
     "cited_in_vain",
     "copied",
+    "days_of",
     "fold",
     "from_elsewhere",
     "in_digits",

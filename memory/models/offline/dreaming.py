@@ -19,10 +19,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from memory.guards import fold, in_digits, weekdays_in
+from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
 from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
@@ -177,15 +178,21 @@ _RESET = re.compile(
     r"|new (?:code|date|day|hour|lock|number|offer|plan|price|room|time)|in place of|shifts?"
     r"|same (?:dates?|day|hours?|place|time)|so (?:it's|we)|can't(?! wait)|not (?:today|this \w+)"
     r"|(?:day|week|month)s? (?:later|longer|sooner)|(?:goes?|gone) (?:up|down)"
-    r"|(?:is|are) (?:gone|off))\b",
+    r"|(?:is|are) (?:gone|off)"
+    r"|jetzt|doch|stattdessen|verschoben|ge[aä]ndert|[aä]nderung|nicht mehr|ab (?:heute|morgen)"
+    r"|ahora|cambio|cambiado|en vez|ya no|desde (?:hoy|ma[nñ]ana)|maintenant|plut[oô]t"
+    r"|ne\b.{1,20}\bplus|chang[ée]e?|adesso|invece|cambiato|non pi[uù]|art\wk|de[gğ]i[sş]iklik"
+    r"|de[gğ]i[sş]ti|sada|umjesto|promjena|vi[sš]e ne)\b",
     re.IGNORECASE,
 )
 """Words of change. Each also occurs where nothing changes."""
 _DENIED = re.compile(
-    r"\b(?:not|instead of|in place of|rather than|cannot be|can't be|isn't)"
-    r"(?: (?:on|at|in|with|our|my|the))* (?P<what>[\w.:]+)"
+    r"\b(?:not|instead of|in place of|rather than|cannot be|can't be|isn't|nicht|kein|statt|anstatt"
+    r"|en vez de|en lugar de|pas|au lieu d[eu]|non|invece d[ie]l?|nije|umjesto)"
+    r"(?: (?:on|at|in|with|our|my|the|am|um|bei|auf|mit|den|el|la|le|il|u|les))* (?P<what>[\w.:]+)"
     r"|\b(?:no|cancelled) (?P<none>\w+(?: \w+){0,2})"
-    r"|\b(?P<off>[\w.:]+(?: \w+)?) (?:is|are|has|have) (?:off|out|died|run off|cancelled)\b",
+    r"|\b(?P<off>[\w.:]+(?: \w+)?) (?:(?:is|are|has|have) (?:off|out|died|run off|cancelled)"
+    r"|f[aä]llt aus|de[gğ]il)\b",
     re.IGNORECASE,
 )
 """Words that name a value that no longer holds, or a thing that is over."""
@@ -204,6 +211,8 @@ _FEW = 4
 """A word is rare if at most this many of the facts shown have it."""
 _ALL = 10
 """Points for mostly the same words."""
+_AHEAD, _MOST_DAYS = timedelta(days=60), 5
+"""How far ahead days are counted; a fact that may name more days names none for certain."""
 _LONG_NUMBER = 4
 """A number with this many digits names one thing: a code, an account."""
 _CHANGE_STEMS = frozenset(
@@ -321,7 +330,7 @@ def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int
     """(points for a changed value, the words that announce it); (0, "") if none is announced.
 
     Points: each rare word in common; another value of the same kind; the earlier fact's code in the
-    later one; each word of change; a value or thing of the earlier fact that the later one denies.
+    later one, or its day beside another; each word of change; what the later fact denies.
     """
     new, old = _values(later.text), _values(earlier.text)
     differ = any(new[kind] - old[kind] for kind in new.keys() & old.keys())
@@ -329,15 +338,30 @@ def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int
     over = [each for each in _denied(later.text) if each in (_stems(earlier) | values)]
     signs = list(dict.fromkeys(match.group().lower() for match in _RESET.finditer(later.text)))
     codes = {each for each in new.get("number", set()) & values if len(each) >= _LONG_NUMBER}
-    if not (old and (telling or codes) and (signs or over) and (differ or codes or over)):
+    renamed = 2 if codes else _renamed(later, earlier)
+    if not (old and (telling or codes) and (signs or over) and (differ or renamed or over)):
         return 0, ""
-    points = min(_MOST_TELLING, len(telling)) + differ + min(_MOST_SIGNS, len(signs))
-    points += 2 * bool(codes)
+    points = min(_MOST_TELLING, len(telling)) + differ + min(_MOST_SIGNS, len(signs)) + renamed
     if any(each not in _EVERYDAY for each in over):
         points += 2
     elif differ:
         points += bool(over)
     return points, f"not {over[0]}" if over else signs[0]
+
+
+def _renamed(later: DatedLine, earlier: DatedLine) -> int:
+    """2 if the later fact names a day or time of the earlier one beside another; 1 if it names
+    another day on the earlier one's day; else 0.
+    """
+    new, old = _values(later.text), _values(earlier.text)
+    days, were = _days(later), _days(earlier)
+    for kind in (new.keys() & old.keys()) - {"number"}:
+        if new[kind] & old[kind] and new[kind] - old[kind]:
+            return 2
+    if days & were and days - were:
+        return 2
+    today = date.fromisoformat(later.at[:10])
+    return int(today in were and bool(days - were - {today}))
 
 
 @lru_cache(maxsize=4_096)
@@ -354,6 +378,18 @@ def _values(text: str) -> dict[str, set[str]]:
         if one.weekday is not None
     }
     return {**found, "weekday": days} if days else found
+
+
+@lru_cache(maxsize=4_096)
+def _days(fact: DatedLine) -> frozenset[date]:
+    """The days ahead that a fact names; a day of a month is the next such day."""
+    said, text = date.fromisoformat(fact.at[:10]), fold(fact.text)
+    ahead = sorted(day for day in days_of(text, [said]).days if said <= day <= said + _AHEAD)
+    days = {*{day.day: day for day in reversed(ahead)}.values()}
+    weekdays = {one.weekday for one in weekdays_in(text, strict=True)}
+    if len(days) >= _MOST_DAYS and weekdays:
+        days = {day for day in days if day.weekday() in weekdays}
+    return frozenset(days if len(days) <= _MOST_DAYS else ())
 
 
 def _denied(text: str) -> list[str]:

@@ -53,7 +53,7 @@ def task_assessment(prompt: Prompt) -> dict[str, Any]:
 
 
 def importance(text: str) -> int:
-    """1..10: 3, +2 for names, numbers or dates, +2 for life facts, preferences or plans, +1 if long.
+    """1..10: 3, +2 for names, numbers or dates, +2 for life facts and plans, +1 if long.
 
     A text that states nothing is a 2, one that states something at least a 4. A life fact that
     leaves out whose it is ("Still working on it.") counts 1. A request tells what somebody needs.
