@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 
 from memory import entities, journal, telemetry
 from memory.errors import InputError, ModelError
-from memory.events import event_class_of, is_small_talk
+from memory.events import event_class_of
 from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
@@ -35,7 +35,6 @@ from memory.recall.ranking import (
     FIRST,
     Candidate,
     Scored,
-    asked_of,
     calibrated,
     candidate_of,
     certainty,
@@ -50,11 +49,12 @@ from memory.settings import Settings
 from memory.text import (
     Query,
     approximate_tokens,
+    asks_nothing,
     best_sentences,
     content_stems,
     cut_to,
+    is_small_talk,
     read_query,
-    terms,
 )
 
 CANDIDATES = 100
@@ -101,16 +101,6 @@ LEAST = 20
 
 LONGEST_SMALL_TALK = 60
 """Characters of an entry that may be mere small talk."""
-
-PHATIC = frozenset(
-    terms(
-        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
-        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
-        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
-        " selam dziekuje spasibo"
-    )
-)
-"""Words that keep a talk going and are about nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +159,7 @@ async def recall(
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
     read = read_query(query, await named_speakers(store, scope, query))
-    if is_small_talk(query, settings.names, praise=True) or is_about_nothing(read):
+    if asks_nothing(query, [*settings.names, *read.people]):
         return []
     memory = _Memory(scope, semantic, store, settings, changes)
     vector = await memory.vector(read.text)
@@ -180,12 +170,6 @@ async def recall(
         shown = told_once(_for_prompts(shown, found))
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
-
-
-def is_about_nothing(query: Query) -> bool:
-    """Whether a query has only words that keep a talk going, and names."""
-    asked = asked_of(query)
-    return bool(asked) and asked <= PHATIC
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:

@@ -326,3 +326,60 @@ def _terms_of(piece: str) -> Sequence[str]:
     if _IS_UNSPACED.match(word):
         return [word[at : at + 2] for at in range(len(word) - 1)] or [word]
     return [stem(word)] if word.isascii() else [word]
+
+
+# Small talk: greetings, thanks and the like, which tell nothing and ask for nothing.
+
+_SPOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+
+_PHRASES = r"""
+    (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
+    good (?:morning|afternoon|evening|night|day)(?: to you)?(?: too)?(?: (?:all|everyone))?
+    welcome back|long time no see
+    (?:many )?(?:thanks|thank you)(?: (?:a lot|a million|so much|very much|again))?(?: for that)?
+    (?:thanks|thank you) for (?:everything|(?:all )?(?:the|your) help)
+    you(?:'re| are) welcome|no problem|no worries|cheers
+    (?:bye|goodbye|farewell|see you|talk to you)(?: (?:then|later|soon|again|tomorrow|tonight))*
+    take care|sleep well|good luck|congratulations|congrats
+    have a (?:nice|good|great|lovely|pleasant) (?:day|evening|night|weekend|week|time|trip)
+    happy (?:birthday|easter|new year)|merry christmas
+    (?:i'm|i am) (?:fine|well)(?: too)?
+    (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
+"""
+
+_PHRASE = f"(?:{'|'.join(line.strip() for line in _PHRASES.strip().splitlines())})"
+_ONLY_PHRASES = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
+
+_PRAISE = "oh ah lovely wonderful great nice cool super perfect ok okay alright well"
+
+_FILLERS = frozenset(
+    terms(
+        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
+        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
+        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
+        " selam dziekuje spasibo"
+    )
+)
+"""Terms that keep a talk going, in several languages. As an answer, "yes" may tell something."""
+
+
+@cached_by_text(16)
+def spoken_words(text: str) -> Sequence[str]:
+    """The words of `text` in lower case, with their apostrophes."""
+    return tuple(_SPOKEN.findall(text.casefold().replace("\u2019", "'")))
+
+
+def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) -> bool:
+    """Whether a text has greetings, thanks and the like, and nothing else.
+
+    `praise`: with words such as "great" beside them, by which a person may also accept a proposal.
+    """
+    aside = {*spoken_words(" ".join(names)), *(_PRAISE.split() if praise else ())}
+    spoken = " ".join(word for word in spoken_words(text) if word not in aside)
+    return _ONLY_PHRASES.fullmatch(spoken) is not None
+
+
+def asks_nothing(query: str, names: Collection[str]) -> bool:
+    """Whether a query is small talk, or has only fillers and names."""
+    asked = {*terms(query)}.difference(*map(terms, names))
+    return is_small_talk(query, names, praise=True) or (bool(asked) and asked <= _FILLERS)

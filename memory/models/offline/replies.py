@@ -146,7 +146,6 @@ _TEMPLATES = {
     "update_goal": "The goal {goal_id} is {status}, {progress}% done.",
     "update_entity_observation": "Noted about {entity}: {observation}.",
     "add_session_memory": "I will remember: {content}.",
-    "settle_dispute": "Settled: {holds}",
     "noop": "",
 }
 """Sentence by tool; it is filled with the call's arguments and the result's fields."""
