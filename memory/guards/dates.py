@@ -90,6 +90,7 @@ _PERIODS = (
         "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
         "|礼拜) settiman[ae] week weken tydzien tygodni\\w*",
     ),
+    (14, "fortnights?"),
     (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),
     (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年 ann[io] jaar"),
 )

@@ -29,6 +29,7 @@ from memory.guards.lexicon import (
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
 from memory.guards.reading import Clause, Evidence, ProposedFact, Source
+from memory.text import depends_on_speaker
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -124,6 +125,8 @@ def _other_name(fact: ProposedFact) -> str | None:
     for name in names_in(fact.text, fact.people, fact.tongue):
         if fact.translated and name.key not in fact.people:
             continue
+        if name.key in fact.people and not fact.evidence.heard.has(name) and _tells_of_kin(fact):
+            continue  # only who speaks knows whether "Papa" has this name
         if (other := _in_its_place(name, fact)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
         if fact.evidence.heard.has(name) or _refers_back(name, fact):
@@ -136,6 +139,12 @@ def _other_name(fact: ProposedFact) -> str | None:
                 f"{name.written}, or put the name right"
             )
     return None
+
+
+def _tells_of_kin(fact: ProposedFact) -> bool:
+    """Whether the sources call somebody "Papa" or "my sister", and the fact does not."""
+    said = {word for word in fact.evidence.heard.words if depends_on_speaker(word)}
+    return bool(said - {*map(bare, fact.text.split())})
 
 
 _SUBJECT_FIRST = ("en", "de", "fr")
@@ -512,4 +521,5 @@ def _subject_of(clause: Clause, wanted: list[str], known: Collection[str]) -> st
             people.append((at, name.written))
     if _SOMEBODY_FIRST.search(folded[:first]):
         return None
-    return max(people)[1] if people else None
+    last = max(people)[1] if people else None
+    return None if last and depends_on_speaker(bare(last)) else last
