@@ -142,6 +142,8 @@ class Days:
     weekdays: set[int] = field(default_factory=set)
     vague: bool = False
     """It names a day that the rules cannot resolve."""
+    around: bool = False
+    """It counts from such a day: "the Thursday after Easter"."""
     today: set[date] = field(default_factory=set)
     """The days on which it was said."""
     spoken: bool = False
@@ -356,24 +358,32 @@ def _days_of(digits: str, today: date) -> Days:
     _add_named(made, digits, today)
     named = frozenset(made.days)
     _add_alone(made, digits, today)
+    dated = frozenset(made.days)
     _add_relative(made, digits, today)
     for weekday in weekdays_in(digits, strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
         # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
-        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
+        after = dated if _AFTER_IT.match(digits, weekday.end) else named
+        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in after}
         if week := _WEEK.match(digits, weekday.end):
             digits = digits[: week.start()] + " " * len(week.group()) + digits[week.end() :]
     around = {_shifted(today.replace(day=1), shift, 30) for shift in (-1, 0, 1)}
     named_months = {one.replace(day=1) for one in named if made.months}
     made.days |= set(_nth_weekdays(digits, named_months or around))
     made.vague = is_feast(digits)
+    made.around = made.vague and _AROUND.search(digits) is not None
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
     _add_spans(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
+
+
+_AROUND = re.compile(
+    r"(?<!\w)(?:after|before|nach|vor|despues|antes|apres|avant|sonra|once)(?!\w)|[前后]"
+)
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:
@@ -439,10 +449,17 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         if not digits.startswith(" on ", found.end())
     ]
     spans += [(int(found[1]) // 24, 1, clock.EITHER) for found in _HOURS.finditer(digits)]
+    spans += [(count - 1, 1, signs) for count, length, signs in spans if (count, length) in _WEEKS]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
     for count, length, signs in spans:
         made.days |= {_shifted(start, sign * count, length) for start in starts for sign in signs}
         made.years |= {today.year + sign * count for sign in signs if length == 365}
+
+
+_AFTER_IT = re.compile(r" (?:after|danach|darauf|siguiente|suivant|sonra\w*)(?!\w)")
+"""The Monday after: the one behind a day that was named."""
+_WEEKS = ((8, 1), (15, 1))
+"""Quinze jours are two weeks, and acht Tage one."""
 
 
 def counts(digits: str) -> bool:
