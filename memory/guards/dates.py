@@ -14,7 +14,16 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from memory.guards import clock
-from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, is_feast, word_set
+from memory.guards.lexicon import (
+    HAN,
+    MONTH,
+    MONTH_OF,
+    RELATIVE_DAYS,
+    WEEKDAY,
+    WEEKDAY_OF,
+    is_feast,
+    word_set,
+)
 
 _AMBIGUOUS = word_set(
     """
@@ -40,38 +49,6 @@ _CHINESE_WEEKDAYS = {one: at % 7 for at, one in enumerate("一二三四五六日
     **{str(one): one - 1 for one in range(1, 7)},
 }
 
-_RELATIVE = {
-    word: days
-    for days, (words, phrases) in {
-        0: (
-            "today tonight heute heut hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日 oggi hoje "
-            "vandaag dzis dzisiaj",
-            "ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
-            "|esta manana|bu sabah|bu aksam",
-        ),
-        1: (
-            "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
-            " morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
-            "domani amanha jutro",
-            "ertesi gun|in the morning",
-        ),
-        2: (
-            "ubermorgen 后天 dopodomani overmorgen apres-demain pojutrze",
-            "day after tomorrow|pasado manana|obur gun|yarindan sonra|depois de amanha",
-        ),
-        3: ("大后天", "uberubermorgen"),
-        -1: (
-            "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem"
-            " gisteren wczoraj",
-            "last night|hier soir",
-        ),
-        -2: (
-            "vorgestern anteayer antier avant-hier 前天 anteontem eergisteren przedwczoraj",
-            "day before yesterday|evvelsi gun|onceki gun|antes de ayer|l'altro ieri",
-        ),
-    }.items()
-    for word in [*words.split(), *phrases.split("|")]
-}
 _NOT_BEHIND = {"manana": "(?<!la )"}
 """Por la mañana is no tomorrow."""
 _RELATIVES = re.compile(
@@ -80,19 +57,18 @@ _RELATIVES = re.compile(
         if HAN.match(word)
         else rf"(?<![\w-]){_NOT_BEHIND.get(word, '')}({re.escape(word)})(?:ki|n|s|[dt][ae]n|a|e)?"
         r"(?!\w)"
-        for word in sorted(_RELATIVE, key=len, reverse=True)
+        for word in sorted(RELATIVE_DAYS, key=len, reverse=True)
     )
 )
 _PERIODS = (
-    (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag dni dzien"),
+    (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日"),
     (
         7,
-        "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
-        "|礼拜) settiman[ae] week weken tydzien tygodni\\w*",
+        "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期|礼拜)",
     ),
     (14, "fortnights?"),
-    (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),
-    (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年 ann[io] jaar"),
+    (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月"),
+    (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年"),
 )
 _ONE = r"(?:a|an|one|ein|eine|einem|einer|un|una|une|bir|uno|um|uma|een|一|1)"
 _SPANS = tuple(
@@ -106,18 +82,16 @@ _NEAR_PERIODS = (
     (
         "week",
         re.compile(
-            r"\b(?:week|woche\w*|semana|semaine|hafta\w*|settimana|weekend\w*|wochenende|sonu"
-            r"|week-end|finde|fin de semana|fine settimana)\b|周末"
+            r"\b(?:week|woche\w*|semana|semaine|hafta\w*|weekend\w*|wochenende|sonu"
+            r"|week-end|finde|fin de semana)\b|周末"
             r"|[下这本上]个?(?:周|星期)(?![一二三四五六日天末1-6])"
         ),
     ),
     (
         "month",
-        re.compile(
-            r"\b(?:month|monat\w*|mes|mois|ay\w{0,3}|mese|maand)\b|月底|下个?月|这个?月|上个?月|本月"
-        ),
+        re.compile(r"\b(?:month|monat\w*|mes|mois|ay\w{0,3})\b|月底|下个?月|这个?月|上个?月|本月"),
     ),
-    ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*|anno|jaar)\b|年")),
+    ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*)\b|年")),
 )
 _NEXT = re.compile(
     r"next|nachst|kommend|folgend|proxim|que viene|entrant|prochain|gelecek|onumuzdeki|haftaya"
@@ -437,7 +411,7 @@ def _add_alone(made: Days, digits: str, today: date) -> None:
 def _add_relative(made: Days, digits: str, today: date) -> None:
     for match in _RELATIVES.finditer(digits):
         word = match[match.lastindex or 0]
-        made.days.add(today + timedelta(_RELATIVE[word]))
+        made.days.add(today + timedelta(RELATIVE_DAYS[word]))
 
 
 def _add_spans(made: Days, digits: str, today: date) -> None:

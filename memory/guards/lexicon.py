@@ -387,6 +387,37 @@ NUMBER_WORDS = {
     ),
 }
 """Words for numbers that are nouns, and halves."""
+RELATIVE_DAYS = {
+    word: days
+    for days, (words, phrases) in {
+        0: (
+            "today tonight heute heut hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日",
+            "ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
+            "|esta manana|bu sabah|bu aksam",
+        ),
+        1: (
+            "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
+            " morgen manana demain yarin yarinki 明天 明早 明晚 明日",
+            "ertesi gun|in the morning",
+        ),
+        2: (
+            "ubermorgen 后天 apres-demain",
+            "day after tomorrow|pasado manana|obur gun|yarindan sonra",
+        ),
+        3: ("大后天", "uberubermorgen"),
+        -1: (
+            "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日",
+            "last night|hier soir",
+        ),
+        -2: (
+            "vorgestern anteayer antier avant-hier 前天",
+            "day before yesterday|evvelsi gun|onceki gun|antes de ayer",
+        ),
+    }.items()
+    for word in [*words.split(), *phrases.split("|")]
+}
+"""Words for a day -> its days from the day of speaking."""
+
 LOOSE_NUMBERS: dict[str, dict[str, float]] = {
     "en": _values("both|twice|couple|pair|twins|double=2 thrice|triplets|trio=3 quartet=4"),
     "de": _values(

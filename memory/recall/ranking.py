@@ -382,9 +382,7 @@ def words_of(row: Row) -> frozenset[str]:
     return _words_of(row.payload["data"])
 
 
-@cached_by_text(4_096)
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
+_words_of = cached_by_text(4_096)(lambda text: frozenset(terms(text)))
 
 
 def asked_of(query: Query) -> set[str]:
