@@ -98,6 +98,18 @@ def test_what_strangers_say_of_somebody_who_speaks_does_not_stand_on_the_page(
     assert pages.borne_out([said], nora, senders, ["local"]) == ([said] if stands else [])
 
 
+@pytest.mark.parametrize(
+    ("speaker", "stands"), [("local", True), ("Mira", True), ("Guru", False), (None, False)]
+)
+def test_what_only_strangers_say_does_not_stand_on_the_page_of_a_project(
+    speaker: str | None, stands: bool
+) -> None:
+    senders = {name: new_profile(name, name, DAY.format(1)) for name in ("Mira", "Guru")}
+    senders["Mira"]["relationship"]["state"] = "friend"
+    said = dated("c", 9, speaker=speaker)
+    assert pages.borne_out([said], None, senders, ["local"]) == ([said] if stands else [])
+
+
 @pytest.mark.parametrize("fallen", ["a", "b"])
 def test_a_line_whose_facts_fell_is_not_shown(fallen: str) -> None:
     known = {"home": attribute("Lives in Oslo.", "a", "b")}
