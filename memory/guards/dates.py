@@ -485,7 +485,11 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
             elif not plain or "end" in match.group() or "末" in match.group() or "sonu" in around:
                 for shift in shifts - ({0} if not plain else set()):
                     made.days |= {monday + timedelta(7 * shift + one) for one in range(7)}
+            elif _THIS.search(digits, max(0, match.start() - 8), match.start()):
+                made.days |= {monday}
 
+
+_THIS = re.compile(r"(?<!\w)(?:this|diese\w?|esta|cette|bu) $")
 
 _NTH_WEEKDAY = re.compile(
     r"(?<!\w)(?:(last|letzte\w*|ultimo|dernier|son)|(first|1st|erste\w*|primer|premier|ilk)"

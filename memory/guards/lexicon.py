@@ -391,9 +391,10 @@ RELATIVE_DAYS = {
     word: days
     for days, (words, phrases) in {
         0: (
-            "today tonight heute heut hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日",
-            "ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
-            "|esta manana|bu sabah|bu aksam",
+            "today tonight heute heut sofort hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日",
+            "from now|as of now|ab jetzt|desde ahora|des maintenant|bu aksam"
+            "|ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
+            "|esta manana|bu sabah",
         ),
         1: (
             "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"

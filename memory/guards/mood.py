@@ -317,6 +317,22 @@ def is_question(sentence: str) -> bool:
     return bool(re.search(r"[?？؟]\W*$", sentence)) and _TAG.search(fold(sentence)) is None
 
 
+_REQUEST = re.compile(
+    r".{0,30}?\b(?:(?:can|could|would|will) you (?:please |kindly )?(?:(?:keep|bear) in mind"
+    r"|remember|note(?: down)?|make a note|write down) that "
+    r"|(?:kannst|könntest|würdest) du (?:dir )?(?:bitte )?merken, dass |(?:puedes|podrías) (?:recordar|anotar|apuntar) que "
+    r"|(?:peux|pourrais)[ -]tu (?:noter|retenir) qu(?:e |'))(?=.+\?)",
+    re.IGNORECASE,
+)
+"""It asks to remember something, and so states it."""
+
+
+def without_request(sentence: str) -> str:
+    """What a sentence states that asks to remember it; any other sentence as it is."""
+    asks = _REQUEST.match(sentence)
+    return sentence[asks.end() :].rstrip("?!. ") if asks else sentence
+
+
 def is_conditional(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it says what holds on a condition only."""
     return bool(codes) and _says(_CONDITIONS, _read(sentence, codes), codes[:1])

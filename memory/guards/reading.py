@@ -258,6 +258,7 @@ _AGREES = re.compile(
 
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
     """The clauses of a sentence. An "if", a question and a claim colour all of them."""
+    sentence = mood.without_request(sentence)
     is_answered = bool(answers)
     is_agreed = any(_AGREES.match(fold(one.text)) for one in answers)
     whole = languages(source.text)

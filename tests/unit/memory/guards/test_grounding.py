@@ -190,6 +190,28 @@ def test_only_the_speaker_knows_the_name_of_a_relative(said: str, text: str) -> 
     assert why(text, said) is not None
 
 
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("Can you keep in mind that the cut-off is 2 pm?", "The cut-off is 2 pm."),
+        ("Ben, could you please remember that Mia is ill?", "Mia is ill."),
+        ("Kannst du dir bitte merken, dass Mia krank ist?", "Mia ist krank."),
+        ("Der Laden schließt ab sofort um 12 Uhr.", "Der Laden schließt ab 22. Oktober um 12 Uhr."),
+        (
+            "This week they deliver on Tuesday.",
+            "In the week of 19 October they deliver on Tuesday.",
+        ),
+    ],
+)
+def test_a_polite_request_states_and_now_is_a_day(said: str, text: str) -> None:
+    assert why(text, said) is None
+
+
+@pytest.mark.parametrize("said", ["Can you remember when Mia is ill?", "Is Mia ill?"])
+def test_a_question_states_nothing(said: str) -> None:
+    assert why("Mia is ill.", said) is not None
+
+
 def test_the_reason_says_what_to_change() -> None:
     assert why("We sold 312 croissants", "We sold 212 croissants") == (
         "What it cites says 212, and the fact says 312"
