@@ -320,7 +320,8 @@ def is_question(sentence: str) -> bool:
 _REQUEST = re.compile(
     r".{0,30}?\b(?:(?:can|could|would|will) you (?:please |kindly )?(?:(?:keep|bear) in mind"
     r"|remember|note(?: down)?|make a note|write down) that "
-    r"|(?:kannst|könntest|würdest) du (?:dir )?(?:bitte )?merken, dass |(?:puedes|podrías) (?:recordar|anotar|apuntar) que "
+    r"|(?:kannst|könntest|würdest) du (?:dir )?(?:bitte )?merken, dass "
+    r"|(?:puedes|podrías) (?:recordar|anotar|apuntar) que "
     r"|(?:peux|pourrais)[ -]tu (?:noter|retenir) qu(?:e |'))(?=.+\?)",
     re.IGNORECASE,
 )
