@@ -135,7 +135,7 @@ def _draft(entry: JournalEntry) -> FactDraft:
 async def addresses(agent: AsyncAgent) -> Addresses:
     """The address of every visit to every page, with ids of what the memory has."""
     context, many = agent.context, Paging(500)
-    facts = (await memory_page(context, MemoryFilter(kind="fact"), many)).items
+    facts = (await memory_page(context, MemoryFilter(kind="fact", holds=True), many)).items
     entries = (await memory_page(context, MemoryFilter(kind="entry", sort="oldest"), many)).items
     ended = (await memory_page(context, MemoryFilter(holds=False), many)).items or facts
     people = (await people_page(context, paging=many)).items

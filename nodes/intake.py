@@ -451,7 +451,7 @@ class _Visit:
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
             stands = emergency.sentence(len(waits))
-            return NextTurn("rest", wish_dropped="the emergency stop stands", notes=(stands,))
+            return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(stands,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
         if self.resources.night_only or await self._preview_asked():

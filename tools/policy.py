@@ -17,6 +17,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from memory.events import owners_of, set_off_by_owner
 from memory.journal import Listeners, audience_of
 from memory.messages import AUDIENCE, OWNER, TRUST_NOTE, mark_of, of_tick
+from memory.planning import session_memory
 from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
 from memory.records import (
     Assessment,
@@ -317,6 +318,8 @@ def material(
 ) -> Material:
     """The input of `memory.prompt.assembly`. `now`: the tick's time, ISO 8601."""
     context = CONTEXTS[context_type]
+    if listeners_of(state["event"], settings, resources).audience == "public":
+        state = {**state, "session_memory": session_memory.without_private(state["session_memory"])}
     return Material(
         state=state,
         settings=settings,

@@ -130,9 +130,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 HEADINGS = {
-    404: "Not here",
-    405: "Not this way",
-    409: "Not now",
+    404: "Not found",
+    405: "This page does not do that",
+    409: "Busy at the moment",
     422: "That cannot be done",
     503: "Something failed",
 }

@@ -196,7 +196,7 @@ async def sleep(context: AgentContext, *, dry_run: bool = False) -> NightReport:
     Raises:
         InputError: `dry_run`, and a night is open.
         BusyError: another process holds the agent.
-        CircadianError: the emergency stop stands, or a step failed; what was done is kept.
+        CircadianError: the emergency stop is set, or a step failed; what was done is kept.
     """
     if dry_run:
         return await preview(context)

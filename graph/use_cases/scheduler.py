@@ -181,7 +181,7 @@ async def _why_rest(context: AgentContext, state: State) -> str | None:
     store, scope, settings = context.store, context.scope, context.settings
     now = context.now()
     if state["emergency_stop"]:
-        return "The emergency stop stands: `circadian clear-stop` clears it."
+        return "The emergency stop is set: `circadian clear-stop` clears it."
     if await events.stop_asked_by(store, scope) is not None:
         return None
     if await night.is_due(store, scope) or await night.unfinished_undo(store, scope):

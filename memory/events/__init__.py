@@ -9,7 +9,6 @@ from memory.events.assessment import (
     assess,
     complexity_of,
     event_class_of,
-    is_small_talk,
 )
 from memory.events.inbox import RUNS, Posted, check_request, completed, settled, take_in
 from memory.events.next_action import (
@@ -79,7 +78,6 @@ __all__ = [
     "hours_named",
     "hours_over",
     "inbox",
-    "is_small_talk",
     "keep",
     "looked",
     "next_look",

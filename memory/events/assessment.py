@@ -7,62 +7,21 @@ tavern") is often a large task. The table by complexity serves assessments by a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal, TypeAlias
 
 from memory.records import Assessment, EventClass, Goal, Priority
-from memory.text import CRITICAL_AT, WARNING_AT, approximate_tokens, cached_by_text, sentences
+from memory.text import (
+    CRITICAL_AT,
+    WARNING_AT,
+    approximate_tokens,
+    is_small_talk,
+    sentences,
+    spoken_words,
+)
 
-_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _BUILDING = frozenset({"spawn", "create", "build", "destroy"})
 _GOALS = frozenset({"goal", "goals", "task", "tasks", "complete"})
-# From the beginning of a word only: from each letter of a long one it would take hours.
-_SPEECH = re.compile(r"(?<![^\W_])[^\W_]+ (?:says|pages|whispers|replies) (?:to )?(?:you )?")
-
-_SMALL_TALK = r"""
-    (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
-    good (?:morning|afternoon|evening|night|day)(?: to you)?(?: too)?(?: (?:all|everyone))?
-    welcome back|long time no see
-    (?:many )?(?:thanks|thank you)(?: (?:a lot|a million|so much|very much|again))?(?: for that)?
-    (?:thanks|thank you) for (?:everything|(?:all )?(?:the|your) help)
-    you(?:'re| are) welcome|no problem|no worries|cheers
-    (?:bye|goodbye|farewell|see you|talk to you)(?: (?:then|later|soon|again|tomorrow|tonight))*
-    take care|sleep well|good luck|congratulations|congrats
-    have a (?:nice|good|great|lovely|pleasant) (?:day|evening|night|weekend|week|time|trip)
-    happy (?:birthday|easter|new year)|merry christmas
-    (?:i'm|i am) (?:fine|well)(?: too)?
-    (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
-"""
-
-_PHRASE = f"(?:{'|'.join(line.strip() for line in _SMALL_TALK.strip().splitlines())})"
-_ONLY_SMALL_TALK = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
-_PRAISE = "oh ah lovely wonderful great nice cool super perfect ok okay alright well"
-_A_THING = r"(?:the |a |an )?(?:[^\W_]+ )?"
-
-_PLACES = """
-    alley barn beach bridge camp castle cave cellar church city courtyard crossroads dock dungeon
-    farm field forest garden gate hall harbour house hut inn island kitchen lake library market
-    meadow mill mountain palace park path port river road room shop shore square stable street
-    tavern temple tower town village well wood woods workshop yard
-"""
-
-_DIRECTIONS = (
-    "north south east west home inside outside upstairs downstairs back left right up down"
-)
-
-_THERE = f"(?:{'|'.join(_DIRECTIONS.split())})"
-
-_OBSERVING = re.compile(
-    r"look(?: around)?(?: (?:here|there|inside|outside))?"
-    rf"|(?:look at|examine|inspect) {_A_THING}[^\W_]+"
-)
-
-_MOVING = re.compile(
-    rf"(?:go|move|walk)(?: {_THERE})+"
-    rf"|(?:(?:go|move|walk)(?: {_THERE})? (?:to|into|towards?|through)|enter) {_A_THING}"
-    rf"(?:{'|'.join(_PLACES.split())})"
-)
-
 _ASKING = "what what's who who's whom whose where where's when when's which why how how's"
 _VERBS = "is are am was were do does did has have had"
 
@@ -101,12 +60,6 @@ def event_class_of(text: str, names: Collection[str] = ()) -> tuple[EventClass, 
     return "unknown", "nothing shows what it asks for"
 
 
-@cached_by_text(16)
-def words(text: str) -> Sequence[str]:
-    """The words of `text` in lower case; each rule asks for them."""
-    return tuple(_TOKEN.findall(text.casefold().replace("\u2019", "'")))
-
-
 def _communication(text: str, names: Collection[str]) -> str | None:
     """Chit-chat that asks nothing: no question, and no mere yes, which may answer one."""
     return "greeting, thanks or small talk only" if is_small_talk(text, names) else None
@@ -115,7 +68,7 @@ def _communication(text: str, names: Collection[str]) -> str | None:
 def _query(text: str, names: Collection[str]) -> str | None:
     """Only questions, with or without small talk; no statement, proposal or request."""
     parts = [part for part in sentences(text) if not is_small_talk(part, names)]
-    said = words(text)
+    said = spoken_words(text)
     if not parts or len(said) > _LONGEST_QUESTION or _REQUEST_WORDS.intersection(said):
         return None
     return "it only asks a question" if all(map(_is_question, parts)) else None
@@ -125,41 +78,21 @@ _RULES: tuple[tuple[EventClass, Callable[[str, Collection[str]], str | None]], .
     ("communication", _communication),
     ("building", lambda text, _: _says(text, _BUILDING)),
     ("goal_action", lambda text, _: _says(text, _GOALS)),
-    ("observation", lambda text, names: _orders(text, names, _OBSERVING, "it only asks to look")),
-    ("movement", lambda text, names: _orders(text, names, _MOVING, "it only asks to go somewhere")),
     ("query", _query),
 )
 
 
 def _says(text: str, keywords: Collection[str]) -> str | None:
-    found = next((word for word in words(text) if word in keywords), None)
+    found = next((word for word in spoken_words(text) if word in keywords), None)
     return f"it says '{found}'" if found else None
-
-
-def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) -> bool:
-    """Whether a text has greetings, thanks and the like, and nothing else.
-
-    `praise`: with words such as "great" beside them, by which a person may also accept a proposal.
-    """
-    aside = {*names, *_PRAISE.split()} if praise else names
-    spoken = _SPEECH.sub("", " ".join(word for word in words(text) if word not in aside), count=1)
-    return _ONLY_SMALL_TALK.fullmatch(spoken) is not None
 
 
 def _is_question(sentence: str) -> bool:
     """Whether it ends and begins as an English question ("was" is also a German word)."""
-    said = " ".join(words(sentence))
+    said = " ".join(spoken_words(sentence))
     if not sentence.rstrip("\"') ").endswith("?") or _PROPOSING.match(said):
         return False
     return _QUESTION.match(said) is not None
-
-
-def _orders(text: str, names: Collection[str], form: re.Pattern[str], why: str) -> str | None:
-    """`why`, if the text is one order of this form; one with several clauses is not."""
-    if re.search(r"[,;:?\n]|[.!]\s*\w", text.strip()):
-        return None
-    order = " ".join(word for word in words(text) if word not in names and word != "please")
-    return why if form.fullmatch(order) else None
 
 
 Kind: TypeAlias = Literal["event", "goal", "reflection"]
@@ -184,8 +117,6 @@ BY_SCORE: Mapping[int, Steps] = {
 _BY_CLASS: Mapping[EventClass, Steps] = {
     "communication": ("single_action", 1),
     "building": ("react_loop", None),
-    "observation": ("single_action", 1),
-    "movement": ("single_action", 1),
     "query": ("react_loop", 2),
     "goal_action": ("react_loop", None),
     "unknown": (None, None),
@@ -268,7 +199,7 @@ def complexity_of(text: str) -> tuple[int, str]:
     tokens = approximate_tokens(text)
     pieces = [piece for one in sentences(text) for piece in _APART.split(one)]
     parts = sum(_WORD.search(piece) is not None for piece in pieces)
-    several = next((word for word in words(text) if word in _MULTI_STEP), None)
+    several = next((word for word in spoken_words(text) if word in _MULTI_STEP), None)
     points = sum(tokens > length for length in _LENGTHS)
     points += sum(parts >= number for number in _PARTS) + (several is not None)
     counted = f"{tokens} tokens, {parts} {'part' if parts == 1 else 'parts'}"

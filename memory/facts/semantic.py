@@ -427,6 +427,11 @@ class SemanticMemory:
         """The episodes of these sessions, session by session, in the order of their time."""
         return self.open_table().timeline(scope_filters(scope), sessions) if sessions else []
 
+    def beside(self, scope: Scope, rows: Collection[int], aside: int) -> dict[int, Row]:
+        """The `aside` episodes before and after each of these in its session, by `seq`."""
+        near = self.open_table().beside(scope_filters(scope), rows, aside) if rows else set()
+        return self.numbered(scope, near.difference(rows))
+
     def numbered(self, scope: Scope, seqs: Collection[int]) -> dict[int, Row]:
         """The scope's rows by `seq`; missing ones are left out."""
         ids, rows = scope_filters(scope), self.open_table().numbered(seqs) if seqs else {}

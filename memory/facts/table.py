@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
@@ -234,6 +234,13 @@ class MemoryTable(Protocol):
         """The episodes of these sessions, session by session, in the order of their time."""
         ...
 
+    def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
+        """The `seq` of the `aside` episodes before and after each of these in its session.
+
+        `filters` test the rows that are given: a session is of one scope.
+        """
+        ...
+
     def touch(self, row_ids: Sequence[str], at: datetime) -> None:
         """Count an access of each row, at `at`. Leaves every index as it is."""
         ...
@@ -433,6 +440,21 @@ def user_filters(scope: Scope) -> dict[str, str]:
 @lru_cache(maxsize=256)
 def _mem0_id(text: str) -> str:
     return "".join(quote(char) if char.isspace() or char == "%" else char for char in text) or "%"
+
+
+def beside_columns(aside: int) -> str:
+    """Columns of a query FROM memories AS m: the episodes before and after `m` in its session."""
+    near = (
+        "(SELECT n.seq FROM memories AS n WHERE n.scope = m.scope AND n.session = m.session"
+        " AND n.kind = 'episode' AND (n.valid_from, n.seq) {side} (m.valid_from, m.seq)"
+        " ORDER BY n.valid_from {order}, n.seq {order} LIMIT 1 OFFSET {place})"
+    )
+    sides = (("<", "DESC"), (">", "ASC"))
+    return ", ".join(
+        near.format(side=side, order=order, place=place)
+        for side, order in sides
+        for place in range(aside)
+    )
 
 
 def fact_filters(scope: Scope, *, include_superseded: bool = True) -> dict[str, object]:

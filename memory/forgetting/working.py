@@ -244,6 +244,8 @@ def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
         after["said_by"] = {
             kept: scrub.label(by) for text, by in said_by.items() for kept in left([text])
         }
+    if private := memory.get("private"):
+        after["private"] = left(private)
     return after
 
 

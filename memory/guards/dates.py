@@ -14,7 +14,16 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from memory.guards import clock
-from memory.guards.lexicon import HAN, MONTH, MONTH_OF, WEEKDAY, WEEKDAY_OF, is_feast, word_set
+from memory.guards.lexicon import (
+    HAN,
+    MONTH,
+    MONTH_OF,
+    RELATIVE_DAYS,
+    WEEKDAY,
+    WEEKDAY_OF,
+    is_feast,
+    word_set,
+)
 
 _AMBIGUOUS = word_set(
     """
@@ -40,38 +49,6 @@ _CHINESE_WEEKDAYS = {one: at % 7 for at, one in enumerate("一二三四五六日
     **{str(one): one - 1 for one in range(1, 7)},
 }
 
-_RELATIVE = {
-    word: days
-    for days, (words, phrases) in {
-        0: (
-            "today tonight heute heut hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日 oggi hoje "
-            "vandaag dzis dzisiaj",
-            "ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
-            "|esta manana|bu sabah|bu aksam",
-        ),
-        1: (
-            "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
-            " morgen manana demain yarin yarinki 明天 明早 明晚 明日 "
-            "domani amanha jutro",
-            "ertesi gun|in the morning",
-        ),
-        2: (
-            "ubermorgen 后天 dopodomani overmorgen apres-demain pojutrze",
-            "day after tomorrow|pasado manana|obur gun|yarindan sonra|depois de amanha",
-        ),
-        3: ("大后天", "uberubermorgen"),
-        -1: (
-            "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日 ieri ontem"
-            " gisteren wczoraj",
-            "last night|hier soir",
-        ),
-        -2: (
-            "vorgestern anteayer antier avant-hier 前天 anteontem eergisteren przedwczoraj",
-            "day before yesterday|evvelsi gun|onceki gun|antes de ayer|l'altro ieri",
-        ),
-    }.items()
-    for word in [*words.split(), *phrases.split("|")]
-}
 _NOT_BEHIND = {"manana": "(?<!la )"}
 """Por la mañana is no tomorrow."""
 _RELATIVES = re.compile(
@@ -80,18 +57,18 @@ _RELATIVES = re.compile(
         if HAN.match(word)
         else rf"(?<![\w-]){_NOT_BEHIND.get(word, '')}({re.escape(word)})(?:ki|n|s|[dt][ae]n|a|e)?"
         r"(?!\w)"
-        for word in sorted(_RELATIVE, key=len, reverse=True)
+        for word in sorted(RELATIVE_DAYS, key=len, reverse=True)
     )
 )
 _PERIODS = (
-    (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日 giorni? dagen dag dni dzien"),
+    (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日"),
     (
         7,
-        "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期"
-        "|礼拜) settiman[ae] week weken tydzien tygodni\\w*",
+        "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期|礼拜)",
     ),
-    (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月 mes[ei] maand(?:en)?"),
-    (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年 ann[io] jaar"),
+    (14, "fortnights?"),
+    (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月"),
+    (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年"),
 )
 _ONE = r"(?:a|an|one|ein|eine|einem|einer|un|una|une|bir|uno|um|uma|een|一|1)"
 _SPANS = tuple(
@@ -105,18 +82,16 @@ _NEAR_PERIODS = (
     (
         "week",
         re.compile(
-            r"\b(?:week|woche\w*|semana|semaine|hafta\w*|settimana|weekend\w*|wochenende|sonu"
-            r"|week-end|finde|fin de semana|fine settimana)\b|周末"
+            r"\b(?:week|woche\w*|semana|semaine|hafta\w*|weekend\w*|wochenende|sonu"
+            r"|week-end|finde|fin de semana)\b|周末"
             r"|[下这本上]个?(?:周|星期)(?![一二三四五六日天末1-6])"
         ),
     ),
     (
         "month",
-        re.compile(
-            r"\b(?:month|monat\w*|mes|mois|ay\w{0,3}|mese|maand)\b|月底|下个?月|这个?月|上个?月|本月"
-        ),
+        re.compile(r"\b(?:month|monat\w*|mes|mois|ay\w{0,3})\b|月底|下个?月|这个?月|上个?月|本月"),
     ),
-    ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*|anno|jaar)\b|年")),
+    ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*)\b|年")),
 )
 _NEXT = re.compile(
     r"next|nachst|kommend|folgend|proxim|que viene|entrant|prochain|gelecek|onumuzdeki|haftaya"
@@ -141,6 +116,8 @@ class Days:
     weekdays: set[int] = field(default_factory=set)
     vague: bool = False
     """It names a day that the rules cannot resolve."""
+    around: bool = False
+    """It counts from such a day: "the Thursday after Easter"."""
     today: set[date] = field(default_factory=set)
     """The days on which it was said."""
     spoken: bool = False
@@ -355,24 +332,32 @@ def _days_of(digits: str, today: date) -> Days:
     _add_named(made, digits, today)
     named = frozenset(made.days)
     _add_alone(made, digits, today)
+    dated = frozenset(made.days)
     _add_relative(made, digits, today)
     for weekday in weekdays_in(digits, strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
         # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
-        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
+        after = dated if _AFTER_IT.match(digits, weekday.end) else named
+        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in after}
         if week := _WEEK.match(digits, weekday.end):
             digits = digits[: week.start()] + " " * len(week.group()) + digits[week.end() :]
     around = {_shifted(today.replace(day=1), shift, 30) for shift in (-1, 0, 1)}
     named_months = {one.replace(day=1) for one in named if made.months}
     made.days |= set(_nth_weekdays(digits, named_months or around))
     made.vague = is_feast(digits)
+    made.around = made.vague and _AROUND.search(digits) is not None
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
     _add_spans(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
+
+
+_AROUND = re.compile(
+    r"(?<!\w)(?:after|before|nach|vor|despues|antes|apres|avant|sonra|once)(?!\w)|[前后]"
+)
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:
@@ -426,7 +411,7 @@ def _add_alone(made: Days, digits: str, today: date) -> None:
 def _add_relative(made: Days, digits: str, today: date) -> None:
     for match in _RELATIVES.finditer(digits):
         word = match[match.lastindex or 0]
-        made.days.add(today + timedelta(_RELATIVE[word]))
+        made.days.add(today + timedelta(RELATIVE_DAYS[word]))
 
 
 def _add_spans(made: Days, digits: str, today: date) -> None:
@@ -438,10 +423,17 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         if not digits.startswith(" on ", found.end())
     ]
     spans += [(int(found[1]) // 24, 1, clock.EITHER) for found in _HOURS.finditer(digits)]
+    spans += [(count - 1, 1, signs) for count, length, signs in spans if (count, length) in _WEEKS]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
     for count, length, signs in spans:
         made.days |= {_shifted(start, sign * count, length) for start in starts for sign in signs}
         made.years |= {today.year + sign * count for sign in signs if length == 365}
+
+
+_AFTER_IT = re.compile(r" (?:after|danach|darauf|siguiente|suivant|sonra\w*)(?!\w)")
+"""The Monday after: the one behind a day that was named."""
+_WEEKS = ((8, 1), (15, 1))
+"""Quinze jours are two weeks, and acht Tage one."""
 
 
 def counts(digits: str) -> bool:
@@ -493,7 +485,11 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
             elif not plain or "end" in match.group() or "末" in match.group() or "sonu" in around:
                 for shift in shifts - ({0} if not plain else set()):
                     made.days |= {monday + timedelta(7 * shift + one) for one in range(7)}
+            elif _THIS.search(digits, max(0, match.start() - 8), match.start()):
+                made.days |= {monday}
 
+
+_THIS = re.compile(r"(?<!\w)(?:this|diese\w?|esta|cette|bu) $")
 
 _NTH_WEEKDAY = re.compile(
     r"(?<!\w)(?:(last|letzte\w*|ultimo|dernier|son)|(first|1st|erste\w*|primer|premier|ilk)"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import date
 
-from memory.guards import clock, dates, mood
+from memory.guards import clock, dates
 from memory.guards.lexicon import content, fold
-from memory.guards.mood import sentences
 from memory.guards.reading import ProposedFact, in_all_digits
 
 
@@ -17,11 +15,8 @@ def other_day(fact: ProposedFact) -> str | None:
     if not fact.familiar:
         return None
     for named in fact.days:
-        if (day := _other_weekday(fact, named)) is not None:
-            return f'The fact says "{named.written.strip()}", and {day} is a {day:%A}'
         holds = dates.holds(fact.evidence.days, named)
-        follows = _is_open(fact, named) or (holds and not _said_of_another(fact, named))
-        if follows and not (holds and _is_replaced(fact, named)):
+        if _is_open(fact, named) or (holds and not _said_of_another(fact, named)):
             continue
         # Where the sources name no day, an earlier statement may say which.
         if not fact.evidence.days.spoken and dates.holds(fact.told_before.days, named):
@@ -36,30 +31,6 @@ def other_day(fact: ProposedFact) -> str | None:
         if not is_range and not holds:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
-
-
-def _other_weekday(fact: ProposedFact, named: dates.Named) -> date | None:
-    """The day that the fact names right beside a weekday which it is not, and no source says so."""
-    beside = (
-        one
-        for one in fact.days
-        if one.day
-        and one.start >= named.end
-        and _BESIDE.fullmatch(fact.digits, named.end, one.start)
-    )
-    if named.weekday is None or (day := next(beside, None)) is None:
-        return None
-    said = {
-        one.weekday
-        for _, digits in fact.evidence.readings
-        for one in dates.weekdays_in(digits, strict=False)
-    }
-    days = [one for one in fact.evidence.days.days if dates.holds(dates.Days(days={one}), day)]
-    is_right = named.weekday in said or any(one.weekday() == named.weekday for one in days)
-    return None if is_right or not days else days[0]
-
-
-_BESIDE = re.compile(r"[ ,(]+(?:the |den |dem |le |el )?")
 
 
 def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:
@@ -78,37 +49,6 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     is_other_month = named.weekday is None and named.day is None and bool(days.months)
     is_today = not is_other_month and dates.holds(today, named)
     return is_today and not _said_of_another(fact, named, today=True)
-
-
-_REPLACED = re.compile(
-    r"(?<!\w)(?:mov|postpon|resched|verschob|verleg|cambi|pasa|deplac|report)\w* (?:.{0,20} )?"
-    r"(?:from|von|vom|del?|du) (.{3,26}?) (?:to|auf|al?|au)(?!\w)"
-    r"|(?<!\w)(?:not|instead of|rather than|nicht|statt|no|en vez del?|pas|au lieu d[eu])"
-    r" ([^.,;:!?]{3,26})|(?<!\w)(\w+) (?:degil|yerine)(?!\w)|从(.{2,9}?)(?=[改挪推提延调移])"
-)
-"""A day that is not meant, or no longer: "it moves from Friday to Sunday", "not on the 17th"."""
-
-
-_NO_MORE = re.compile(
-    r"\bstatt\W*$|\b(?:nicht|kein\w*) mehr\b|\bno longer\b|\bya no\b|\bne \w+ plus\b", re.IGNORECASE
-)
-"""These deny what is done, and not the day: "not any more since Monday"."""
-
-
-def _is_replaced(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether a source says that it is not this day, or no longer, and the fact names no other."""
-    denied = mood.denies(_NO_MORE.sub(" ", fact.text), fact.codes)
-    for source, digits in () if denied else fact.evidence.readings:
-        said = fact.evidence.said(source.at)
-        for _, sentence in sentences(digits):
-            for found in _REPLACED.finditer(sentence):
-                start, end = found.span(found.lastindex or 0)
-                old = dates.days_of(sentence[found.start() : end], said)
-                new = dates.days_of(f"{sentence[:start]} ; {sentence[end:]}", said)
-                others = [one for one in fact.days if dates.holds(new, one)]
-                if new.spoken and not others and dates.holds(old, named):
-                    return True
-    return False
 
 
 def _said_of_another(fact: ProposedFact, named: dates.Named, *, today: bool = False) -> bool:
@@ -143,7 +83,7 @@ def _parts(fact: ProposedFact) -> Iterator[tuple[str, int, str]]:
     """
     for one in fact.evidence.clauses:
         counted = any(map(dates.counts, in_all_digits(one.sentence)))
-        whole = counted or len(one.words) < _WORDS_OF_ITS_OWN
+        whole = counted or (len(one.words) < _WORDS_OF_ITS_OWN and not fact.nearness(one.words))
         words = content(one.sentence) if whole else one.words
         yield one.sentence if whole else one.text, fact.nearness(words), one.at
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, content, fold, shared, word_set
+from memory.guards.lexicon import FUNCTION_WORDS, MORE, alike, content, fold, shared
 from memory.guards.reading import PIECES, Evidence, ProposedFact, in_all_digits, whole
 
 
@@ -33,13 +33,12 @@ def other_number(fact: ProposedFact) -> str | None:
             continue
         if not (
             _stands(number, theirs, mine)
+            or _is_one(number, fact)
             or _is_an_example(number, mine, theirs)
             or _follows(number, fact)
             or _is_from_before(number, fact)
         ):
             return _number_said(number, theirs)
-        if (other := _bound_elsewhere(number, fact)) is not None:
-            return _number_said(number, [other])
         if (part := _of_another(number, numbers.numbers_in(fact.digits), fact)) is not None:
             return f'What it cites says "{part}", and the fact says {number.written}'
     return _outdated(mine, fact)
@@ -74,6 +73,7 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether a fraction in words is one that the sources say, or that their numbers make."""
     theirs = fact.evidence.numbers
     values = {value for one in theirs for value in one.readings}
+    values |= {0.5 for _, digits in fact.evidence.readings if _HALF.search(digits)}
     made = numbers.shares(theirs, rest=_adds(fact)) | values
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
 
@@ -112,7 +112,7 @@ def _stands(
             ):
                 return True
     return any(
-        number.unit[0] == other.unit[0] and number.bases() & other.bases()
+        numbers.comparable(other, number.unit) and number.bases() & other.bases()
         if number.unit and other.unit
         else number.readings & other.readings
         for other in theirs
@@ -169,8 +169,17 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
 def _parts_of_sum(number: numbers.Number, fact: ProposedFact) -> set[float]:
     """What the fact's other numbers, which its sources say, add up to: "14 sacks, 12 of them"."""
     others = [one for one in numbers.numbers_in(fact.digits) if one.start != number.start]
-    parts = [one for one in others if _stands(one, fact.evidence.numbers, ())]
+    parts = [one for one in others if _stands(one, fact.evidence.numbers, ()) or _is_one(one, fact)]
     return numbers.sums(parts, number.unit) if len(parts) > 1 else set()
+
+
+def _is_one(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether it is the 1 that a source says in a word: "three of oak, one of elm"."""
+    said = (_ONE.search(fold(one.text)) for one in fact.evidence.sources)
+    return number.readings == {1} and any(said)
+
+
+_ONE = re.compile(r"(?<!\w)(?:one|ein\w{0,2}|un[ao]?|une|bir)(?!\w)|一")
 
 
 def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:
@@ -249,42 +258,6 @@ def _counts(evidence: Evidence) -> set[float]:
     return {one for one in found if one <= 7}
 
 
-def _bound_elsewhere(number: numbers.Number, fact: ProposedFact) -> numbers.Number | None:
-    """The number of the same things in a source, if the fact took one of other things."""
-    theirs = fact.evidence.numbers
-    same = [one for one in theirs if _is_of(one, number)]
-    taken = [one for one in theirs if one.readings & number.readings]
-    if not same or any(one.bases() & number.bases() for one in same):
-        return None
-    return same[0] if taken and all(_is_taken(one, number, fact) for one in taken) else None
-
-
-def _is_taken(one: numbers.Number, number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether a number of a source counts something else: another unit, or a label's number."""
-    labels = (
-        _LABEL.search(digits, 0, one.start)
-        for _, digits in fact.evidence.readings
-        if digits[one.start : one.end] == one.written
-    )
-    is_label = any(found and found[1] in _LABELS for found in labels)
-    is_time = one not in fact.evidence.without_times
-    return (
-        is_label
-        or is_time
-        or bool(one.unit and (number.unit is None or number.unit[0] != one.unit[0]))
-    )
-
-
-_LABELS = word_set(
-    """
-    room hive cow bar layer plot number line bus flight gate page chapter table seat track locker
-    zimmer brett nummer linie seite tisch platz raum habitacion mesa linea pagina numero chambre
-    ligne salle oda masa numara station box shelf lot class level unit house apartment version
-    """
-)
-"""A word before a number that makes it a label: "Room 12", "hive 5"."""
-
-
 def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
     """Whether two numbers count the same: alike nouns, or the same unit."""
     if one.unit and number.unit:
@@ -308,6 +281,8 @@ def _of_another(
 
     The part shares more with the fact than those that have its number.
     """
+    if fact.translated:
+        return None
     piece = next(one for one in _pieces(fact.digits) if number.start < one.end())
     here = [one for one in mine if piece.start() <= one.start < piece.end()]
     shown = {value for one in here for value in one.readings}

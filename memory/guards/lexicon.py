@@ -1,7 +1,7 @@
 """Words of several languages, as the grounding rules need them. Pure tables and look-ups.
 
-English, German, Spanish, French, Turkish and Chinese are known; of Italian, Portuguese and Dutch
-the function words, numbers and dates. A text in any other language is read as far as its digits go.
+English, German, Spanish, French, Turkish and Chinese are known; a few others are told apart from
+them. A text in any other language is read as far as its digits go.
 Everything is compared folded: in lower case and without accents, letter by letter, so that places
 in the folded text are places in the text.
 """
@@ -194,7 +194,10 @@ def is_familiar(text: str) -> bool:
     if _OTHER_SCRIPT.search(text):
         return False
     strange = _strange(text)
-    known = max(_scores(text).values()) >= _KNOWN * len(found) and strange < _STRANGERS
+    scores = _scores(text)
+    best = max(scores[code] for code in READ)
+    is_read = best >= max(_KNOWN * len(found), 0.7 * max(scores.values()))
+    known = is_read and strange < _STRANGERS
     return known or (len(found) < _FEW and not strange)
 
 
@@ -203,6 +206,8 @@ def _strange(text: str) -> int:
     return sum(_STRANGE.search(one) is not None for one in text.split() if one.islower())
 
 
+READ = ("en", "de", "es", "fr", "tr")
+"""The languages whose words are known, Chinese aside."""
 _FEW = 4
 _KNOWN = 0.21
 """Least score for each word of a text in a language that is known."""
@@ -277,17 +282,6 @@ janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre oc
 decembre
 
 ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
-
-gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
-
-janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
-
-styczen|stycznia|styczniu luty|lutego|lutym marzec|marca|marcu kwiecien|kwietnia|kwietniu
-maj|maja|maju czerwiec|czerwca|czerwcu lipiec|lipca|lipcu sierpien|sierpnia|sierpniu
-wrzesien|wrzesnia|wrzesniu pazdziernik|pazdziernika|pazdzierniku listopad|listopada|listopadzie
-grudzien|grudnia|grudniu
-
-januari februari maart april mei juni juli augustus september oktober november december
 """
 MONTH_OF = {
     name: number
@@ -307,16 +301,6 @@ lunes martes miercoles jueves viernes sabado domingo
 lundi mardi mercredi jeudi vendredi samedi dimanche
 
 pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami|pazar
-
-lunedi martedi mercoledi giovedi venerdi sabato domenica
-
-segunda terca quarta quinta sexta sabado domingo
-
-poniedzialek|poniedzialku|poniedzialki wtorek|wtorku|wtorki sroda|srode|srody
-czwartek|czwartku|czwartki
-piatek|piatku|piatki sobota|sobote|soboty niedziela|niedziele
-
-maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
 """
 WEEKDAY_OF = {
     name: number
@@ -349,7 +333,7 @@ MORE = re.compile(
     r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
     r"|difference|later|earlier|longer|shorter|short|left|leav\w*|free|remain\w*|rest|rose|fell|drop\w*"
     r"|additional\w*|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together"
-    r"|making|both|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*|um|mehr"
+    r"|making|rise\w*|both|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*|um|mehr"
     r"|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
     r"|gesunken|rest\w*|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer"
     r"|billiger|gunstiger|noch|bleib\w*|gan[ao]\w*|perd\w*|gagn\w*|guadagn\w*|piu|meno|in tutto"
@@ -397,22 +381,49 @@ NUMBER_WORDS = {
         "dutzend=12 anderthalb|eineinhalb=1.5 zweieinhalb dreieinhalb viereinhalb funfeinhalb"
         " sechseinhalb siebeneinhalb anderthalbtausend=1500 zweieinhalbtausend=2500"
     ),
-    "en": _values("dozen|dozens=12 twenties=20 fifties=50"),
+    "en": _values("dozen|dozens=12 twenties=20 fifties=50 fiver=5 tenner=10"),
     "es": _values(
         "decena=10 veintena=20 treintena=30 cincuentena=50 centenar=100 docena|docenas=12"
     ),
-    "it": _values(
-        "decina=10 dozzina=12 quindicina=15 ventina=20 trentina=30 quarantina=40 cinquantina=50"
-        " sessantina=60 centinaio=100"
-    ),
-    "pt": _values("duzia=12"),
-    "nl": _values("dozijn=12 anderhalf=1.5"),
 }
 """Words for numbers that are nouns, and halves."""
+RELATIVE_DAYS = {
+    word: days
+    for days, (words, phrases) in {
+        0: (
+            "today tonight heute heut sofort hoy aujourd'hui bugun bugunku 今天 今晚 今早 今日",
+            "from now|as of now|ab jetzt|desde ahora|des maintenant|bu aksam"
+            "|ce soir|ce matin|this morning|this afternoon|this evening|esta noche|esta tarde"
+            "|esta manana|bu sabah",
+        ),
+        1: (
+            "tomorrow tmrw tmr tmw 2moro tomorow tommorow tommorrow"
+            " morgen manana demain yarin yarinki 明天 明早 明晚 明日",
+            "ertesi gun|in the morning",
+        ),
+        2: (
+            "ubermorgen 后天 apres-demain",
+            "day after tomorrow|pasado manana|obur gun|yarindan sonra",
+        ),
+        3: ("大后天", "uberubermorgen"),
+        -1: (
+            "yesterday yest yday gestern ayer anoche hier dun dunku 昨天 昨晚 昨日",
+            "last night|hier soir",
+        ),
+        -2: (
+            "vorgestern anteayer antier avant-hier 前天",
+            "day before yesterday|evvelsi gun|onceki gun|antes de ayer",
+        ),
+    }.items()
+    for word in [*words.split(), *phrases.split("|")]
+}
+"""Words for a day -> its days from the day of speaking."""
+
 LOOSE_NUMBERS: dict[str, dict[str, float]] = {
     "en": _values("both|twice|couple|pair|twins|double=2 thrice|triplets|trio=3 quartet=4"),
     "de": _values(
-        "beide|beiden|paar|zweimal|zwilling|zwillinge|doppelt=2 dreimal|drilling=3 viermal funfmal"
+        "beide|beiden|paar|zweimal|zwilling|zwillinge|doppelt=2 dreimal|drilling=3 viermal funfmal "
+        "zweit=2 dritt viert funft sechst siebt acht neunt zehnt"
     ),
     "es": _values("ambos|ambas|par|segundo|segunda|gemelos|doble=2 tercer=3"),
     "fr": _values("paire|jumeaux|deuxieme|seconde|double=2"),
@@ -426,7 +437,7 @@ CURRENCIES = {
         "dollar": "$ usd dollar dollars dolar dolares",
         "pound": "£ gbp pound pounds quid lb lbs",
         "lira": "₺ tl try lira",
-        "yuan": "元 块 ¥ yuan rmb cny kuai",
+        "yuan": "¥ yuan rmb cny kuai",
         "franc": "chf franken fr",
     }.items()
     for name in names.split()

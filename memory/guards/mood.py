@@ -80,6 +80,7 @@ _MARKED = _by_language(r"""
 en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* to know|unsure
  |unclear|uncertain|inquir\w*|enquir\w*|whether|curious|not know|doesn't know|don't know
  |look(?:s|ing) (?:for|to)|request\w*|seek\w*|if|unless|would|could|might|may(?! \d)|maybe|perhaps
+ |probab\w*|likely
  |possib\w*|given|subject to|suppos\w*|consider\w*|plan\w*|potential\w*|condition\w*|depend\w*
  |in case|think\w*|believ\w*|reckon\w*|idea|option|fallback|otherwise|should|intend\w*
  |only (?:if|once|after)|hop\w*|when|whoever|anyone|anybody|in return|provide\w*|want\w*|wish\w*
@@ -97,36 +98,42 @@ en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* t
 de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen
  |mochte wissen|ob|unklar|unsicher|erkundigt\w*|bittet|bat|gebeten|wenn|falls|sofern|vielleicht
  |eventuell|ware|konnt\w*|wurd(?:e|en)|moglich\w*|uberleg\w*|erwag\w*|plan\w*|sollt\w*|musst\w*
- |bedingung|vorausgesetzt|angebot\w*|sonst|im fall|abhang\w*|hang\w*|will|wollen|andernfalls
+ |bedingung|vorausgesetzt|angebot\w*|sonst|wahrscheinlich\w*|im fall|abhang\w*|hang\w*|will|wollen
+ |andernfalls
  |bereit|voraussichtlich|hoff\w*|wunsch\w*|mocht\w*|wurde|hatte|gern\w*|traum\w*|am liebsten
  |lieber|sehn\w*|sag\w*|gesag\w*|behaupt\w*|angeblich|laut|meint\w*|gemeint|zufolge|darstellung\w*
  |erzahl\w*|bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)
  |angab\w*|aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien
  |hatten|meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*
- |zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet
+ |zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet|halt .* fur
 es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*
- |pide|pidio|podria\w*|quizas?|tal vez|en caso de|posib\w*|plan\w*|considera\w*|salvo|siempre que
+ |pide|pidio|podria\w*|quizas?|probabl\w*|tal vez|en caso de|posib\w*|plan\w*|considera\w*|salvo
+ |siempre que
  |quier\w*|depend\w*|piens\w*|\w+ia[ns]?|condicion\w*|a menos|esper\w*|gustaria|desea\w*|quisiera
  |ojala|encantaria|suena|ilusion|prefer\w*|dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*
  |cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer|sosti\w*|acus\w*|cree\w*|opin\w*|palabras
  |manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*|jur\w*|habria\w*|oy\w*|oido|parec\w*
  |declar\w*|mantien\w*|insist\w*|habla\w*|dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
 fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande|si
- |s'il|s'interroge|s'ils?|pourrai\w*|peut-etre|\w+rai(?:t|ent)|en cas|au cas|condition|envisag\w*
+ |s'il|s'interroge|s'ils?|pourrai\w*|peut-etre|probabl\w*|sans doute|\w+rai(?:t|ent)|en cas|au cas
+ |condition|envisag\w*
  |eventuel\w*|possib\w*|prev\w*|tant qu\w*|sauf|compte\w*|veut|depend\w*
  |n(?:e |')\w+ (?:\w+ ){0,4}qu(?:e |')|a moins (?:que|d'\w+)|voudr\w*|esper\w*|aimerai\w*
  |souhait\w*|veulent|reve\w*|envie|desir\w*|prefer\w*|dit|dire|disent|selon|d'apres|pretend\w*
  |affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*|serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*
  |croi\w*|pens\w*|parait|soi-disant|ecri\w*|entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*
  |declar\w*|suppos\w*|jur\w*|indiqu\w*|montr\w*|ni(?:e|ent)|dement
+ |(?<!a )(?<!ai )(?<!ont )trouv(?:e|ent)
 tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil|eger|belki
+ |muhtemel\w*|herhalde|galiba
  |\w+(?:irsa|irse|ursa|urse|arsa|erse|yorsa|mazsa|mezse)\w*|olasi|planl\w*|\w+(?:abilir|ebilir)\w*
  |kosul\w*|durumunda|takdirde|halinde|ihtimal\w*|sart\w*|isti\w*|iste[drm]\w*
  |um\w*|dil\w*|hayal\w*|arzu\w*
  |tercih\w*|soyl\w*|dedi\w*|diyor\w*|gore|iddia\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*|suph\w*
  |bakilirsa|soz\w*|rivayet\w*|duy\w*|ileri sur\w*|sucl\w*|dus\w*|belirt\w*|aktar\w*|san\w*
  |kuskul\w*
-zh 问|建议|提议|提出|邀|不知道|是否|如果|要是|假如|谁|可能|也许|或许|考虑|打算|计划|的话|除非|想
+zh 问|建议|提议|提出|邀|不知道|是否|如果|要是|假如|谁|可能|大概|恐怕|也许|或许|考虑|打算|计划|的话
+ |除非|想
  |希望|若|一旦|只有|否则|条件|盼|愿|期待|说|称|据|讲|传|意思
  |看法|认为|觉得|听|告诉|表示|指|显示|否认|怀疑|所言|转述|要求|提醒
 """)
@@ -141,31 +148,37 @@ de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?
 es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
 fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
- |olsa\w*|diyelim|sayet|(?!aksam)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
- |\w+ersek|yoksa|\w*(?:rsa|rse)(?:m|n|k|niz|lar|ler)?|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
+ |olsa\w*|diyelim|sayet|(?!aksam|yuksek)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
+ |\w+ersek|yoksa|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
 zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
 """)
 """What is said under one of these, or depends on it, is no statement."""
 
 _POSSIBILITIES = _by_language(r"""
-en maybe|perhaps|might|could|would(?! (?:rather|prefer|like|love))|(?:i|we|he|she|they
+en (?:maybe|perhaps|probably)(?! (?:\d|more|less|half|a (?:dozen|few)))|might|could
+ |would(?! (?:rather|prefer|like|love))|(?:i|we|he|she|they
  |you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer|like|love|better|\w+ed
  |been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found|bought|come|become|written
  |eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we|thinking (?:of|about)
  |considering
-de vielleicht|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär\w*|müsst\w*|möglicherweise|womöglich
-es quiz[aá]s?|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que|\w+(?:ar|er|ir|dr)[ií]a(?:n|mos|s)?
-fr peut-etre|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent|s)|\w+erions
+de vielleicht|wahrscheinlich|vermutlich|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär(?:e\w*
+ |s?t)?|müsst\w*|möglicherweise|womöglich
+es quiz[aá]s?|probablemente|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que
+ |(?<!la )(?<!una )(?<!de )(?<!mi )(?<!su )(?<!esta )\w+(?:ar|er|ir|dr)[ií]a(?:n|mos|s)?
+fr peut-etre|probablement|sans doute|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent)|\w+erai(?:t|ent
+ |s)|\w+erions
  |eventuellement|faudrait
-tr belki|\w{2,}(?:abilir|ebilir)\w*|galiba|herhalde
-zh 也许|可能|说不定|或许|考虑|没准
+tr belki|muhtemelen|herhalde|\w{2,}(?:abilir|ebilir)\w*|galiba
+zh 也许|可能|大概|恐怕|说不定|或许|考虑|没准
 """)
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
  |wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
-de hatte gern\w*|wurde gern\w*|hoff\w*|wunsch\w*|am liebsten|schon ware|ware schon|traum\w*
+de hatte gern\w*|wurde gern\w*|hoff(?:e|t|en|te|entlich)|wunsch\w*|am liebsten|schon ware
+ |ware schon|traum\w*
 es ojala|espero|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
-fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|reve\w*
+fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|rev(?:e[srz]?|ent
+ |ons|ait)
  |si seulement
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
@@ -173,12 +186,14 @@ zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 _CLAIMS = _by_language(r"""
 en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
  |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says
- |gossip\w*|swears?|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons?
+ |gossip\w*|swears?|swore|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons?
  |keeps? (?:saying|telling)
-de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}(?:haben|sein)|hab(?:e)? gehort
- |(?<!nichts )(?<!nicht )(?<!nie )gehort|gerucht\w*|laut|anscheinend|man sagt|es heist|heist es
+de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}ge\w+ (?:haben|sein)
+ |hab\w* (?:\w+ ){0,5}(?<!nichts )(?<!nicht )(?<!nie )gehort|gerucht\w*
+ |(?<!zu )(?<!so )(?<!sehr )(?<!ist )(?<!war )(?<!ganz )laut(?= \w)|anscheinend|man sagt|es heist
+ |heist es
  |munkelt|schwort
-es dicen que|se dice|segun|al parecer|por lo visto|asegura\w*|afirma\w*|rumor\w*|jura\w*
+es dicen que|se dice|segun|al parecer|por lo visto|asegura(?:n|ba\w*)?|afirma\w*|rumor\w*|juran?
  |cuenta[n]? que|oi que|he oido|parece ser|supuestamente|dizque|sostiene|dicen
 fr pretend\w*|parait|il parait|selon|d'apres|soi-disant|affirm\w*|rumeur\w*|on dit|raconte\w*
  |jure\w*|aurai(?:t|ent)|assure que|a ce qu'il parait|entendu dire|soutient
@@ -196,7 +211,7 @@ zh 说|讲|告诉|认为|觉得
 _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
-        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells?|told|wrote|texted|thinks"
+        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells|told|wrote|texted|thinks"
         r"|believes|swears|swore|feels|figures|is (?:sure|convinced))"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
@@ -206,7 +221,9 @@ _QUOTING = {
         "de": r"(?<!\w)(?<!ich )(?:sag(?:t|te|en|ten)|mein(?:t|te|en|ten)|erzahl(?:t|te|en|ten)"
         r"|schreibt|schrieb|glaub(?:t|en)|findet|denkt|schwort)"
         r"(?: (?:mir|uns|ja|wohl|immer|auch|halt|nur))*,? (?:dass )?"
-        r"(?:der|die|das|es|den|dem|ein|eine|unsere?|seine?|ihre?|meine?) [a-z]+",
+        r"(?:der|die|das|es|den|dem|ein|eine|unsere?|seine?|ihre?|meine?) [a-z]+"
+        r"|(?<!\w)(?<!ich )(?:sagt|sagte|meint|meinte|glaubt|schwort|behauptet), (?:dass )?"
+        r"(?!(?:er|sie|ich|wir|ihr|du|man|ja|nein|dass|da)(?!\w))[a-z]+",
         "es": r"(?<!\w)(?:dice|dijo|ha dicho|cuenta|cree|escribio|comenta|comento|opina|jura)n?"
         r" que (?:(?:el|la|los|las|un|una|mi|su|sus|tu|nuestro|nuestra) [a-z]{3,} [a-z]"
         r"|es(?:ta)? |son )"
@@ -284,6 +301,8 @@ def asks_from(sentence: str) -> int:
     """Where the question of a sentence begins: "We have 60 tins, who signs?"."""
     if sentence.find("¿") > 0:
         return sentence.find("¿")
+    if re.search(r"[?？]\)\W*$", sentence):
+        return max(sentence.rfind("("), 0)
     start = max(sentence.rfind(", "), sentence.rfind("，"), sentence.rfind(" - ")) + 1
     first, last = fold(sentence[:start]).strip(), fold(sentence[start:]).strip(" -")
     long = len(first.split()) >= 4 or len(HAN.findall(first)) >= 4
@@ -298,6 +317,23 @@ def is_question(sentence: str) -> bool:
     return bool(re.search(r"[?？؟]\W*$", sentence)) and _TAG.search(fold(sentence)) is None
 
 
+_REQUEST = re.compile(
+    r".{0,30}?\b(?:(?:can|could|would|will) you (?:please |kindly )?(?:(?:keep|bear) in mind"
+    r"|remember|note(?: down)?|make a note|write down) that "
+    r"|(?:kannst|könntest|würdest) du (?:dir )?(?:bitte )?merken, dass "
+    r"|(?:puedes|podrías) (?:recordar|anotar|apuntar) que "
+    r"|(?:peux|pourrais)[ -]tu (?:noter|retenir) qu(?:e |'))(?=.+\?)",
+    re.IGNORECASE,
+)
+"""It asks to remember something, and so states it."""
+
+
+def without_request(sentence: str) -> str:
+    """What a sentence states that asks to remember it; any other sentence as it is."""
+    asks = _REQUEST.match(sentence)
+    return sentence[asks.end() :].rstrip("?!. ") if asks else sentence
+
+
 def is_conditional(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it says what holds on a condition only."""
     return bool(codes) and _says(_CONDITIONS, _read(sentence, codes), codes[:1])
@@ -307,6 +343,14 @@ def has_condition_behind(clause: str, codes: tuple[str, ...]) -> bool:
     """Whether it says something before its condition: "the room is big enough if you move it"."""
     found = _CONDITIONS[codes[0]].search(_read(clause, codes)) if codes[0] in _CONDITIONS else None
     return found is not None and len(clause[: found.start()].split()) >= 3
+
+
+def is_otherwise(clause: str) -> bool:
+    """Whether it says what happens else: what stands before it is certain."""
+    return _OTHERWISE.match(fold(clause)) is not None
+
+
+_OTHERWISE = re.compile(r"(?:or )?(?:otherwise|else|sonst|si no|sinon|yoksa)(?!\w)|否则|不然")
 
 
 def has_consequence(clause: str, codes: tuple[str, ...]) -> bool:
@@ -382,7 +426,7 @@ def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
 
 _LIMITS = _by_language(r"""
 en until|before|when|whoever|only (?:if|when|once|after)|as long as
-de bevor|bis|vor|solange|bei|erst|nur|wer
+de bevor|bis|vor|solange|erst|nur|wer
 es antes de|hasta|mientras|solo|quien
 fr avant|jusqu\w*|seulement|quiconque
 tr ancak

@@ -26,9 +26,6 @@ from memory.guards.lexicon import (
     fold,
 )
 
-LANGUAGES = ("en", "de", "es", "fr", "tr", "it", "pt", "nl")
-"""The languages whose number words are known, Chinese aside."""
-
 _TURKISH_CASE = re.compile(
     r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu"
     r"|s[iu]nd[ae]n?|si|su|yle))"
@@ -262,7 +259,7 @@ _UNITS: dict[str, tuple[str, float]] = {
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"
         " day|tag|dia|jour|gun|天|giorno=86400 week|woche|semana|semaine|hafta|周|星期=604800",
         "charge": "mah=.001 ah=1",
-        "euro": "cent|centime|centimo|centesimo=.01",
+        "money": "cent|centime|centimo|kurus|pence|penny|p|rappen=.01 块|元=1",
         "data": "kb=1 mb=1000 gb=1e6 tb=1e9",
         "share": "%|percent|pct|prozent|porciento|pourcent|yuzde=1",
         "angle": "°|degree|grad|grado|degre|derece|度=1",
@@ -523,7 +520,14 @@ def _may_make(one: Number, other: Number, unit: tuple[str, float] | None) -> boo
 
 def comparable(one: Number, unit: tuple[str, float] | None) -> bool:
     """Whether a number may be added to others to make one with a unit."""
-    return one.unit is None or unit is None or one.unit[0] == unit[0]
+    return one.unit is None or unit is None or _is_one_kind(one.unit[0], unit[0])
+
+
+def _is_one_kind(one: str, other: str) -> bool:
+    """Whether two dimensions are one: cents are of any currency."""
+    return one == other or (
+        "money" in (one, other) and {one, other} <= {"money", *CURRENCIES.values()}
+    )
 
 
 def _parts(one: Number) -> set[float]:

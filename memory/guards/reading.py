@@ -10,7 +10,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memory.guards import clock, dates, mood, names, numbers
-from memory.guards.lexicon import alike, content, fold, is_familiar, languages, shared, words_of
+from memory.guards.lexicon import (
+    READ,
+    alike,
+    content,
+    fold,
+    is_familiar,
+    languages,
+    shared,
+    words_of,
+)
 from memory.guards.mood import Mood, sentences
 from memory.guards.numbers import Number
 
@@ -36,7 +45,8 @@ class Clause(NamedTuple):
 
 
 _CLAUSES = re.compile(
-    r"\s(?=so (?-i:[A-Z]|he|she|they|we|i\b))|[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
+    r"\s(?=so (?-i:[A-Z]|he|she|they|we|i\b))|\s(?=and (?:i|we|he|she|they)\b|und (?:ich|wir|er)\b"
+    r"|y yo\b|et (?:je|j'|on|nous|il|elle)\b)|[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
     r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais"
     r"|ama|fakat"
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
@@ -158,6 +168,13 @@ class Evidence:
         made = dates.Days()
         for source, digits in self.readings:
             made.join(dates.days_of(digits, self.said(source.at)))
+        told = [(one, text) for one in self.sources for _, text in sentences(one.text)]
+        read = [
+            dates.days_of(digits, self.said(one.at))
+            for one, text in told
+            for digits in in_all_digits(text)
+        ]
+        made.vague = any(one.vague and (not one.days or one.around) for one in read)
         days = set(made.days)
         for source in self.sources:
             made.days |= dates.beside(fold(source.text), days)
@@ -224,8 +241,9 @@ def in_all_digits(text: str) -> list[str]:
     codes = languages(text)
     for _, one in sentences(text) if codes else ():
         # A word in another language stands alone: "¿Diecinueve? Half of our members ...".
-        codes += () if " " in one or set(languages(one)) & set(codes) else numbers.LANGUAGES
-    codes = tuple(dict.fromkeys(codes)) or numbers.LANGUAGES
+        codes += () if " " in one or set(languages(one)) & set(codes) else READ
+    codes = tuple(dict.fromkeys(codes)) or READ
+    text = _MAY.sub("can", text)
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
 
@@ -240,6 +258,7 @@ _AGREES = re.compile(
 
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
     """The clauses of a sentence. An "if", a question and a claim colour all of them."""
+    sentence = mood.without_request(sentence)
     is_answered = bool(answers)
     is_agreed = any(_AGREES.match(fold(one.text)) for one in answers)
     whole = languages(source.text)
@@ -284,6 +303,8 @@ def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[st
     """The parts of a sentence with a condition that do not hang on it."""
     own = [mood.is_conditional(part, codes) for part in parts]
     place = own.index(True) if any(own) else 0
+    if mood.is_otherwise(parts[place]):
+        return parts[:place]
     bracketed = [one for one in parts if f"({one})" in sentence]
     if mood.has_consequence(parts[place], codes):
         # "I end at one, if the tram is late I call": what stands beside it is certain.
@@ -320,7 +341,12 @@ _SEASON = re.compile(
     r"|otono|invierno|printemps|ete|automne|hiver|bahar|ilkbahar|yaz|sonbahar|kis)(?!\w)|[春夏秋冬]"
 )
 _YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
-_MAY = re.compile(r"(?<=[ \w] )may(?= )")
+_MAY = re.compile(
+    r"(?<!in )(?<!of )(?<!by )(?<!on )(?<!mid )(?<!from )(?<!until )(?<!till )(?<!since )"
+    r"(?<!early )(?<!late )(?<!next )(?<!last )(?<!this )(?<!\d )(?<![.-])(?<!th )\bmay\b"
+    r"(?!['.] | \d)|\bmay(?= (?:not|be|have|only) )|\bMay(?= I )"
+)
+"""The verb, and no month."""
 _ECHO = 2
 """So many words of a fact in a source show that the two are in one language."""
 
@@ -407,6 +433,8 @@ class ProposedFact:
         A note such as "wk 3: 46 ewes done, 71 lambs" has no words that tell its language; if a fact
         in a language that is known repeats its words, it is in that language.
         """
+        if self.tongue is not None and self.tongue not in (*READ, "zh"):
+            return False
         return self.evidence.familiar or (
             is_familiar(self.text)
             and all(
@@ -424,13 +452,28 @@ class ProposedFact:
     @cached_property
     def days(self) -> list[dates.Named]:
         """The dates and weekdays that it names."""
-        return [*dates.named_in(self.digits), *dates.weekdays_in(self.digits, strict=True)]
+        named = [
+            one
+            for one in dates.named_in(self.digits)
+            if one.written not in self.people and not self._is_end(one)
+        ]
+        return [*named, *dates.weekdays_in(self.digits, strict=True)]
+
+    def _is_end(self, named: dates.Named) -> bool:
+        """Whether it is a number that ends the text, such as 10.5 and a full stop."""
+        return named.end == len(self.digits) and any(
+            numbers.readings_of(named.written.strip(".")) & one.readings
+            for one in self.evidence.numbers
+            if re.fullmatch(r"\d+\.\d+\.", named.written)
+        )
 
     @cached_property
     def digits_without_days(self) -> str:
         """The digits with blanks for the dates that it names."""
         text = self.digits
         for named in dates.named_in(text):
+            if self._is_end(named):
+                continue
             if not named.swapped or dates.holds(self.evidence.days, named):
                 text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
         said = self.evidence.days

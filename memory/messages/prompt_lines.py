@@ -76,7 +76,6 @@ _PAGE_LINE = re.compile(
     r"^(?:- |  or )\[(?P<id>[^\]]+)\] (?P<text>.*) \((?:(?P<who>[^()]{1,60}), )?"
     r"(?P<at>[A-Z][a-z]{2} \d{4}-\d{2}-\d{2})(?:, [a-z ]+)?\)$"
 )
-_DISPUTE = re.compile(r"^- \[(\w+)\] .*\n  or \[(\w+)\] ", re.MULTILINE)
 _GOAL_TO_SPLIT = re.compile(r"^Goal: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -312,14 +311,6 @@ def page_line(ids: Sequence[str], text: str, speaker: str | None, day: str, doub
 def dispute_lines(pairs: Sequence[Sequence[str]]) -> list[str]:
     """Open contradictions below their heading. `pairs`: two lines of `page_line` each."""
     return [TO_SETTLE, *(line for one, other in pairs for line in (one, f"  or {other[2:]}"))]
-
-
-def read_disputes(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """The ids of each open contradiction, the newer fact's first."""
-    if TO_SETTLE not in lines:
-        return []
-    told = "\n".join(lines[lines.index(TO_SETTLE) :])
-    return [(match[1], match[2]) for match in _DISPUTE.finditer(told)]
 
 
 def entries_message(lines: str) -> str:

@@ -7,7 +7,7 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -151,71 +151,7 @@ def _facts_named(operations: Sequence[Operation]) -> list[str]:
     return list(dict.fromkeys([*_targets(operations, _FACTS), *(op for op in by if op)]))
 
 
-Fields = dict[str, Any]
-
-
-@dataclass
-class Expected:
-    """The values that operations found when they were decided, by target. Pure.
-
-    Of several operations on one target the first tells what was found. Memories that the operations
-    make themselves are not expected.
-    """
-
-    entries: dict[str, Fields] = field(default_factory=dict)
-    facts: dict[str, Fields] = field(default_factory=dict)
-    """By operation id; {} for a fact that is only named."""
-    profiles: dict[str, tuple[Fields, Fields]] = field(default_factory=dict)
-    """Attributes by name and observations by id."""
-    undreamed: list[str] = field(default_factory=list)
-    new: dict[str, None] = field(default_factory=dict)
-    """Ids of new memories: journal ids, and operation ids of facts."""
-    reflection: list[str | None] = field(default_factory=list)
-
-    @classmethod
-    def by(cls, operations: Sequence[Operation]) -> Expected:
-        """The values that `operations` found."""
-        found = cls()
-        for one in told(operations):
-            found._read(one)
-        return found
-
-    def _read(self, one: Operation) -> None:
-        target, before = one["target"], one["before"]
-        match one["kind"]:
-            case "add_entry" | "add_fact":
-                self.new[target] = None
-            case "score_entry" | "mark_entry" | "prune_entry":
-                self._expect(self.entries, target, before)
-            case "change_fact":
-                plain = {name: value for name, value in before.items() if name not in JOINED}
-                self._expect(self.facts, target, plain)
-                self._name(one["after"].get("superseded_by"))
-            case "link":
-                self._name(*links.fact_ops(one))
-            case "add_entity":
-                self.new[target] = None
-            case "change_entity" if target not in self.new:
-                attributes, observations = self.profiles.setdefault(target, ({}, {}))
-                self.profiles[target] = (
-                    before["attributes"] | attributes,
-                    before["observations"] | observations,
-                )
-            case "settle_fact":
-                self.undreamed.append(target)
-            case "reflected":
-                self.reflection.append(before["at"])
-
-    def _expect(self, records: dict[str, Fields], target: str, fields: Fields) -> None:
-        if target not in self.new:
-            known = records.setdefault(target, {})
-            for name, value in fields.items():
-                known.setdefault(name, value)
-
-    def _name(self, *ops: str | None) -> None:
-        for op in ops:
-            if op is not None:
-                self._expect(self.facts, op, {})
+Fields = dict[Any, Any]
 
 
 async def changed_since(
@@ -225,20 +161,62 @@ async def changed_since(
 
     Journal ids, operation ids of facts, profile ids, and `reflection` if insights were stored.
     """
-    expected = Expected.by(operations)
-    entries = await journal.read_many(store, scope, [*expected.entries, *expected.new])
-    facts = await semantic.by_op(scope, [*expected.facts, *expected.new])
-    profiles = await entities.read(store, scope, list(expected.profiles))
+    operations = told(operations)
+    new = dict.fromkeys(_targets(operations, ("add_entry", "add_fact", "add_entity")))
+    entries, facts, profiles = (_found(operations, new, what) for what in _WHAT)
+    standing = await journal.read_many(store, scope, [*entries, *new])
+    known = await semantic.by_op(scope, [*facts, *new])
+    people = await entities.read(store, scope, list(profiles))
     marked = {item.key for item in await list_items(store, scope.namespace(UNDREAMED))}
     since = await last_reflection(store, scope)
-    found = [one for one in expected.new if one in entries or one in facts]
-    found += [one for one, was in expected.entries.items() if not _as_was(entries.get(one), was)]
-    found += [one for one, was in expected.facts.items() if not _holds_as(facts.get(one), was)]
-    known = expected.profiles.items()
-    found += [one for one, was in known if not _known_as(profiles.get(one), was)]
-    found += [one for one in expected.undreamed if one not in {*expected.new, *marked}]
-    found += ["reflection"] if any(at != since for at in expected.reflection[:1]) else []
+    found = [id_ for id_ in new if id_ in standing or id_ in known]
+    found += [id_ for id_, was in entries.items() if not _as_was(standing.get(id_), was)]
+    found += [op for op, was in facts.items() if not _holds_as(known.get(op), was)]
+    found += [id_ for id_, was in profiles.items() if not _known_as(people.get(id_), was)]
+    found += [op for op in _targets(operations, ("settle_fact",)) if op not in {*new, *marked}]
+    at = [one["before"]["at"] for one in operations if one["kind"] == "reflected"]
+    found += ["reflection"] if at and at[0] != since else []
     return list(dict.fromkeys(found))
+
+
+def _entries_found(one: Operation) -> dict[str | None, Fields]:
+    scored = one["kind"] in ("score_entry", "mark_entry", "prune_entry")
+    return {one["target"]: one["before"]} if scored else {}
+
+
+def _facts_found(one: Operation) -> dict[str | None, Fields]:
+    """Without fields: a fact that an operation only names."""
+    if one["kind"] == "link":
+        return {op: {} for op in links.fact_ops(one)}
+    if one["kind"] != "change_fact":
+        return {}
+    plain = {name: value for name, value in one["before"].items() if name not in JOINED}
+    return {one["after"].get("superseded_by"): {}, one["target"]: plain}
+
+
+def _profiles_found(one: Operation) -> dict[str | None, Fields]:
+    """The keys are pairs: ("attributes", name) or ("observations", id)."""
+    if one["kind"] != "change_entity":
+        return {}
+    parts = ("attributes", "observations")
+    return {one["target"]: {(p, k): v for p in parts for k, v in one["before"][p].items()}}
+
+
+_WHAT = (_entries_found, _facts_found, _profiles_found)
+
+
+def _found(
+    operations: Sequence[Operation],
+    new: Collection[str],
+    what: Callable[[Operation], dict[str | None, Fields]],
+) -> dict[str, Fields]:
+    """The values that operations found in existing memories; the first on a field counts."""
+    found: dict[str, Fields] = {}
+    for one in operations:
+        for id_, fields in what(one).items():
+            if id_ is not None and id_ not in new:
+                found[id_] = {**fields, **found.get(id_, {})}
+    return found
 
 
 def _as_was(entry: JournalEntry | None, fields: Fields) -> bool:
@@ -253,14 +231,13 @@ def _holds_as(fact: Fact | None, fields: Fields) -> bool:
     return all(now.get(name, BLANK.get(name)) == value for name, value in fields.items())
 
 
-def _known_as(profile: EntityProfile | None, was: tuple[Fields, Fields]) -> bool:
+def _known_as(profile: EntityProfile | None, fields: Fields) -> bool:
     if profile is None:
         return False
-    attributes, observations = was
-    standing: dict[str, Mapping[str, Any]] = {one["id"]: one for one in profile["observations"]}
-    if any(profile["attributes"].get(name) != value for name, value in attributes.items()):
-        return False
+    observed: dict[str, Mapping[str, Any]] = {one["id"]: one for one in profile["observations"]}
     return all(
-        id_ in standing and all(standing[id_].get(name) == v for name, v in (fields or {}).items())
-        for id_, fields in observations.items()
+        profile["attributes"].get(key) == was
+        if part == "attributes"
+        else key in observed and all(observed[key].get(k) == v for k, v in (was or {}).items())
+        for (part, key), was in fields.items()
     )

@@ -327,24 +327,24 @@ def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str,
 
 def borne_out(
     facts: Iterable[Fact],
-    profile: EntityProfile,
+    profile: EntityProfile | None,
     senders: Mapping[str, EntityProfile],
     owners: Collection[str],
 ) -> list[Fact]:
-    """The facts that may stand on the page of an entity. Pure.
+    """The facts that may stand on the page of an entity, or of an owner's project. Pure.
 
-    On the page of somebody who speaks for themselves, people other than owners add no fact that is
-    disputed, that may be anybody's words, or that only strangers say.
+    On the page of somebody who speaks for themselves, and of a project, people other than owners
+    add no fact that is disputed, that may be anybody's words, or that only strangers say.
 
     Args:
-        facts: About the entity.
-        profile: Of the entity.
+        facts: About the entity or the project.
+        profile: Of the entity; None for a project.
         senders: The profiles of all who speak, by sender id.
         owners: Their ids.
     """
 
     def counts(fact: Fact, who: str) -> bool:
-        if who in owners or speaks_as(profile, who):
+        if who in owners or (profile is not None and speaks_as(profile, who)):
             return True
         known = who in senders and senders[who]["relationship"]["state"] != "stranger"
         return known and not fact.get("disputed")
@@ -354,7 +354,8 @@ def borne_out(
         nobodys = fact["speaker"] is None and "origins" in fact
         return not nobodys and any(counts(fact, who) for who in people)
 
-    return [one for one in facts if not profile["senders"] or is_borne_out(one)]
+    is_open = profile is not None and not profile["senders"]
+    return [one for one in facts if is_open or is_borne_out(one)]
 
 
 def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -> Page | None:

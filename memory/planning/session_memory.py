@@ -42,12 +42,18 @@ class CompactResult(TypedDict):
 
 
 def add(
-    memory: SessionMemory, memory_type: MemoryType, content: str, *, by: str | None = None
+    memory: SessionMemory,
+    memory_type: MemoryType,
+    content: str,
+    *,
+    by: str | None = None,
+    private: bool = False,
 ) -> tuple[SessionMemory, dict[str, Any]]:
     """Add a fact or pattern; return the new memory and the tool's result.
 
     A known item, ignoring case and spacing, is not added again; the result says so. `by`: who said
-    it, unless an owner did; the prompt shows the item with this name.
+    it, unless an owner did; the prompt shows the item with this name. `private`: nobody but owners
+    heard it.
     """
     text = content.strip()
     if not text:
@@ -59,6 +65,7 @@ def add(
     after = memory
     if known is None:
         after = _named(_with(memory, memory_type, [*standing, text]), {text: by})
+        after = _hidden(after, [*memory.get("private", ()), *([text] if private else ())])
     else:
         result |= {"added": None, "message": f"Already known, not added twice: {known}"}
     result |= {
@@ -77,20 +84,25 @@ def compact(
     *,
     by: str | None = None,
     rests_on: Mapping[str, str] = MappingProxyType({}),
+    private: bool = False,
 ) -> tuple[SessionMemory, CompactResult]:
     """Replace both lists by consolidated ones, without duplicates; completed tasks stay.
 
     An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
     name, and what others said stays word for word. `rests_on`: item -> those besides owners on
-    whose words it may rest.
+    whose words it may rest. `private`: nobody but owners hears the tick. Otherwise its prompt did
+    not show the private items, and they stay.
 
     Raises:
-        Refusal: an item is about the assistant, both lists are empty while there are items, or
-            something that others said would be lost.
+        Refusal: an item is about the assistant, both lists are empty while there are several
+            items, or something that others said would be lost.
     """
-    facts, patterns = _each_once(new_facts), _each_once(new_patterns)
+    hidden = [] if private else memory.get("private", [])
+    facts = _each_once([*(one for one in memory["key_facts"] if one in hidden), *new_facts])
+    kept = (one for one in memory["learned_patterns"] if one in hidden)
+    patterns = _each_once([*kept, *new_patterns])
     before = _counts(memory)
-    if not facts and not patterns and any(before.values()):
+    if not facts and not patterns and before["facts"] + before["patterns"] > 1:
         raise Refusal(
             "Both lists are empty: everything would be forgotten",
             "Give the facts and patterns that are to stay, consolidated.",
@@ -109,7 +121,18 @@ def compact(
     items = (*facts, *patterns)
     speakers = {one: rests_on.get(one) or _speaker(one, memory, by) for one in items}
     after = _named(after, speakers)
+    after = _hidden(after, [one for one in items if _is_private(one, memory, private)])
     return after, {"before": before, "after": _counts(after), "summary": summary}
+
+
+def without_private(memory: SessionMemory) -> SessionMemory:
+    """The memory as a prompt may show it whose answer others than owners read."""
+    hidden = memory.get("private", [])
+    return {
+        **memory,
+        "key_facts": [one for one in memory["key_facts"] if one not in hidden],
+        "learned_patterns": [one for one in memory["learned_patterns"] if one not in hidden],
+    }
 
 
 def complete(memory: SessionMemory, tasks: Iterable[CompletedTask]) -> SessionMemory:
@@ -139,6 +162,23 @@ def _named(memory: SessionMemory, names: Mapping[str, str | None]) -> SessionMem
     left = {text: by for text, by in known.items() if text in standing and names.get(text, by)}
     bare = cast(SessionMemory, {key: value for key, value in memory.items() if key != "said_by"})
     return {**bare, "said_by": left} if left else bare
+
+
+def _hidden(memory: SessionMemory, texts: Iterable[str]) -> SessionMemory:
+    """The memory with those of `texts` marked as private that stand in it."""
+    standing = (*memory["key_facts"], *memory["learned_patterns"])
+    private = [one for one in standing if one in {*texts}]
+    bare = cast(SessionMemory, {key: value for key, value in memory.items() if key != "private"})
+    return {**bare, "private": private} if private else bare
+
+
+def _is_private(text: str, memory: SessionMemory, private: bool) -> bool:
+    """Whether an item was private, or is new in a tick that nobody but owners hears."""
+    standing = [*memory["key_facts"], *memory["learned_patterns"]]
+    hidden = memory.get("private", [])
+    if any(share(text, [one]) >= KEPT for one in hidden):
+        return True
+    return private and not any(share(text, [one]) >= KEPT for one in standing)
 
 
 def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:

@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 from memory.facts import Counted, Row
 from memory.guards import languages
 from memory.settings import Settings
-from memory.text import Query, about_self, asks, figures, terms
+from memory.text import Query, about_self, asks, cached_by_text, figures, terms
 
 Scored = Sequence[tuple[Row, float]]
 
@@ -377,9 +377,12 @@ def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool
     return bool(left.difference(*names, *(words_of(one.row) for one in evidence)))
 
 
-def words_of(row: Row) -> set[str]:
+def words_of(row: Row) -> frozenset[str]:
     """The terms of a memory's text."""
-    return set(terms(row.payload["data"]))
+    return _words_of(row.payload["data"])
+
+
+_words_of = cached_by_text(4_096)(lambda text: frozenset(terms(text)))
 
 
 def asked_of(query: Query) -> set[str]:
@@ -582,4 +585,4 @@ def own_terms(row: Row, earlier: Sequence[Row] = ()) -> set[str]:
     beside = [payload["speaker"], payload.get("context"), *(payload.get("tags") or ())]
     beside += [one.payload["data"] for one in earlier]
     beside += payload.get("other_words") or ()
-    return {*terms(payload["data"]), *(term for text in beside if text for term in terms(text))}
+    return {*words_of(row), *(term for text in beside if text for term in terms(text))}

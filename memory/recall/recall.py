@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 
 from memory import entities, journal, telemetry
 from memory.errors import InputError, ModelError
-from memory.events import event_class_of, is_small_talk
+from memory.events import event_class_of
 from memory.facts import Counted, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
@@ -35,7 +35,6 @@ from memory.recall.ranking import (
     FIRST,
     Candidate,
     Scored,
-    asked_of,
     calibrated,
     candidate_of,
     certainty,
@@ -50,11 +49,12 @@ from memory.settings import Settings
 from memory.text import (
     Query,
     approximate_tokens,
+    asks_nothing,
     best_sentences,
     content_stems,
     cut_to,
+    is_small_talk,
     read_query,
-    terms,
 )
 
 CANDIDATES = 100
@@ -101,16 +101,6 @@ LEAST = 20
 
 LONGEST_SMALL_TALK = 60
 """Characters of an entry that may be mere small talk."""
-
-PHATIC = frozenset(
-    terms(
-        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
-        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
-        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
-        " selam dziekuje spasibo"
-    )
-)
-"""Words that keep a talk going and are about nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +159,7 @@ async def recall(
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
     read = read_query(query, await named_speakers(store, scope, query))
-    if is_small_talk(query, settings.names, praise=True) or is_about_nothing(read):
+    if asks_nothing(query, [*settings.names, *read.people]):
         return []
     memory = _Memory(scope, semantic, store, settings, changes)
     vector = await memory.vector(read.text)
@@ -180,12 +170,6 @@ async def recall(
         shown = told_once(_for_prompts(shown, found))
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
-
-
-def is_about_nothing(query: Query) -> bool:
-    """Whether a query has only words that keep a talk going, and names."""
-    asked = asked_of(query)
-    return bool(asked) and asked <= PHATIC
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
@@ -478,17 +462,7 @@ class _Memory:
 
     def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
         """The entries next to these in their sessions. Blocking."""
-        found = {row.seq for row in rows}
-        sessions = dict.fromkeys(row.payload["session"] for row in rows)
-        places = self.semantic.timeline(self.scope, list(sessions))
-        near = {
-            other.seq
-            for number, place in enumerate(places)
-            if place.seq in found
-            for other in places[max(0, number - ASIDE) : number + ASIDE + 1]
-            if other.session == place.session
-        }
-        return self.semantic.numbered(self.scope, near - found).values()
+        return self.semantic.beside(self.scope, {row.seq for row in rows}, ASIDE).values()
 
     def _seen(self, rows: Scored) -> Scored:
         """Rows as a pending night would leave them."""
@@ -531,9 +505,12 @@ def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candid
 
     Until a night has compared them, an older fact alone would pass for what holds.
     """
-    left = [one for one in found if not _stands_in(one, visible)]
-    facts = [one for one in left if one.row.payload["kind"] == "fact"]
-    return [one for one in found if one in left or any(_replaces(one, each) for each in facts)]
+    hidden = {one.id for one in found if _stands_in(one, visible)}
+    left = [one for one in found if one.id not in hidden]
+    facts = [one for one in left if one.row.payload["kind"] == "fact"] if hidden else []
+    return [
+        one for one in found if one.id not in hidden or any(_replaces(one, fact) for fact in facts)
+    ]
 
 
 def _replaces(one: Candidate, other: Candidate) -> bool:

@@ -156,6 +156,8 @@ class SessionMemory(TypedDict):
     last_compacted: str | None
     said_by: NotRequired[dict[str, str]]
     """Fact or pattern -> who said it, unless an owner did."""
+    private: NotRequired[list[str]]
+    """Facts and patterns from an owner's private talk: no prompt shows them if others listen."""
 
 
 class Conversation(TypedDict):

@@ -147,6 +147,7 @@ class Classification(TypedDict):
     """One sentence for a person."""
 
 
+# States of older versions may have "observation" and "movement".
 EventClass = Literal[
     "communication", "building", "observation", "movement", "query", "goal_action", "unknown"
 ]

@@ -13,6 +13,7 @@ from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from memory.text.clock import MONTHS
@@ -216,9 +217,9 @@ def terms(text: str) -> list[str]:
 @cached_by_text(4_096)
 def _terms(text: str) -> Sequence[str]:
     """`terms`, kept: one tick's memories are nearly all the next one's, too."""
-    pieces = [match.group() for match in _PIECE.finditer(_folded(text))]
-    plain = [bare(piece) for piece in pieces]
-    return tuple(_indexed(word for word in plain if word not in STOP_WORDS) or _indexed(plain))
+    pieces = _PIECE.findall(_folded(text))
+    telling = [piece for piece in pieces if bare(piece) not in STOP_WORDS]
+    return tuple(term for piece in telling or pieces for term in _terms_of(piece))
 
 
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
@@ -319,11 +320,66 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", opened)
 
 
-def _indexed(words: Iterable[str]) -> list[str]:
-    return [term for word in words for term in _terms_of(word)]
-
-
-def _terms_of(word: str) -> list[str]:
+@lru_cache(maxsize=65_536)
+def _terms_of(piece: str) -> Sequence[str]:
+    word = bare(piece)
     if _IS_UNSPACED.match(word):
         return [word[at : at + 2] for at in range(len(word) - 1)] or [word]
     return [stem(word)] if word.isascii() else [word]
+
+
+# Small talk: greetings, thanks and the like, which tell nothing and ask for nothing.
+
+_SPOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+
+_PHRASES = r"""
+    (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
+    good (?:morning|afternoon|evening|night|day)(?: to you)?(?: too)?(?: (?:all|everyone))?
+    welcome back|long time no see
+    (?:many )?(?:thanks|thank you)(?: (?:a lot|a million|so much|very much|again))?(?: for that)?
+    (?:thanks|thank you) for (?:everything|(?:all )?(?:the|your) help)
+    you(?:'re| are) welcome|no problem|no worries|cheers
+    (?:bye|goodbye|farewell|see you|talk to you)(?: (?:then|later|soon|again|tomorrow|tonight))*
+    take care|sleep well|good luck|congratulations|congrats
+    have a (?:nice|good|great|lovely|pleasant) (?:day|evening|night|weekend|week|time|trip)
+    happy (?:birthday|easter|new year)|merry christmas
+    (?:i'm|i am) (?:fine|well)(?: too)?
+    (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
+"""
+
+_PHRASE = f"(?:{'|'.join(line.strip() for line in _PHRASES.strip().splitlines())})"
+_ONLY_PHRASES = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
+
+_PRAISE = "oh ah lovely wonderful great nice cool super perfect ok okay alright well"
+
+_FILLERS = frozenset(
+    terms(
+        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
+        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
+        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
+        " selam dziekuje spasibo"
+    )
+)
+"""Terms that keep a talk going, in several languages. As an answer, "yes" may tell something."""
+
+
+@cached_by_text(16)
+def spoken_words(text: str) -> Sequence[str]:
+    """The words of `text` in lower case, with their apostrophes."""
+    return tuple(_SPOKEN.findall(text.casefold().replace("\u2019", "'")))
+
+
+def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) -> bool:
+    """Whether a text has greetings, thanks and the like, and nothing else.
+
+    `praise`: with words such as "great" beside them, by which a person may also accept a proposal.
+    """
+    aside = {*spoken_words(" ".join(names)), *(_PRAISE.split() if praise else ())}
+    spoken = " ".join(word for word in spoken_words(text) if word not in aside)
+    return _ONLY_PHRASES.fullmatch(spoken) is not None
+
+
+def asks_nothing(query: str, names: Collection[str]) -> bool:
+    """Whether a query is small talk, or has only fillers and names."""
+    asked = {*terms(query)}.difference(*map(terms, names))
+    return is_small_talk(query, names, praise=True) or (bool(asked) and asked <= _FILLERS)

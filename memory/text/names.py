@@ -45,7 +45,8 @@ PRONOUNS = frozenset(_PRONOUNS.split())
 _KINSHIP = """
     mom mum mommy mummy mother dad daddy father parents grandma grandpa granny grandmother
     grandfather aunt auntie uncle sister brother son daughter wife husband partner boss friend
-    neighbour
+    neighbour papa mama mutti vati oma opa papá mamá maman mamie abuela abuelo nonna nonno
+    爸爸 妈妈 奶奶 爷爷 外婆 外公
 """
 _KIN = frozenset(_KINSHIP.split())
 _WHOSE = ("my ", "our ", "your ", "his ", "her ", "their ")

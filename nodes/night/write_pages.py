@@ -65,7 +65,7 @@ async def _think(context: NightContext) -> Thought:
         if id_ in subjects:
             mine = pages.borne_out(subjects[id_].facts, profile, senders, context.owners)
             wanted[id_] = pages.made(id_, profile["attributes"], mine)
-    wanted |= await _of_projects(context, facts)
+    wanted |= await _of_projects(context, facts, senders)
     wanted[pages.DISPUTES] = pages.disputes_made(facts.values())
     wanted[pages.DOUBTS] = pages.doubts_made(facts.values())
     wanted[pages.DATED] = pages.dated_made(facts.values())
@@ -95,7 +95,9 @@ def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | 
     return change_entity(profile, changed, [], [], [], reason, place="tended:")
 
 
-async def _of_projects(context: NightContext, facts: Mapping[str, Fact]) -> dict[str, Page | None]:
+async def _of_projects(
+    context: NightContext, facts: Mapping[str, Fact], senders: Mapping[str, EntityProfile]
+) -> dict[str, Page | None]:
     """The pages of the projects that are not completed, by id."""
     slots = context.state["projects"]["slots"]
     wanted = {key: slot for key, slot in slots.items() if slot["status"] != "completed"}
@@ -108,6 +110,8 @@ async def _of_projects(context: NightContext, facts: Mapping[str, Fact]) -> dict
     found = dict[str, Page | None]()
     for key, slot in wanted.items():
         mine = [fact for fact in newest if belongs(fact, key, slot, entries)]
+        if context.state.get("owned"):
+            mine = pages.borne_out(mine, None, senders, context.owners)
         found[pages.project_id(key)] = pages.made(pages.project_id(key), {}, mine)
     return found
 

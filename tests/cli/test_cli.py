@@ -44,9 +44,9 @@ def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> 
 
 def test_send_takes_a_sender_and_a_channel(capsys: Capture, data: Path) -> None:
     args = ("send", "Hello, I sold the boat", "--from", "Zoe", "--channel", "lobby", "--data", data)
-    assert circadian(capsys, *args).out.startswith("Hello, Zoe.")
+    assert circadian(capsys, *args).out.startswith("Noted: Hello, I sold the boat.")
     heard = circadian(capsys, "recall", "boat", "--data", data, "--json").document
-    assert [hit["text"] for hit in heard] == ["Hello, I sold the boat"]
+    assert [(hit["text"], hit["speaker"]) for hit in heard] == [("Hello, I sold the boat", "Zoe")]
 
 
 def test_sleep_prints_what_was_learned_and_from_whom(capsys: Capture, data: Path) -> None:

@@ -121,7 +121,7 @@ async def test_go_to_sleep_is_refused_after_a_stop_in_the_same_tick(
         await agent.ainvoke(said("Sleep well"))
         values = (await agent.aget_state()).values
     told = [result_of(m) for m in model.calls[-1].messages if m.type == "tool"]
-    assert told[-1]["error"] == "The emergency stop stands"
+    assert told[-1]["error"] == "The emergency stop is set"
     assert (values["mode"], values["emergency_stop"], values["report"]["night"]) == (
         *("awake", True),
         None,

@@ -83,7 +83,7 @@ async def test_agents_that_only_were_made_use_no_memory(tmp_path: Path) -> None:
     assert left < 200_000
 
 
-@pytest.mark.parametrize("many", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [24, pytest.param(200, marks=pytest.mark.slow)])
 async def test_used_agents_stay_in_memory_up_to_a_limit(
     place: Path | None, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

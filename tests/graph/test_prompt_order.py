@@ -13,6 +13,7 @@ from langchain_core.tools import tool
 
 from graph.agent import open_agent
 from memory import audit
+from memory.messages import data_in
 from memory.messages.trust import event_text, front_of
 from memory.prompt.components import component
 from memory.settings import Settings
@@ -176,6 +177,18 @@ async def test_a_channel_is_private_or_public_as_set_and_else_by_the_sender(
     async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Hi", sender, channel=channel))
     assert f'audience="{audience}"' in str(newest(model.calls[0]).text)
+
+
+async def test_session_memory_from_private_talk_is_shown_in_private_alone(opening: Opening) -> None:
+    secret = {"memory_type": "fact", "content": "Jonas and Lena have parted."}
+    model = scripted(call("add_session_memory", **secret), "Noted.", *["Hello."] * 3)
+    async with opening(model) as agent:
+        await agent.ainvoke(said("Jonas and Lena have parted.", "local"))
+        before = len(model.calls)
+        for sender, channel in (("Bea", None), ("local", "shop"), ("local", None)):
+            await agent.ainvoke(said("Who is at home?", sender, channel=channel))
+    memory = [data_in(front(one), "session_memory") or "" for one in model.calls[before:]]
+    assert [secret["content"] in one for one in memory] == [False, True, True]
 
 
 async def test_a_users_text_that_stays_is_in_the_system_message_and_one_that_changes_is_late(

@@ -99,6 +99,30 @@ async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
             assert "home: I live in Bergen" not in told
 
 
+async def test_a_stranger_adds_nothing_to_the_page_of_an_owners_project(
+    tmp_path: Path, clock: Clock
+) -> None:
+    model = lively()
+    plan = call("create_project", project_key="market_stall", summary="Sell honey at the stall")
+    model.steps = [plan, "Started."]
+    settings = SETTINGS.model_copy(update={"owners": ["Ada"]})
+    async with opened(tmp_path, model, clock, settings=settings) as agent:
+        told = [
+            ("Ada", "Please start a project for a market stall."),
+            ("Ada", "Our market stall sells honey on Fridays."),
+            ("Mallory", "The market stall sells no honey on Fridays at all."),
+        ]
+        await day(agent, clock, told)
+        await agent.sleep()
+        facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
+        standing = await pages.everything(agent.store, agent.scope)
+        lines = standing[pages.project_id("market_stall")]["lines"]
+        ops = [op for line in lines for op in line["facts"]]
+        found = await agent.resources.semantic.by_op(agent.scope, ops)
+    assert told[2][1] in facts
+    assert {one["speaker"] for one in found.values()} == {"Ada"}
+
+
 async def test_a_superseded_fact_is_on_no_page_and_makes_no_attribute(
     agent: AsyncAgent, clock: Clock
 ) -> None:

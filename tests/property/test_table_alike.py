@@ -134,6 +134,7 @@ def _answers(
         "best": [round(score, 9) for _, score in table.keywords(query, filters, 2)],
         "nearest": scored(table.nearest(VECTORS[chosen], filters, 100), 5),
         "timeline": [(one.session, place[one.seq]) for one in timeline],
+        "beside": [{*map(place.get, table.beside(filters, [seq], 2))} for seq in place],
         "made": {op: row.id for op, row in table.made(filters, [*OPS, *aliases]).items()},
         "unembedded": table.unembedded(filters, 100),
         "waiting": table.count_unembedded(filters),

@@ -41,7 +41,7 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
-from tools.origins import check_change, given_by, marks_of, stranger_in
+from tools.origins import check_change, given_by, in_private, marks_of, stranger_in
 from tools.policy import material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
@@ -331,7 +331,13 @@ async def add_session_memory(
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
     by = stranger_in(runtime) or " and ".join(await given_by(content, runtime)) or None
-    after, result = session_memory.add(runtime.state["session_memory"], memory_type, content, by=by)
+    after, result = session_memory.add(
+        runtime.state["session_memory"],
+        memory_type,
+        content,
+        by=by,
+        private=in_private(runtime),
+    )
     return answer(runtime, result, session_memory=after)
 
 
@@ -358,6 +364,7 @@ async def compact_session_memory(
         now_of(runtime),
         by=by,
         rests_on=dict.fromkeys(reworded, " and ".join(others)) if others else {},
+        private=in_private(runtime),
     )
     return answer(runtime, result, session_memory=after)
 

@@ -80,7 +80,7 @@ async def go_to_sleep(
     store, scope = store_of(runtime), scope_of(runtime.config)
     stop_asked = await events.stop_asked_by(store, scope) is not None
     if state["emergency_stop"] or stop_asked:
-        raise Refusal("The emergency stop stands", "End your work: a person has to clear it first.")
+        raise Refusal("The emergency stop is set", "End your work: a person has to clear it first.")
     waiting = await _direct(runtime)
     if waiting:
         are = "direct event waits" if waiting == 1 else "direct events wait"

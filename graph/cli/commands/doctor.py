@@ -315,7 +315,7 @@ async def _inbox(agent: AsyncAgent) -> Check:
     lines = [f"{now['inbox']['waiting']:,} waiting"]
     lines += [f"set aside: {item['id']}: {item['error']}" for item in aside]
     if now["emergency_stop"]:
-        lines.append("the emergency stop stands (`circadian clear-stop`)")
+        lines.append("the emergency stop is set (`circadian clear-stop`)")
     return _check("inbox", "; ".join(lines), ok=not aside and not now["emergency_stop"])
 
 

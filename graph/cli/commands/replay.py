@@ -239,7 +239,7 @@ class Tally:
     failed: dict[str, FailureReport] = field(default_factory=dict)
     """Events that have failed and not succeeded since, by id."""
     stopped: bool = False
-    """Whether the replay ended early: the emergency stop stands, or a service is left alone."""
+    """Whether the replay ended early: the emergency stop is set, or a service is left alone."""
 
     def add(self, report: Report) -> None:
         """Count a run. An event that failed and then succeeded is no failure any more."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -33,6 +33,7 @@ from memory.facts.table import (
     Sql,
     Vector,
     Waiting,
+    beside_columns,
     checked_vector,
     embedded_text,
     order_by,
@@ -379,6 +380,17 @@ class PostgresTable:
                 (storable(list(sessions)), *values),
             )
             return [SessionPlace(*row) for row in rows]
+
+    def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
+        """The `seq` of the `aside` episodes before and after each of these in its session."""
+        with self.transactions.connection() as connection:
+            text, values = self._where(connection, filters)
+            rows = connection.execute(
+                f"SELECT {beside_columns(aside)} FROM memories AS m"
+                f" WHERE m.seq = ANY(%s) AND {text}",
+                (list(numbers), *values),
+            )
+            return {seq for row in rows for seq in row if seq is not None}
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""

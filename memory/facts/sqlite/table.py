@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +34,7 @@ from memory.facts.table import (
     Sql,
     Vector,
     Waiting,
+    beside_columns,
     checked_vector,
     order_by,
     split,
@@ -247,6 +248,17 @@ class SqliteTable:
                 (*values, json.dumps(list(sessions))),
             )
             return [SessionPlace(*row) for row in rows]
+
+    def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
+        """The `seq` of the `aside` episodes before and after each of these in its session."""
+        text, values = self._where(filters)
+        with self._file.reading():
+            rows = self._connection.execute(
+                f"SELECT {beside_columns(aside)} FROM memories AS m"
+                f" WHERE seq IN (SELECT value FROM json_each(?)) AND ({text})",
+                (json.dumps(list(numbers)), *values),
+            )
+            return {seq for row in rows for seq in row if seq is not None}
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""

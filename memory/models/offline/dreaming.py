@@ -1,18 +1,16 @@
-"""What the offline model makes of observations and facts in a night, by their words alone. Pure.
+"""The offline model's night work on entities and facts: attributes, and facts that end. Pure.
 
-A fact or an observation whose subject likes something, lives somewhere and the like gives the
-attribute of its verb. Where none does, the newest is quoted, as what was noticed last.
+Attributes: a sentence gives one if its verb is in `_VERBS` and the entity is its subject. An entity
+without such a sentence gets its newest observation as the attribute `noticed_last`.
 
-Of a new fact and one shown near to it, the first of these that fits:
+Facts: of two facts by one speaker the newer one ends the older one if
 
-- duplicates: the same speaker in the same words;
-- supersedes: the same speaker, mostly the same words, another value, and the later one says that
-  something changed; or the later one says of all its words that this is over; or enough of this
-  comes together: words in common that few other facts have, other values of the same kinds, a day
-  or code of the earlier one beside another, a change that is announced, something that is over.
+- both have the same words (`duplicates`);
+- both have mostly the same words, and the newer one corrects or changes one value;
+- points for shared rare words, changed values and words of change reach `_ENOUGH`.
 
-The rules find no contradictions, and relate nothing: links by words would bring into an answer what
-shares a word with a hit and none with the question.
+Facts of two speakers never end each other, and no fact is said to relate to or contradict another:
+links by words alone would bring memories into an answer that share no word with the question.
 """
 
 from __future__ import annotations
@@ -28,15 +26,16 @@ from typing import Any, NamedTuple
 from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
+from memory.models.offline.sentences import told_stems
 from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
 
 
 class _Verb(NamedTuple):
     pattern: str
     said: str
-    """How the attribute's value says it."""
+    """The verb in the attribute's value."""
     newest: bool = False
-    """Only the newest line counts; else all are listed."""
+    """Whether a new value replaces the old one. Otherwise the value is a list."""
 
 
 _VERBS = {
@@ -70,13 +69,13 @@ _SHORT = re.compile(r"'(?:m|re) ")
 _OWN_WORDS = {"my": "their", "our": "their", "me": "them", "us": "them", "mine": "theirs"}
 _OWN = re.compile(rf"\b(?:{'|'.join(_OWN_WORDS)})\b", re.IGNORECASE)
 _LONGEST = 160
-"""Characters of a value's part."""
+"""Characters of one part of a value."""
 _MOST_LISTED = 8
 
 
 @dataclass
 class _Shown:
-    """An entity as the prompt shows it, oldest observation first."""
+    """An entity in the prompt, with its observations, oldest first."""
 
     id: str
     name: str
@@ -85,7 +84,7 @@ class _Shown:
 
 
 def attributes(prompt: Prompt) -> dict[str, Any]:
-    """The attributes of every entity shown, with the observations that they stand on."""
+    """The attributes of all entities in the prompt, with the observations that state them."""
     return {"attributes": [made for entity in _entities(prompt) for made in _of(entity)]}
 
 
@@ -119,9 +118,9 @@ def _of(entity: _Shown) -> list[dict[str, Any]]:
 
 
 def _told(name: str, line: DatedLine) -> Iterator[str]:
-    """What each sentence of a line says of the entity that is its subject, without the subject.
+    """The predicates of the sentences whose subject is the entity.
 
-    The entity is named, or it speaks of itself, or it is "she" or "it" in a line about it.
+    The subject is its name, a pronoun such as "she", or "I" where the entity is the speaker.
     """
     for sentence in sentences(line.text):
         if sentence.casefold().startswith(f"{name.casefold()} "):
@@ -134,7 +133,7 @@ def _told(name: str, line: DatedLine) -> Iterator[str]:
 
 
 def _what(name: str, told: str) -> str:
-    """What is told under an attribute: the words behind its verb; "" where nothing."""
+    """The words after the attribute's verb, or "" if the predicate has another verb."""
     match = _SAYS[name].match(told)
     said = match["what"].strip(" ,") if match else ""
     moved = name == "home" and said.startswith("to ")
@@ -142,7 +141,7 @@ def _what(name: str, told: str) -> str:
 
 
 def _attribute(entity: _Shown, name: str, parts: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """`parts`: (observation, what it says), oldest first."""
+    """The attribute's value from `parts`: (observation, words after the verb), oldest first."""
     begins = f"{entity.name} {_VERBS[name].said} "
     if _VERBS[name].newest:
         newest = parts[-1][1]
@@ -158,7 +157,7 @@ def _given(entity: _Shown, name: str, value: str, evidence: Sequence[str]) -> di
     return {"entity": entity.id, "name": name, "value": value, "evidence": list(evidence)}
 
 
-# Relations between facts.
+# Facts that end.
 
 _OVER = re.compile(
     r"\b(?:no longer|not any ?more|any ?more|cancell?ed|called off"
@@ -187,7 +186,7 @@ _RESET = re.compile(
     r"|de[gğ]i[sş]ti|sada|umjesto|promjena|vi[sš]e ne)\b",
     re.IGNORECASE,
 )
-"""Words by which a change is announced; none of them is enough by itself."""
+"""Words of change. Each also occurs where nothing changes."""
 _DENIED = re.compile(
     r"\b(?:not|instead of|in place of|rather than|cannot be|can't be|isn't|nicht|kein|statt|anstatt"
     r"|en vez de|en lugar de|pas|au lieu d[eu]|non|invece d[ie]l?|nije|umjesto)"
@@ -197,34 +196,35 @@ _DENIED = re.compile(
     r"|f[aä]llt aus|de[gğ]il)\b",
     re.IGNORECASE,
 )
-"""A value that does not hold, or a thing that is over."""
+"""Words that name a value that no longer holds, or a thing that is over."""
 _KINDS = {
     "day": re.compile(r"(?<![\w.,:])(\d{1,2})(?=(?:st|nd|rd|th)\b|\.(?= ?[a-z])|\. ?\d)"),
     "time": re.compile(r"(?<![\w.,])(\d{1,2}[:.h]\d\d)\b"),
     "number": re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d{3})*)(?![\w:]|[.,]\d)"),
 }
 _ENOUGH = 4
-"""Points from which a later fact takes the place of an earlier one."""
+"""Points with which a later fact ends an earlier one."""
 _MOST_TELLING = 3
-"""Points for words in common, at most."""
+"""Points for rare words in common, at most."""
 _MOST_SIGNS = 2
-"""Points for words that announce a change, at most."""
+"""Points for words of change, at most."""
 _FEW = 4
-"""Of the facts shown, those that may have a word that tells what they are about."""
+"""A word is rare if at most this many of the facts shown have it."""
 _ALL = 10
-"""Points of a change that has mostly the words of what it changes."""
+"""Points for mostly the same words."""
 _AHEAD, _MOST_DAYS = timedelta(days=60), 5
-"""A fact names days up to so far ahead; one that may name more of them names none for certain."""
+"""How far ahead days are counted; a fact that may name more days names none for certain."""
 _LONG_NUMBER = 4
-"""Digits of a number that stands for one thing: a code, an account."""
+"""A number with this many digits names one thing: a code, an account."""
 _CHANGE_STEMS = frozenset(
     content_stems(
         "longer anymore cancelled canceled called stopped quit changed instead postponed "
         "rescheduled switched"
     )
 )
-_MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 _ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
+_WHOSE = re.compile(r"\b(?:[Mm]y|[Oo]ur) (?:[a-z]+ ){1,3}(?=[A-Z])")
+"""Whose somebody is: "my sister Ines" is about Ines."""
 _NAME = re.compile(r"\b[A-Z][\w'\u2019-]+")
 _EVERYDAY = frozenset(
     content_stems(
@@ -237,7 +237,7 @@ _EVERYDAY = frozenset(
         "march april may june july august september october november december " + " ".join(WEEKDAYS)
     )
 )
-"""Words in which two facts are alike without having anything to do with each other."""
+"""Words that facts about different things share."""
 
 
 @dataclass(frozen=True)
@@ -247,16 +247,13 @@ class _Facts:
     new: tuple[DatedLine, ...]
     all: Mapping[str, DatedLine]
     names: frozenset[str]
-    """Stems that stand with a capital letter only."""
+    """Stems that always have a capital letter."""
     having: Mapping[str, int]
-    """By stem, how many facts have it."""
+    """Number of facts by stem."""
 
 
 def dream(prompt: Prompt) -> dict[str, Any]:
-    """The claims by which one of two facts that are near is no longer needed.
-
-    What a fact changes is what fits it best; what fits it less is something else.
-    """
+    """The pairs in which one fact ends the other. A fact ends only those that fit it best."""
     shown = _facts(prompt)
     pairs = dict[frozenset[str], tuple[DatedLine, DatedLine]]()
     for fact in shown.new:
@@ -289,20 +286,18 @@ def _facts(prompt: Prompt) -> _Facts:
 
 @lru_cache(maxsize=4_096)
 def _stems(fact: DatedLine) -> frozenset[str]:
-    """What it says, without stop words, its speaker and words of change; to move is to live."""
-    said = content_stems(_MOVED.sub("live in", fact.text))
+    """The fact's stems, without stop words, its speaker and words of change."""
+    said = told_stems(_WHOSE.sub("", fact.text))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
 
 def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> tuple[int, dict[str, str]] | None:
-    """The claim that one of the two is no longer needed, the newer one or the older id first, and
-    how much speaks for it.
-    """
+    """(points, the pair) if one of the two facts ends the other; None otherwise."""
     if fact.id == other.id or fact.speaker != other.speaker:
         return None
     if words(fact.text) == words(other.text):
         return 2 * _ALL, _pair(other, fact, "duplicates", "the same speaker in the same words")
-    # On one day the later fact is the one that speaks of a change.
+    # Of two facts of one time the one with words of change is the later one.
     earlier, later = sorted((other, fact), key=lambda each: (each.at, bool(_sign(each))))
     points, sign = _changed(later, earlier, shown)
     pair = _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
@@ -310,7 +305,7 @@ def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> tuple[int, dict[
 
 
 def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, str]:
-    """How much speaks for it that the later fact changes the earlier, and what announces it."""
+    """(points for a change, the words that announce it)."""
     telling = _telling(later, earlier, shown)
     leads = {_lead(one, shown) for one in (later, earlier)} - {""}
     if len(leads) > 1 and not telling & shown.names:
@@ -321,25 +316,23 @@ def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, 
 
 
 def _telling(later: DatedLine, earlier: DatedLine, shown: _Facts) -> set[str]:
-    """The words in common that tell what two facts are about: few other facts have them."""
+    """The rare words that two facts share, which tell what both are about."""
     shared = (_stems(later) & _stems(earlier)) - _EVERYDAY
     return {each for each in shared if shown.having[each] <= _FEW and not each[0].isdigit()}
 
 
 def _lead(fact: DatedLine, shown: _Facts) -> str:
-    """The name with which a fact begins: whom it is about; "" if it begins otherwise."""
+    """The name at the beginning of a fact, which is its subject; "" if there is none."""
     match = _NAME.match(fact.text)
     stems = content_stems(match.group()) if match else []
     return stems[0] if stems and stems[0] in shown.names and stems[0] not in _EVERYDAY else ""
 
 
 def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int, str]:
-    """How much speaks for it that the later fact changes a value of the earlier one, and the words
-    that announce it; (0, "") if no value changes, or nothing announces it.
+    """(points for a changed value, the words that announce it); (0, "") if none is announced.
 
-    Points: each telling word in common; another value of the same kind; a day or code of the
-    earlier one that is named beside another; or that its day came and another is given; words that
-    announce a change; something of the earlier one of which the later says that it is over.
+    Points: each rare word in common; another value of the same kind; the earlier fact's code in the
+    later one, or its day beside another; each word of change; what the later fact denies.
     """
     new, old = _values(later.text), _values(earlier.text)
     differ = any(new[kind] - old[kind] for kind in new.keys() & old.keys())
@@ -359,8 +352,8 @@ def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int
 
 
 def _renamed(later: DatedLine, earlier: DatedLine) -> int:
-    """2 if a day or time of the earlier fact is named beside another one; 1 if it is the day on
-    which another one is named; else 0.
+    """2 if the later fact names a day or time of the earlier one beside another; 1 if it names
+    another day on the earlier one's day; else 0.
     """
     new, old = _values(later.text), _values(earlier.text)
     days, were = _days(later), _days(earlier)
@@ -375,7 +368,7 @@ def _renamed(later: DatedLine, earlier: DatedLine) -> int:
 
 @lru_cache(maxsize=4_096)
 def _values(text: str) -> dict[str, set[str]]:
-    """What a text gives as values, by their kind: weekdays, days of a month, times, numbers."""
+    """The values in a text by kind: weekdays, days of a month, times, numbers."""
     found: dict[str, set[str]] = {}
     digits = in_digits(text.lower(), "en")
     for kind, pattern in _KINDS.items():
@@ -391,7 +384,7 @@ def _values(text: str) -> dict[str, set[str]]:
 
 @lru_cache(maxsize=4_096)
 def _days(fact: DatedLine) -> frozenset[date]:
-    """The days from its own on that a fact names; of a day of a month the first such day."""
+    """The days ahead that a fact names; a day of a month is the next such day."""
     said, text = date.fromisoformat(fact.at[:10]), fold(fact.text)
     ahead = sorted(day for day in days_of(text, [said]).days if said <= day <= said + _AHEAD)
     days = {*{day.day: day for day in reversed(ahead)}.values()}
@@ -402,7 +395,7 @@ def _days(fact: DatedLine) -> frozenset[date]:
 
 
 def _denied(text: str) -> list[str]:
-    """The stems and values of which a text says that they do not hold, or are over."""
+    """The stems and values that a text denies, or calls over."""
     digits = in_digits(text, "en")
     told = [next(filter(None, match.groups())) for match in _DENIED.finditer(digits)]
     found = [value for one in told for some in _values(one.strip(".:")).values() for value in some]
@@ -415,13 +408,14 @@ def _sign(fact: DatedLine) -> str:
 
 
 def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool:
-    """Mostly the same words, names aside, and another value; or an end to the very same.
+    """Whether two facts have mostly the same words and differ in a value, or the later ends both.
 
-    What somebody says of themselves is never the same as what they say of others.
+    A sentence with "I" or "my" is never about the same thing as one without.
     """
     mine, its = _stems(later), _stems(earlier)
     shared = mine & its
-    of_oneself = {bool(_ONESELF.search(fact.text)) for fact in (later, earlier)}
+    texts = [_WHOSE.sub("", fact.text) for fact in (later, earlier)]
+    of_oneself = {bool(_ONESELF.search(text)) for text in texts}
     if not shared - shown.names or len(of_oneself) > 1:
         return False
     if _OVER.search(later.text) and mine <= its:

@@ -9,7 +9,6 @@ understood.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -31,7 +29,7 @@ from memory.models.offline.dreaming import attributes, dream
 from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
 from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
-from memory.models.offline.sentences import is_thanks, states_something
+from memory.models.offline.sentences import states_something
 from memory.text import approximate_tokens, shortened
 
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+(?=\s)")
@@ -111,15 +109,7 @@ def _chunks(message: AIMessage) -> Iterator[AIMessageChunk]:
         yield AIMessageChunk(content=word)
     yield AIMessageChunk(
         content="",
-        tool_call_chunks=[
-            tool_call_chunk(
-                name=call["name"],
-                args=json.dumps(call["args"], ensure_ascii=False),
-                id=call["id"],
-                index=at,
-            )
-            for at, call in enumerate(message.tool_calls)
-        ],
+        tool_calls=message.tool_calls,
         usage_metadata=message.usage_metadata,
         response_metadata=message.response_metadata,
         chunk_position="last",
@@ -141,7 +131,6 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
 
 A night's reflection asks nothing: a conclusion drawn by rules would push memories out of prompts.
 """
-SETTLE = "settle_dispute"
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
 
@@ -167,8 +156,7 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> OfflineAn
         calls = night.consolidation(prompt, names) if entries else []
         return _called(*calls) if calls else OfflineAnswer("The batch is settled.")
     if night.reflects(prompt, tools):
-        calls = night.reflection(messages, tools)
-        return _called(*calls) if calls else OfflineAnswer(night.reflection_told(messages))
+        return OfflineAnswer(night.NOTHING)
     if prompt.human.startswith(prompt_lines.EXTRACTION):
         calls = night.extraction(prompt, names)
         return _called(*calls) if calls else OfflineAnswer("Nothing more is worth keeping.")
@@ -189,32 +177,7 @@ def _tick(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
     return OfflineAnswer(said)
 
 
-_YES = re.compile(
-    r"(?:yes|true|right|correct|that(?:'s| is) (?:true|right|correct))\W*", re.IGNORECASE
-)
-_NO = re.compile(
-    r"(?:no|not true|wrong|false|that(?:'s| is) (?:wrong|false|not true))\W*", re.IGNORECASE
-)
-
-
-def _settling(prompt: Prompt, tools: Collection[str]) -> Call | None:
-    """A plain yes or no settles the one contradiction that is shown; yes means the newer fact."""
-    asked = prompt_lines.read_disputes(prompt.system_lines("pages"))
-    if SETTLE not in tools or len(asked) != 1 or prompt.done:
-        return None
-    newer, older = asked[0]
-    if _YES.fullmatch(prompt.human):
-        return Call(SETTLE, {"holds": newer, "falls": older})
-    if _NO.fullmatch(prompt.human):
-        return Call(SETTLE, {"holds": older, "falls": newer})
-    return None
-
-
 def _conversation(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
-    if settling := _settling(prompt, tools):
-        return _called(settling)
-    if prompt.done and prompt.done[-1].name == SETTLE:
-        return OfflineAnswer(told(prompt.done[-1]))
     wishes = read_wishes(prompt, tools)
     made = [(done.name, done.args) for done in prompt.done]
     left = [call for call in wishes.calls if (call.tool, call.args) not in made]
@@ -239,7 +202,7 @@ def _acknowledged(prompt: Prompt, wishes: Wishes) -> str:
     telling = [one for one in wishes.remarks if states_something(one)] or wishes.remarks
     if telling:
         return f"Noted: {shortened(telling[0].rstrip('.!'), 160)}."
-    if any(is_thanks(one) for one in wishes.small_talk):
+    if any("thank" in one.lower() for one in wishes.small_talk):
         return "You are welcome."
     if wishes.small_talk:
         name = prompt.sender.replace("_", " ")

@@ -1,21 +1,19 @@
-"""Scores, facts, what to keep before a compaction, summaries, subtasks, reflections. Pure.
+"""Scores, facts, summaries and subtasks. Pure.
 
-All of it is extractive: it says nothing that does not stand in what it was given.
+They are extractive: every word comes from the prompt. Rules draw no conclusions, so extraction and
+reflection add nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-
-from langchain_core.messages import BaseMessage, HumanMessage
 
 from memory.events import MOST_COMPLEX, complexity_of
 from memory.messages import MARK as SUMMARY
 from memory.messages import DatedLine, data_in, prompt_lines
-from memory.models.offline.prompt import Call, Done, Prompt, read_prompt
+from memory.models.offline.prompt import Call, Prompt
 from memory.models.offline.requests import statement
 from memory.models.offline.sentences import (
     has_particulars,
@@ -24,7 +22,7 @@ from memory.models.offline.sentences import (
     states_something,
     tells_of_a_life,
 )
-from memory.records import ASIDE, OPENING, SELF
+from memory.records import OPENING
 from memory.text import sentences, shortened
 
 _LONG = 60
@@ -33,8 +31,6 @@ _SUMMARY_SHARE = 0.3
 _SENTENCE = 220
 """Characters of one sentence in a summary."""
 _FEWEST, _MOST = 3, 7
-_BY_GUARD = re.compile(r"first person|speaks of the assistant")
-"""How the persona guard begins its reasons."""
 _STAGES = (
     "Clarify what '{goal}' needs",
     "Plan '{goal}'",
@@ -57,14 +53,10 @@ def task_assessment(prompt: Prompt) -> dict[str, Any]:
 
 
 def importance(text: str) -> int:
-    """1..10: base 3; +2 names, numbers, dates; +2 life facts, preferences, plans, goals; +1 length.
+    """1..10: 3, +2 for names, numbers or dates, +2 for life facts and plans, +1 if long.
 
-    What states something is at least a 4: "I can't swim" has none of these, and may be an answer.
-
-    What may be one of those, but leaves out whose it is ("Still working on it."), gets +1.
-
-    A request counts like any other message: it tells what somebody needs. What states nothing
-    (short questions, greetings, thanks) is a 2.
+    A text that states nothing is a 2, one that states something at least a 4. A life fact that
+    leaves out whose it is ("Still working on it.") counts 1. A request tells what somebody needs.
     """
     said = statement(text) or asked(text)
     if not said:
@@ -88,8 +80,8 @@ def scores(prompt: Prompt) -> dict[str, Any]:
 def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
     """One fact per entry that states something, in one call; a noop when some are left out.
 
-    Nothing after that: a second answer would repeat the first. Where the guard refused a fact, a
-    noop says that the rest is not for memory; other failures leave the entries pending.
+    A second answer would repeat the first. So a noop settles the entries of rejected facts; a call
+    that failed leaves its entries pending.
     """
     if prompt.done:
         return _after_storing(prompt, tools)
@@ -143,21 +135,11 @@ def _fact(entry: DatedLine, said: str) -> dict[str, Any]:
 
 
 def _after_storing(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    if "noop" not in tools or any(one.name == "noop" for one in prompt.done):
+    noted = any(done.name == "noop" for done in prompt.done)
+    results = [done.result for done in prompt.done if isinstance(done.result, Mapping)]
+    if noted or "noop" not in tools or not any(result.get("rejected") for result in results):
         return []
-    errors = [error for one in prompt.done for error in _rejections(one)]
-    if errors and all(_BY_GUARD.match(error) for error in errors):
-        return [Call("noop", {"reasoning": "The facts that were rejected are not for memory."})]
-    return []
-
-
-def _rejections(done: Done) -> list[str]:
-    """Why facts were not stored; one reason for a call that failed as a whole."""
-    result = done.result
-    if not isinstance(result, Mapping):
-        return [str(result)]
-    rejected = [str(one.get("error")) for one in result.get("rejected", [])]
-    return rejected or ([str(result.get("error"))] if not result.get("success", True) else [])
+    return [Call("noop", {"reasoning": "The facts that were rejected are not for memory."})]
 
 
 def _turns(text: str) -> list[tuple[str, str]]:
@@ -206,16 +188,8 @@ def _is_thing(part: str) -> bool:
     return not rest or first in ("a", "an", "the", "my", "our", "some") or first.isdecimal()
 
 
-# The reflection of a tick: what failed in the assistant's work, and what came up again.
-
-NOTHING = "Nothing new failed, and nothing new came up twice."
+NOTHING = "Rules draw no conclusions."
 _REFLECTING = frozenset({"noop", "add_journal_entry", "review_journal"})
-_NEWEST = 50
-"""Journal entries that it looks at, newest."""
-_LINE = 200
-_COUNTERS = re.compile(r"tool calls in this session: \d+, (?P<failed>failed: [1-9]\d*)\b")
-
-_Row = Mapping[str, Any]
 
 
 def reflects(prompt: Prompt, tools: Collection[str]) -> bool:
@@ -223,59 +197,3 @@ def reflects(prompt: Prompt, tools: Collection[str]) -> bool:
     if set(tools) - _REFLECTING:
         return False
     return "review_journal" in tools or prompt.human.startswith(OPENING)
-
-
-def reflection(messages: Sequence[BaseMessage], tools: Collection[str]) -> list[Call]:
-    """Read the journal; then note a line, or say in a noop that there is none; then nothing."""
-    prompt = _of_reflection(messages)
-    done = {each.name for each in prompt.done}
-    if "review_journal" in tools and "review_journal" not in done:
-        return [Call("review_journal", {"limit": _NEWEST})]
-    if not {"add_journal_entry", "noop"} <= set(tools) or done & {"add_journal_entry", "noop"}:
-        return []
-    line = _worth_noting(prompt)
-    if line is None:
-        return [Call("noop", {"reasoning": NOTHING})]
-    return [Call("add_journal_entry", {"content": line})]
-
-
-def reflection_told(messages: Sequence[BaseMessage]) -> str:
-    """What it says in the end: the line that it noted, or that there was none."""
-    noted = [each for each in _of_reflection(messages).done if each.name == "add_journal_entry"]
-    return str(noted[-1].args.get("content")) if noted else NOTHING
-
-
-def _of_reflection(messages: Sequence[BaseMessage]) -> Prompt:
-    """Without the event, as its continuation shows it, all that stands there was done for it."""
-    asked = any(isinstance(message, HumanMessage) for message in messages)
-    return read_prompt(messages if asked else [HumanMessage(OPENING), *messages])
-
-
-def _worth_noting(prompt: Prompt) -> str | None:
-    """The first line that no earlier note holds."""
-    results = [done.result for done in prompt.done if done.name == "review_journal"]
-    found = [result.get("entries") or [] for result in results if isinstance(result, Mapping)]
-    rows = [row for each in found for row in each if isinstance(row, Mapping)]
-    notes = [str(row.get("content")) for row in rows if SELF in row.get("tags", ())]
-    events = [row for row in rows if SELF not in row.get("tags", ())]
-    candidates = [*_failures(prompt.human, events), *_repetitions(events)]
-    return next(
-        (line for line, mark in candidates if not any(mark in note for note in notes)), None
-    )
-
-
-def _failures(asked: str, rows: Sequence[_Row]) -> Iterator[tuple[str, str]]:
-    """Lines on what failed, each with the words by which an earlier note of it is known."""
-    if counters := _COUNTERS.search(asked):
-        yield f"{counters[0][:1].upper()}{counters[0][1:]}.", f"{counters['failed']}."
-    for row in rows:
-        if ASIDE in row.get("tags", ()):
-            said = shortened(str(row.get("content")), _LINE)
-            yield f"Its ticks failed: {said}", said
-
-
-def _repetitions(rows: Sequence[_Row]) -> Iterator[tuple[str, str]]:
-    """Lines on statements that stand there more than once, the most frequent first."""
-    contents = [str(row.get("content")) for row in rows]
-    said = Counter(shortened(text, _LINE) for text in contents if statement(text))
-    yield from ((f"Came up {n} times: {text}", text) for text, n in said.most_common() if n > 1)

@@ -143,17 +143,6 @@ def sources(prompt: Prompt) -> list[Quotable]:
     return found + _from_history(prompt)
 
 
-def said_by_people(messages: Sequence[BaseMessage]) -> list[tuple[str, HumanMessage]]:
-    """What people said, with its text; ticks and other messages of the system left out."""
-    return [
-        (text, message)
-        for message in messages
-        if isinstance(message, HumanMessage)
-        and (text := event_text(message).strip())
-        and not text.startswith("[")
-    ]
-
-
 def _done(messages: Sequence[BaseMessage]) -> list[Done]:
     results = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
     return [
@@ -190,8 +179,10 @@ def _from_history(prompt: Prompt) -> list[Quotable]:
         if text.startswith(SUMMARY):
             lines = as_said(text.removeprefix(SUMMARY).strip()).splitlines()
             found += [Quotable("the summary of this conversation", line) for line in lines if line]
-    # The newest first: what corrects something comes before it.
-    for text, said in reversed(said_by_people(prompt.history)):
-        by = f", {said.name}" if said.name else ""
-        found.append(Quotable(f"this conversation{by}", text))
+    # The newest first: what corrects something comes before it. Ticks begin with a bracket.
+    for message in reversed(prompt.history):
+        text = event_text(message).strip() if isinstance(message, HumanMessage) else ""
+        if text and not text.startswith("["):
+            by = f", {message.name}" if message.name else ""
+            found.append(Quotable(f"this conversation{by}", text))
     return found

@@ -10,7 +10,7 @@ from typing import Any
 
 from memory.messages import GoalLine
 from memory.models.offline.prompt import Done, Prompt, Quotable, sources
-from memory.models.offline.sentences import is_question
+from memory.models.offline.sentences import is_question, told_stems
 from memory.text import content_stems, sentences, shortened, stem
 
 NOT_KNOWN = "I do not know that yet."
@@ -60,7 +60,7 @@ def best(question: str, known: Sequence[Quotable], *, asker: str = "") -> list[Q
     asked = set(content_stems(question)) - _ASKING_WORDS
     if not asked or not known:
         return []
-    texts = [set(content_stems(one.text)) for one in known]
+    texts = [set(told_stems(one.text)) for one in known]
     labels = [set(content_stems(one.label)) for one in known]
     spread = Counter(one for text, label in zip(texts, labels, strict=True) for one in text | label)
     weight = {one: math.log(1 + len(known) / max(1, spread[one])) + 0.1 for one in asked}
@@ -146,7 +146,6 @@ _TEMPLATES = {
     "update_goal": "The goal {goal_id} is {status}, {progress}% done.",
     "update_entity_observation": "Noted about {entity}: {observation}.",
     "add_session_memory": "I will remember: {content}.",
-    "settle_dispute": "Settled: {holds}",
     "noop": "",
 }
 """Sentence by tool; it is filled with the call's arguments and the result's fields."""

@@ -17,9 +17,7 @@ from memory.models.offline.replies import NOT_OFFLINE, about_itself
 from memory.models.offline.sentences import (
     is_chatter,
     is_command,
-    is_greeting,
     is_question,
-    is_thanks,
     states_something,
 )
 from memory.text import content_stems, sentences, shortened
@@ -339,6 +337,7 @@ _ASKING = re.compile(
     r"|i(?:'d| would) like (?:you )?to |i (?:want|need) you to |let'?s |let us )?",
     re.IGNORECASE,
 )
+_HOW_ARE_YOU = re.compile(r"how(?: are you|'s it going)\b|what's up\b", re.IGNORECASE)
 _LONGEST_REQUEST = 500
 """Characters. A longer sentence is something told, and not worth the matching."""
 
@@ -361,7 +360,7 @@ def read_wishes(prompt: Prompt, tools: Collection[str]) -> Wishes:
     wishes = Wishes()
     parts = sentences(prompt.human)
     told = [one for one in parts if not (_rules_for(one) or is_question(one))]
-    said = [one for one in told if not (is_greeting(one) or is_thanks(one))]
+    said = [one for one in told if not is_chatter(one)]
     scene = Scene(prompt, " ".join(said))
     for part in parts:
         if not _carry_out(part, scene, wishes, tools):
@@ -421,7 +420,7 @@ def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) 
 
 
 def _sort(part: str, wishes: Wishes, prompt: Prompt) -> None:
-    if is_greeting(part) or is_thanks(part):
+    if _HOW_ARE_YOU.match(part) or (is_chatter(part) and not is_question(part)):
         wishes.small_talk.append(part)
     elif is_question(part) or about_itself(part, prompt) is not None:
         wishes.questions.append(part)

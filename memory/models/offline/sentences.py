@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from memory.text import MONTHS, STOP_WORDS, WEEKDAYS, sentences, stem, words
+from memory.text import (
+    MONTHS,
+    STOP_WORDS,
+    WEEKDAYS,
+    content_stems,
+    is_small_talk,
+    sentences,
+    stem,
+    words,
+)
 
 _DAYS = [name.lower() for name in (*MONTHS, *WEEKDAYS) if name != "May"]
 """Without "may", which is mostly a verb."""
@@ -15,21 +24,11 @@ _ASKING = re.compile(
     r"(?:'s|'re|n't)?\b(?!,)",
     re.IGNORECASE,
 )
-_GREETING = re.compile(
-    r"(?:hi|hey|hello|hiya|howdy|greetings|good (?:morning|afternoon|evening|night|day)"
-    r"|welcome back|good to (?:see|hear from) you|nice to (?:see|meet) you|long time no see"
-    r"|how are you|how's it going|how is it going|what's up"
-    r"|bye|goodbye|see you|talk (?:to you )?(?:soon|later)|take care"
-    r"|have a (?:nice|good|great|lovely))\b.{0,40}",
-    re.IGNORECASE,
-)
-_THANKS = re.compile(
-    r"(?:many |a lot of )?(?:thanks|thank you|thx|cheers|much obliged"
-    r"|i appreciate (?:it|that|you))\b.{0,60}",
-    re.IGNORECASE,
-)
+_NAMES = ("circadian",)
 _STATED = r"(?:\W+\w+){0,2} (?:is|are|was|were|has|had|will|starts?|opens?|closes?|moved)\b"
 """Behind a word that may be a verb or a noun: then it is a noun."""
+
+_MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 
 _COMMAND = re.compile(
     r"(?:circadian[ ,:]+|and )*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
@@ -81,16 +80,6 @@ def is_question(sentence: str) -> bool:
     return not sentence.endswith((".", "!")) and bool(_ASKING.match(sentence))
 
 
-def is_greeting(sentence: str) -> bool:
-    """A hello or a goodbye, and nothing else."""
-    return bool(_GREETING.fullmatch(sentence.strip()))
-
-
-def is_thanks(sentence: str) -> bool:
-    """Thanks, and nothing else."""
-    return bool(_THANKS.fullmatch(sentence.strip()))
-
-
 def is_command(sentence: str) -> bool:
     """Tells the assistant to do something: an order, and nothing about the world.
 
@@ -101,8 +90,8 @@ def is_command(sentence: str) -> bool:
 
 
 def is_chatter(sentence: str) -> bool:
-    """A greeting, thanks, or words of small talk alone: "Of course."."""
-    return is_greeting(sentence) or is_thanks(sentence) or not _telling(sentence)
+    """Small talk, or words of small talk alone: "Of course."."""
+    return is_small_talk(sentence, _NAMES, praise=True) or not _telling(sentence)
 
 
 def states_something(sentence: str) -> bool:
@@ -126,6 +115,11 @@ def names(text: str) -> list[str]:
     return list(
         dict.fromkeys(name for name in bare if name.lower() not in _NO_NAME and len(name) > 1)
     )
+
+
+def told_stems(text: str) -> list[str]:
+    """The stems of a text without stop words; whoever moves to a place lives there."""
+    return content_stems(_MOVED.sub("live in", text))
 
 
 def has_particulars(text: str) -> bool:

@@ -23,6 +23,7 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[d
     return found
 
 
+@pytest.mark.slow
 def test_the_cost_of_each_step_of_a_night_is_counted(
     figures: dict[str, list[dict[str, object]]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def test_the_budgets_are_measured_and_written(
     assert said.err.splitlines()[-1] == f"{data} is absent: LoCoMo was not measured"
 
 
+@pytest.mark.slow
 def test_the_budgets_can_be_measured_alone(tmp_path: Path) -> None:
     small = ["--ticks", "10", "--facts", "20", "--agents", "1"]
     without = ["--beside", "--memory", "--night", "--load", "0", "--pages", "0", "--locomo"]
@@ -60,6 +61,7 @@ def test_the_budgets_can_be_measured_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["budgets.json"]
 
 
+@pytest.mark.slow
 def test_the_agents_stand_beside_each_other_in_figures_and_ratios(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,8 +37,6 @@ def taken(text: str | None, **changes: Any) -> Assessment:
     ("text", "mode", "iterations", "confirm"),
     [
         ("Thank you!", "single_action", 1, False),
-        ("look around", "single_action", 1, False),
-        ("go to the inn", "single_action", 1, False),
         ("What did it cost?", "react_loop", 2, False),
         ("Build a tavern", "react_loop", None, True),
         ("Add a goal", "react_loop", None, False),
@@ -222,8 +220,6 @@ NAMES = ["Circadian"]
             "Hi there! Nice to see you again.",
             "Thank you, see you tomorrow!",
             "Thanks for all your help :)",
-            'Bob says, "Good evening, all"',
-            "Ada whispers to you: goodbye",
         )),
         *((text, "building") for text in (
             "Build a tavern",
@@ -235,19 +231,6 @@ NAMES = ["Circadian"]
             "Add a goal: fix the roof",
             "What are my goals?",
             "Thanks! The second task is complete.",
-        )),
-        *((text, "observation") for text in (
-            "look",
-            "Look around.",
-            "Please look at the old chest",
-            "Circadian examine the ledger!",
-            "inspect the gate",
-        )),
-        *((text, "movement") for text in (
-            "Go to the inn",
-            "walk north",
-            "move back to the old mill.",
-            "enter the tavern",
         )),
         *((text, "query") for text in (
             "What did the barrels cost?",
@@ -277,28 +260,6 @@ def test_the_class_of_an_event(text: str, event_class: str) -> None:
 )
 def test_a_message_that_asks_for_something_or_may_is_no_chit_chat(text: str) -> None:
     """A mere yes may be the answer to a question."""
-    assert event_class_of(text, NAMES)[0] == "unknown"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Look, I need three things from you",
-        "look up the price of tea",
-        "Look at the gate and mend it",
-        "Inspect the gate. Then mend it.",
-        "Go on for ever",
-        "go to the next step",
-        "Go to the inn and order a beer",
-        "Go to the inn?",
-        "Look: here",
-        "move the meeting to Friday",
-        "move to production",
-        "enter the numbers",
-        "Enter the tavern, then tell me what you see",
-    ],
-)
-def test_a_word_of_looking_or_going_alone_makes_no_single_action(text: str) -> None:
     assert event_class_of(text, NAMES)[0] == "unknown"
 
 
@@ -341,11 +302,6 @@ def test_what_is_not_understood_is_unknown(text: str) -> None:
 def test_keywords_are_whole_words() -> None:
     for text in ("The rebuilders are here", "A buildup of recreated goalposts", "completely"):
         assert event_class_of(text)[0] == "unknown"
-
-
-def test_a_word_of_any_length_takes_no_longer_than_its_letters() -> None:
-    # Searched from each of its letters, it would take until the time limit of the test.
-    assert event_class_of("x" * 400_000)[0] == "unknown"
 
 
 def test_the_first_class_in_the_order_of_the_rules_is_taken() -> None:

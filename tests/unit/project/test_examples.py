@@ -51,7 +51,7 @@ def test_a_module_called_tools_hides_ours_unless_python_leaves_its_folder_out(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "tools.py").write_text("hammer = 1\n")
-    (tmp_path / "shop.py").write_text("import graph.agent\nprint('opened')\n")
+    (tmp_path / "shop.py").write_text("import tools.answers\nprint('opened')\n")
     hidden = run(["shop.py"], tmp_path)
     assert "'tools' is not a package" in hidden.stderr
     assert run(["-P", "shop.py"], tmp_path).stdout == "opened\n"

@@ -22,7 +22,7 @@ STEPS = {
     "config": {*GRAPH, "langchain_core", "langgraph", "numpy", "pydantic_settings"},
     "recall --help": GRAPH,
     **dict.fromkeys(["log", "agents", "nights", "prompt", "recall hello", "status"], GRAPH),
-    "import graph.agent": HEAVY - {"psycopg"},
+    "import graph.agent": {*HEAVY, "langchain_community"} - {"psycopg"},
     "send 'I grow beans.'": {*PROVIDERS, "mem0"},
     "recall beans": {*PROVIDERS, "mem0"},
 }

@@ -175,6 +175,7 @@ def class_names_used_twice(tree: Tree) -> list[str]:
     return [f"{name}: {', '.join(sorted(at))}" for name, at in sorted(where.items()) if len(at) > 1]
 
 
+@cache
 def measures(tree: Tree) -> dict[str, float]:
     lines = {name: len(source.text.splitlines()) for name, source in tree.files.items()}
     importers = defaultdict[str, set[str]](set)

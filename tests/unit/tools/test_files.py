@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -290,18 +288,6 @@ def test_a_folder_that_will_not_do_is_one_clear_error(
     with pytest.raises(InputError, match=says) as caught:
         folder_tools(root.parent / folder, data=root.parent / data)
     assert str(root.parent / folder) in str(caught.value)
-
-
-def test_the_library_is_imported_only_where_there_is_a_folder(root: Path) -> None:
-    script = (
-        "import sys, pathlib, graph.api, tools.files\n"
-        "assert 'langchain_community' not in sys.modules\n"
-        "tools.files.folder_tools(pathlib.Path(sys.argv[1]), data=pathlib.Path(sys.argv[2]))\n"
-        "assert 'langchain_community' in sys.modules\n"
-    )
-    command = [sys.executable, "-W", "error", "-c", script, str(root), str(root.parent / "data")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 async def test_files_are_touched_in_a_thread(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

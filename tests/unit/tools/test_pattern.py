@@ -70,17 +70,6 @@ def test_the_meet_is_the_widest_of_those() -> None:
         assert all(within(c, both) for c in UNIVERSE if within(c, a) and within(c, b))
 
 
-def test_the_meet_is_commutative_and_idempotent() -> None:
-    for a, b in product(UNIVERSE, repeat=2):
-        assert meet(a, b) == meet(b, a)
-    assert all(meet(a, a) == a for a in UNIVERSE)
-
-
-def test_the_meet_is_associative() -> None:
-    for a, b, c in product(UNIVERSE[::9], UNIVERSE[::11], UNIVERSE[::13]):
-        assert meet(a, meet(b, c)) == meet(meet(a, b), c)
-
-
 def test_the_static_layer_caps_awake_and_asleep_each_by_its_own_setting() -> None:
     settings = Settings(max_iterations_per_tick=2, max_iterations_sleep=7)
     most = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any, cast
 
@@ -23,7 +23,6 @@ from memory.events.next_action import (
     tired,
     wake_due,
     window_at,
-    window_of,
 )
 from memory.settings import Settings
 from memory.state.schema import SleepCause, Spending, State, fallen_asleep, fresh_state, woken
@@ -36,23 +35,10 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def test_the_night_begins_at_its_local_hour_and_lasts_its_hours() -> None:
-    window = window_of(date(2026, 1, 10), BERLIN)
-    assert window == (utc("2026-01-10T01:00"), utc("2026-01-10T05:00"))
-
-
 def test_without_a_schedule_no_hour_sends_it_to_sleep_or_wakes_it() -> None:
     off = Settings()
     assert not sleep_due(utc("2026-01-10T02:00"), off, last=None)
     assert not wake_due(utc("2026-01-12T02:00"), off, asleep_since=utc("2026-01-10T02:00"))
-
-
-def test_it_wakes_when_its_hours_are_over_if_it_fell_asleep_in_them() -> None:
-    slept = utc("2026-01-10T01:10")
-    assert not wake_due(utc("2026-01-10T04:59"), BERLIN, asleep_since=slept)
-    assert wake_due(utc("2026-01-10T05:00"), BERLIN, asleep_since=slept)
-    by_request = utc("2026-01-10T20:00")
-    assert not wake_due(utc("2026-01-11T05:00"), BERLIN, asleep_since=by_request)
 
 
 def test_fatigue_is_off_by_default_and_waits_while_something_is_pending() -> None:
@@ -61,6 +47,13 @@ def test_fatigue_is_off_by_default_and_waits_while_something_is_pending() -> Non
     assert tired(0.6, set_up, pending=False)
     assert not tired(0.59, set_up, pending=False)
     assert not tired(0.9, set_up, pending=True)
+
+
+def test_fatigue_does_not_return_at_once_after_a_night_without_relief() -> None:
+    settings = Settings(fatigue_threshold=0.6)
+    assert not tired(0.62, settings, pending=False, rested=0.61)
+    assert tired(0.61 + RECOVERY, settings, pending=False, rested=0.61)
+    assert tired(0.6, settings, pending=False, rested=0.2)
 
 
 def test_a_time_zone_that_does_not_exist_is_refused() -> None:
@@ -113,39 +106,33 @@ def lived(settings: Settings, start: datetime, end: datetime, step: timedelta) -
     return found
 
 
-def test_over_the_day_on_which_its_hour_does_not_exist() -> None:
-    # 29 March 2026: 02:00 does not exist in Berlin; the first moment after it is 01:00 UTC.
-    told = lived(BERLIN, utc("2026-03-28T00:00"), utc("2026-03-31T00:00"), timedelta(minutes=5))
-    assert told == [
-        *("slept 03-28 01:00", "woke 03-28 05:00"),
-        *("slept 03-29 01:00", "woke 03-29 05:00"),
-        *("slept 03-30 00:00", "woke 03-30 04:00"),
-    ]
-
-
-def test_over_the_day_on_which_its_hour_comes_twice() -> None:
-    told = lived(BERLIN, utc("2026-10-24T00:00"), utc("2026-10-27T00:00"), timedelta(minutes=5))
-    assert told == [
-        *("slept 10-24 00:00", "woke 10-24 04:00"),
-        *("slept 10-25 00:00", "woke 10-25 04:00"),
-        *("slept 10-26 01:00", "woke 10-26 05:00"),
-    ]
+LATE = Settings(sleep_schedule_enabled=True, sleep_start_hour=23)
 
 
 def test_a_window_over_midnight_is_found_on_both_days() -> None:
-    late = Settings(sleep_schedule_enabled=True, sleep_start_hour=23)
-    for moment in ("2026-05-01T23:00", "2026-05-02T02:59"):
-        window = window_at(utc(moment), late)
-        assert window is not None
-        assert window.start == utc("2026-05-01T23:00")
-    assert window_at(utc("2026-05-02T03:00"), late) is None
-    assert window_at(utc("2026-05-01T22:59"), late) is None
+    found = [window_at(utc(f"2026-05-0{day}"), LATE) for day in ("1T22:59", "1T23:00", "2T02:59")]
+    assert found == [None, *[(utc("2026-05-01T23:00"), utc("2026-05-02T03:00"))] * 2]
 
 
-def test_a_window_over_midnight_is_one_night() -> None:
-    late = Settings(sleep_schedule_enabled=True, sleep_start_hour=23)
-    told = lived(late, utc("2026-05-01T22:00"), utc("2026-05-02T22:00"), timedelta(minutes=1))
-    assert told == ["slept 05-01 23:00", "woke 05-02 03:00"]
+@pytest.mark.parametrize(
+    ("settings", "start", "nights"),
+    [
+        # 29 March 2026: 02:00 does not exist in Berlin; the first moment after it is 01:00 UTC.
+        (BERLIN, "2026-03-28T00:00", ["28 01:00", "28 05:00", "29 01:00", "29 05:00", "30 00:00"]),
+        # 25 October 2026: 02:00 comes twice.
+        (BERLIN, "2026-10-24T00:00", ["24 00:00", "24 04:00", "25 00:00", "25 04:00", "26 01:00"]),
+        (LATE, "2026-05-01T04:00", ["01 23:00", "02 03:00", "02 23:00", "03 03:00", "03 23:00"]),
+    ],
+    ids=["no such hour", "the hour twice", "over midnight"],
+)
+def test_each_day_has_one_night_at_its_local_hour(
+    settings: Settings, start: str, nights: list[str]
+) -> None:
+    """`nights`: when it falls asleep and when it wakes, in turn."""
+    begin = utc(start)
+    found = lived(settings, begin, begin + timedelta(hours=68), timedelta(minutes=5))
+    assert [one.partition("-")[2] for one in found][:5] == nights
+    assert [one.split()[0] for one in found][:5] == ["slept", "woke", "slept", "woke", "slept"]
 
 
 @given(
@@ -223,13 +210,6 @@ def test_fatigue_counts_the_history_alone_and_only_awake() -> None:
     assert cause(state(messages=full, unattended=False), settings, now) is None
 
 
-def test_fatigue_does_not_return_at_once_after_a_night_without_relief() -> None:
-    settings = Settings(fatigue_threshold=0.6)
-    assert not tired(0.62, settings, pending=False, rested=0.61)
-    assert tired(0.61 + RECOVERY, settings, pending=False, rested=0.61)
-    assert tired(0.6, settings, pending=False, rested=0.2)
-
-
 def test_waking_remembers_how_full_the_history_was() -> None:
     settings = Settings(max_context_tokens=500)
     asleep = state(mode="sleep", messages=[HumanMessage("bean " * 400)])
@@ -239,24 +219,23 @@ def test_waking_remembers_how_full_the_history_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "wakes"),
-    [("request", False), ("schedule", True), ("go_to_sleep", True), ("fatigue", True)],
+    ("causes", "wakes"),
+    [
+        (["request"], False),
+        (["schedule"], True),
+        (["go_to_sleep"], True),
+        (["fatigue"], True),
+        (["schedule", "request"], False),
+    ],
 )
 def test_the_end_of_its_hours_wakes_it_unless_a_person_had_asked(
-    why: SleepCause, wakes: bool
+    causes: list[SleepCause], wakes: bool
 ) -> None:
     agent = state()
-    agent = cast(State, {**agent, **fallen_asleep(agent, utc("2026-01-10T02:00"), why, "")})
+    for why in causes:
+        agent = cast(State, {**agent, **fallen_asleep(agent, utc("2026-01-10T02:00"), why, "")})
     assert not hours_over(agent, BERLIN, utc("2026-01-10T04:59"))
     assert hours_over(agent, BERLIN, utc("2026-01-10T05:00")) is wakes
-
-
-def test_a_person_who_asks_for_sleep_already_asleep_is_not_woken_by_the_clock() -> None:
-    agent = state()
-    agent = cast(State, {**agent, **fallen_asleep(agent, utc("2026-01-10T01:00"), "schedule", "")})
-    agent = cast(State, {**agent, **fallen_asleep(agent, utc("2026-01-10T03:00"), "request", "")})
-    assert not hours_over(agent, BERLIN, utc("2026-01-10T05:00"))
-    assert [one["why"] for one in agent["report"]["mode_changes"]] == ["schedule", "request"]
 
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC)
@@ -287,32 +266,34 @@ def test_hours_and_days_are_utcs() -> None:
     assert (held["hour"], held["day"]) == ("2026-03-02T22", "2026-03-02")
 
 
-def test_what_was_held_is_not_changed() -> None:
-    spent(FRESH, NOW, tokens=5, autonomous=True)
-    assert fresh_state()["spending"] == FRESH
-
-
-def test_over_its_ticks_only_events_are_answered_until_the_hour_is_over() -> None:
-    held = after((NOW, 1, True), (NOW, 1, False))
+@pytest.mark.parametrize(
+    ("ticks", "last", "until", "told"),
+    [
+        (
+            [(NOW, 1, True), (NOW, 1, False)],
+            (NOW, 1, True),
+            NOW + timedelta(minutes=30),
+            "2 autonomous ticks in the hour from 14:00 UTC (autonomous_ticks_per_hour 2): until "
+            "it is over only events are answered.",
+        ),
+        (
+            [(NOW, 999, False)],
+            (NOW, 1, False),
+            NOW + timedelta(hours=9, minutes=30),
+            "1,000 model tokens were spent on 2026-03-02 UTC (tokens_per_day 1,000): until that "
+            "day is over only events are answered.",
+        ),
+    ],
+    ids=["ticks", "tokens"],
+)
+def test_over_its_budget_only_events_are_answered_until_the_hour_or_day_is_over(
+    ticks: list[Any], last: Any, until: datetime, told: str
+) -> None:
+    held = after(*ticks)
     assert over(held, SETTINGS, NOW) is None
-    held = after((NOW, 1, True), held=held)
-    assert over(held, SETTINGS, NOW) == (
-        "2 autonomous ticks in the hour from 14:00 UTC (autonomous_ticks_per_hour 2): until it is "
-        "over only events are answered."
-    )
-    assert over(held, SETTINGS, NOW + timedelta(minutes=29, seconds=59)) is not None
-    assert over(held, SETTINGS, NOW + timedelta(minutes=30)) is None
-
-
-def test_over_its_tokens_only_events_are_answered_until_the_day_is_over() -> None:
-    held = after((NOW, 999, False))
-    assert over(held, SETTINGS, NOW) is None
-    held = after((NOW, 1, False), held=held)
-    assert over(held, SETTINGS, NOW + timedelta(hours=9)) == (
-        "1,000 model tokens were spent on 2026-03-02 UTC (tokens_per_day 1,000): until that day is "
-        "over only events are answered."
-    )
-    assert over(held, SETTINGS, NOW + timedelta(hours=9, minutes=30)) is None
+    held = after(last, held=held)
+    assert over(held, SETTINGS, until - timedelta(seconds=1)) == told
+    assert over(held, SETTINGS, until) is None
 
 
 @pytest.mark.parametrize("name", ["autonomous_ticks_per_hour", "tokens_per_day"])

@@ -223,6 +223,15 @@ def test_episodes_come_session_by_session_in_the_order_of_their_time(table: Memo
     assert table.timeline(scope("ana"), []) == []
 
 
+def test_the_episodes_beside_one_are_the_nearest_of_its_session(table: MemoryTable) -> None:
+    for number in range(7):
+        put(table, "ana", str(number), kind="episode", session="s", valid_from=str(9 - number))
+    seq = {row.id: row.seq for row in table.select({})}
+    asked = [seq["ana-3"], seq["ana-6"]]
+    assert table.beside(scope("ana"), asked, 2) == {seq[f"ana-{one}"] for one in (1, 2, 4, 5)}
+    assert table.beside(scope("ben"), asked, 2) == set()
+
+
 def test_an_access_is_counted_and_changes_nothing_else(table: MemoryTable) -> None:
     for op in "abc":
         put(table, "ana", op)

@@ -8,7 +8,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from memory.errors import CircuitOpen, ContextOverflow, InputError, ModelError, ServiceDown
+from memory.errors import (
+    CircuitOpen,
+    ConfigurationError,
+    ContextOverflow,
+    InputError,
+    ModelError,
+    ServiceDown,
+)
 from memory.models.breaker import Breaker
 
 Send = Callable[[], Awaitable[str]]
@@ -82,68 +89,49 @@ async def test_consecutive_failures_open_the_breaker(seconds: Seconds) -> None:
     )
 
 
-async def test_a_success_resets_the_count() -> None:
-    breaker = Breaker("model", failures=3)
-    await failing(breaker, 2)
-    await breaker.call(well, failure=ServiceDown)
-    await failing(breaker, 2)
-    assert state_of(breaker) == "closed"
+ENDS: dict[str, BaseException] = {
+    "fails": ServiceDown("HTTP 503: no"),
+    "empty": ModelError("an empty answer"),
+    "overflows": ContextOverflow("too long"),
+    "refuses": InputError("no such"),
+    "misconfigured": ConfigurationError("no key"),
+    "bug": AttributeError("a bug"),
+    "cancelled": asyncio.CancelledError(),
+}
+OPENED = "fails fails fails"
+ANSWERED = ["well", "empty", "overflows", "refuses"]
+NOTHING_KNOWN = ["misconfigured", "bug", "cancelled"]
 
 
 @pytest.mark.parametrize(
-    "other", [ModelError("an empty answer"), ContextOverflow("too long"), InputError("no such")]
+    ("ends", "state"),
+    [
+        *((f"fails fails {one} fails fails", "closed") for one in ANSWERED),
+        *((f"{OPENED} 31 {one} fails fails", "closed") for one in ANSWERED),
+        *((f"fails fails {one} fails", "open") for one in NOTHING_KNOWN),
+        *((f"{OPENED} 31 {one}", "half_open") for one in NOTHING_KNOWN),
+        *((f"{OPENED} 31 {one} well", "closed") for one in NOTHING_KNOWN),
+        (f"{OPENED} 29", "open"),
+        (f"{OPENED} 31", "half_open"),
+        (f"{OPENED} 31 fails", "open"),
+        (f"{OPENED} 31 fails 29", "open"),
+        (f"{OPENED} 31 fails 31", "half_open"),
+    ],
 )
-async def test_an_unusable_answer_counts_as_a_success(other: Exception, seconds: Seconds) -> None:
-    breaker = Breaker("model", failures=3)
-    for _ in range(2):
-        await failing(breaker, 2)
-        with pytest.raises(type(other)):
-            await breaker.call(raising(other), failure=ServiceDown)
-    assert state_of(breaker) == "closed"
-    await failing(breaker, 3)
-    seconds.now += 31
-    with pytest.raises(type(other)):
-        await breaker.call(raising(other), failure=ServiceDown)
-    assert state_of(breaker) == "closed"
-
-
-@pytest.mark.parametrize("other", [AttributeError("a bug"), asyncio.CancelledError()])
-async def test_bugs_and_cancelled_calls_do_not_count(
-    other: BaseException, seconds: Seconds
+async def test_the_ends_of_calls_open_and_close_the_breaker(
+    ends: str, state: str, seconds: Seconds
 ) -> None:
+    """Each word is a call that ends in this way, each number so many seconds."""
     breaker = Breaker("model", failures=3)
-    await failing(breaker, 2)
-    with pytest.raises(type(other)):
-        await breaker.call(raising(other), failure=ServiceDown)
-    await failing(breaker, 1)
-    assert state_of(breaker) == "open"
-    seconds.now += 31
-    with pytest.raises(type(other)):
-        await breaker.call(raising(other), failure=ServiceDown)
-    assert state_of(breaker) == "half_open"
-    assert await breaker.call(well, failure=ServiceDown) == "well"
-
-
-async def test_a_successful_trial_closes_the_breaker(seconds: Seconds) -> None:
-    breaker = await opened()
-    seconds.now += 29
-    assert state_of(breaker) == "open"
-    seconds.now += 2
-    assert state_of(breaker) == "half_open"
-    assert await breaker.call(well, failure=ServiceDown) == "well"
-    assert state_of(breaker) == "closed"
-    await failing(breaker, 2)
-    assert state_of(breaker) == "closed"
-
-
-async def test_a_failed_trial_reopens_the_breaker(seconds: Seconds) -> None:
-    breaker = await opened()
-    seconds.now += 31
-    await failing(breaker, 1)
-    assert state_of(breaker) == "open"
-    seconds.now += 29
-    with pytest.raises(CircuitOpen, match="tried again in 1 s"):
-        await breaker.call(well, failure=ServiceDown)
+    for one in ends.split():
+        if one.isdecimal():
+            seconds.now += int(one)
+        elif one == "well":
+            assert await breaker.call(well, failure=ServiceDown) == "well"
+        else:
+            with pytest.raises(type(ENDS[one])):
+                await breaker.call(raising(ENDS[one]), failure=ServiceDown)
+    assert state_of(breaker) == state
 
 
 class Held:
@@ -184,16 +172,6 @@ async def test_a_half_open_breaker_lets_one_call_through(seconds: Seconds) -> No
     assert trial.task.result() == "well"
     assert state_of(breaker) == "closed"
     assert await breaker.call(well, failure=ServiceDown) == "well"
-
-
-async def test_a_cancelled_trial_leaves_the_breaker_half_open(seconds: Seconds) -> None:
-    breaker = await opened()
-    seconds.now += 31
-    trial = await begun(breaker)
-    await trial.cancel()
-    assert state_of(breaker) == "half_open"
-    assert await breaker.call(well, failure=ServiceDown) == "well"
-    assert state_of(breaker) == "closed"
 
 
 @pytest.mark.parametrize("late", [None, ServiceDown("late")])

@@ -73,6 +73,12 @@ def test_a_memory_that_stands_on_a_page_is_quoted() -> None:
     ]
 
 
+def test_whoever_moved_somewhere_lives_there() -> None:
+    before = [HumanMessage("Ines has moved to Porto.", name="Bob")]
+    moved = say("Where does Ines live now?", system="", before=before).text
+    assert moved == "From this conversation, Bob: Ines has moved to Porto."
+
+
 def test_an_order_to_forget_is_no_answer() -> None:
     before = [HumanMessage("Forget that my sister lives in Oslo.", name="Bob")]
     assert say("Where does my sister live?", system="", before=before).text == NOT_KNOWN

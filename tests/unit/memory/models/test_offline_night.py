@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel
 
 from memory.events.rules import reflection_event
@@ -77,13 +77,12 @@ def test_consolidation_calls_noop_only_where_something_is_left_out(
     ("result", "follows"),
     [
         ({"rejected": [{"text": "x", "error": "first person, with no one else: 'I'"}]}, ["noop"]),
-        ({"rejected": [{"text": "x", "error": "Unknown source_ids: j1"}]}, []),
         ({"success": False, "error": "the store is full"}, []),
         ({"stored": 1, "rejected": []}, []),
     ],
-    ids=["guard", "unknown source", "failed", "stored"],
+    ids=["rejected", "failed", "stored"],
 )
-def test_only_what_the_guard_rejected_is_settled_by_a_noop(
+def test_a_noop_settles_the_entries_of_rejected_facts(
     result: dict[str, Any], follows: list[str]
 ) -> None:
     batch = HumanMessage("Entries:\n[j1] 2026-05-10T09:00 -: I moved to Porto.")
@@ -166,110 +165,13 @@ def test_a_request_is_as_important_as_what_it_tells() -> None:
     assert importance("Tea?") == importance("Thanks a lot!") == 2
 
 
-# A look at its own work
-
-
-REFLECTING = ["add_journal_entry", "noop", "review_journal"]
-
-
-NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-
-
-def text(failed: int = 0) -> str:
-    return reflection_event(25, NOW, Settings(), since=25, calls=47, failed=failed)["text"]
-
-
-def look(human: str, *after: AnyMessage, tools: list[str] = REFLECTING) -> OfflineAnswer:
-    return say(human, *after, name=None, tools=tools)
-
-
-def row(content: str, *tags: str) -> dict[str, Any]:
-    return {"id": "event_1", "content": content, "source_entity": "Ada", "tags": list(tags)}
-
-
-def reviewed(human: str, *rows: dict[str, Any]) -> list[AnyMessage]:
-    return results(look(human), {"entries": list(rows), "count": len(rows)})
-
-
-def test_a_reflection_reads_the_journal_first() -> None:
-    assert asked(look(text(failed=2))) == [("review_journal", {"limit": 50})]
-
-
-@pytest.mark.parametrize(
-    ("failed", "rows", "line"),
-    [
-        (2, [], "Tool calls in this session: 47, failed: 2."),
-        (
-            0,
-            [row("Please open the gate", "event", "set_aside")],
-            "Its ticks failed: Please open the gate",
-        ),
-        (
-            0,
-            [row("My roof leaks", "event"), row("My  roof\nleaks", "event")],
-            "Came up 2 times: My roof leaks",
-        ),
-    ],
-)
-def test_failures_and_repeated_topics_are_noted_once(
-    failed: int, rows: list[dict[str, Any]], line: str
-) -> None:
-    before = reviewed(text(failed), *rows)
-    noting = look(text(failed), *before)
-    assert asked(noting) == [("add_journal_entry", {"content": line})]
-    assert look(text(failed), *before, *results(noting, {})) == OfflineAnswer(line)
-
-
-def test_a_reflection_notes_one_line() -> None:
-    rows = [row("My roof leaks"), row("My roof leaks"), row("I sail", "set_aside")]
-    assert len(look(text(failed=3), *reviewed(text(failed=3), *rows)).calls) == 1
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [row("My roof leaks"), row("I sail on Mondays")],
-        [row("Thanks!"), row("Thanks!"), row("Hello!"), row("Hello!")],
-    ],
-)
-def test_with_nothing_to_note_it_says_so(rows: list[dict[str, Any]]) -> None:
-    before = reviewed(text(), *rows)
-    idle = look(text(), *before)
-    assert asked(idle) == [("noop", {"reasoning": NOTHING})]
-    assert look(text(), *before, *results(idle, {})) == OfflineAnswer(NOTHING)
-
-
-@pytest.mark.parametrize(
-    ("note", "again"),
-    [
-        ("Tool calls in this session: 31, failed: 2.", False),
-        ("Tool calls in this session: 31, failed: 25.", True),
-    ],
-)
-def test_an_earlier_note_is_not_repeated(note: str, again: bool) -> None:
-    decision = look(text(failed=2), *reviewed(text(failed=2), row(note, "self")))
-    assert [call.tool for call in decision.calls] == ["add_journal_entry" if again else "noop"]
-
-
-def test_notes_of_reflections_are_no_repeated_topic() -> None:
-    note = row(f"My roof leaks {'very ' * 50} much", "self")
-    assert asked(look(text(), *reviewed(text(), note, note)))[0][0] == "noop"
-
-
-def test_a_journal_that_cannot_be_read_ends_it() -> None:
-    first = look(text())
-    failed = results(first, {"success": False, "error": "closed"})
-    assert asked(look(text(), *failed)) == [("noop", {"reasoning": NOTHING})]
-
-
-def test_a_continued_reflection_is_known_without_its_event() -> None:
-    shown = [SystemMessage("You look at your own work."), *reviewed(text(), row("I sail"))]
-    assert asked(decide(shown, REFLECTING)) == [("noop", {"reasoning": NOTHING})]
-
-
-def test_without_tools_it_answers_in_words() -> None:
-    assert look(text(failed=2), *reviewed(text()), tools=[]) == OfflineAnswer(NOTHING)
+def test_a_reflection_draws_no_conclusions_with_or_without_its_event() -> None:
+    now = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+    event = reflection_event(25, now, Settings(), since=25, calls=47, failed=2)
+    tools = ["add_journal_entry", "noop", "review_journal"]
+    assert say(event["text"], name=None, tools=tools) == OfflineAnswer(NOTHING)
+    assert say(event["text"], name=None, tools=[]) == OfflineAnswer(NOTHING)
+    assert decide([SystemMessage("You look at your own work.")], tools) == OfflineAnswer(NOTHING)
 
 
 def test_words_like_the_events_are_no_reflection_where_other_tools_are_at_hand() -> None:
@@ -281,4 +183,3 @@ def test_words_like_the_events_are_no_reflection_where_other_tools_are_at_hand()
 def test_the_extraction_before_compaction_is_no_reflection() -> None:
     decision = say("[pre-compaction] Journal it.", tools=["noop", "add_journal_entry"])
     assert [call.tool for call in decision.calls] == ["noop"]
-    assert decision.calls[0].args["reasoning"] != NOTHING

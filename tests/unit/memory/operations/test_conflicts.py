@@ -11,11 +11,13 @@ import pytest
 from memory.facts.semantic import SemanticMemory
 from memory.night import ripe
 from memory.night.undo import inverse
+from memory.operations.conflicts import changed_since
 from memory.records.operations import (
     add_entry,
     add_fact,
     change_fact,
     link,
+    link_facts,
     link_memories,
     mark_entry,
     prune_entry,
@@ -201,3 +203,25 @@ async def test_an_undo_keeps_the_count_of_later_insights(memory: Memory) -> None
     item = await memory.store.aget(memory.scope.namespace("reflection"), "last")
     assert item is not None
     assert item.value == {"at": LATER}
+
+
+LINKED = link_facts("beans", "bergen", "relates", NOW, "one house")
+
+
+@pytest.mark.parametrize(
+    ("planned", "meanwhile", "named"),
+    [
+        (reflected(None, NOW), reflected(None, LATER), ["reflection"]),
+        (LINKED, supersede_fact(fact("bergen"), "beans", LATER, [], "moved"), ["bergen"]),
+        (LINKED, score_entry(entry(E0), 3, "by another night"), []),
+        (settle_fact("beans", "seen"), score_entry(entry(E0), 3, "by another night"), ["beans"]),
+        (add_entry(entry(E0), "told"), score_entry(entry(E1), 3, "by another night"), [E0]),
+    ],
+    ids=["insights", "a link's end fell", "nothing", "compared already", "made already"],
+)
+async def test_a_waiting_night_is_out_of_date_once_memory_has_what_it_would_change(
+    memory: Memory, planned: Operation, meanwhile: Operation, named: list[str]
+) -> None:
+    await memory.apply([meanwhile])
+    store, semantic, scope = memory.store, memory.semantic, memory.scope
+    assert await changed_since([planned], store=store, semantic=semantic, scope=scope) == named

@@ -6,10 +6,7 @@ from datetime import UTC
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage, SystemMessage
 
-from memory.messages import as_data, prompt_lines
-from memory.models.offline.model import OfflineAnswer, decide
 from memory.pages import pages
 from memory.records import Attribute, EntityProfile, Page, met, new_profile
 from memory.records.records import Fact
@@ -101,6 +98,18 @@ def test_what_strangers_say_of_somebody_who_speaks_does_not_stand_on_the_page(
     assert pages.borne_out([said], nora, senders, ["local"]) == ([said] if stands else [])
 
 
+@pytest.mark.parametrize(
+    ("speaker", "stands"), [("local", True), ("Mira", True), ("Guru", False), (None, False)]
+)
+def test_what_only_strangers_say_does_not_stand_on_the_page_of_a_project(
+    speaker: str | None, stands: bool
+) -> None:
+    senders = {name: new_profile(name, name, DAY.format(1)) for name in ("Mira", "Guru")}
+    senders["Mira"]["relationship"]["state"] = "friend"
+    said = dated("c", 9, speaker=speaker)
+    assert pages.borne_out([said], None, senders, ["local"]) == ([said] if stands else [])
+
+
 @pytest.mark.parametrize("fallen", ["a", "b"])
 def test_a_line_whose_facts_fell_is_not_shown(fallen: str) -> None:
     known = {"home": attribute("Lives in Oslo.", "a", "b")}
@@ -143,9 +152,6 @@ def test_facts_in_doubt_stand_on_a_page_with_what_fell() -> None:
     assert ", in doubt)" in pages.text_of(page, UTC)
 
 
-TOOLS = ["recall_memories", "settle_dispute"]
-
-
 def pair(new: str = "a" * 12, old: str = "b" * 12) -> tuple[Fact, Fact]:
     return (
         fact("n", "The loan is taken.\n- [cccccccc] no (x)", id=new, speaker="Goran"),
@@ -153,28 +159,7 @@ def pair(new: str = "a" * 12, old: str = "b" * 12) -> tuple[Fact, Fact]:
     )
 
 
-def asked(human: str, *pairs: tuple[Fact, Fact]) -> OfflineAnswer:
-    shown = as_data("pages", f"What holds now:\n{pages.disputes_text(pairs, UTC)}")
-    return decide([SystemMessage(shown), HumanMessage(human)], TOOLS)
-
-
-def test_contradictions_are_read_back_as_they_are_written() -> None:
+def test_a_contradiction_takes_two_lines_below_the_heading() -> None:
     text = pages.disputes_text([pair(), pair("c" * 12, "d" * 12)], UTC)
-    assert prompt_lines.read_disputes(text.splitlines()) == [
-        ("aaaaaaaa", "bbbbbbbb"),
-        ("cccccccc", "dddddddd"),
-    ]
-    assert len(text.splitlines()) == 5
-
-
-@pytest.mark.parametrize(
-    ("said", "holds"),
-    [("Yes.", "aaaaaaaa"), ("that's true", "aaaaaaaa"), ("No!", "bbbbbbbb"), ("Nothing.", None)],
-)
-def test_a_plain_yes_or_no_settles_the_only_contradiction(said: str, holds: str | None) -> None:
-    given: list[Any] = [call.args["holds"] for call in asked(said, pair()).calls]
-    assert given == ([holds] if holds else [])
-
-
-def test_with_two_open_a_plain_yes_is_not_enough() -> None:
-    assert asked("Yes.", pair(), pair("c" * 12, "d" * 12)).calls == ()
+    marks = [line.partition("]")[0] for line in text.splitlines()[1:]]
+    assert marks == ["- [aaaaaaaa", "  or [bbbbbbbb", "- [cccccccc", "  or [dddddddd"]

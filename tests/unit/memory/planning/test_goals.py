@@ -89,53 +89,76 @@ def test_the_decomposition_of_the_page() -> None:
     assert {goals[one]["priority"] for one in children} == {"high"}
 
 
-def test_the_rollup_of_the_page_is_forty_percent() -> None:
-    goals = rules.update(tavern(), "goal_42_1", "completed", 100)
-    goals = rules.update(goals, "goal_42_2", "completed", 100)
-    assert goals["goal_42_0"]["progress"] == 40
-    assert goals["goal_42_0"]["status"] == "active"
-    shown = [goals[f"goal_42_{index}"]["progress"] for index in range(1, 6)]
-    assert shown == [100, 100, 0, 0, 0]
+Change = tuple[int, GoalStatus | None, int | None]
+LEAF, TAVERN, LEVELS = plus({}, "A leaf")[0], tavern(), three_levels()
+THREE = decompose(LEAF, "goal_42_0", list("abc"), tick=42, index=1, now=NOW)[0]
 
 
-def test_one_of_three_done_is_thirty_three_percent_and_two_are_sixty_seven() -> None:
-    goals, root = plus({}, "Build a complete tavern")
-    for name in ("Lay foundation", "Walls", "Roof"):
-        goals, _ = plus(goals, name, root)
-    goals = rules.update(goals, "goal_42_1", "completed", None)
-    assert goals[root]["progress"] == 33
-    assert rules.update(goals, "goal_42_2", "completed", None)[root]["progress"] == 67
+def done(*numbers: int, how: GoalStatus = "completed") -> list[Change]:
+    return [(number, how, None) for number in numbers]
 
 
-def test_progress_alone_completes_nothing() -> None:
-    goals, goal_id = plus({}, "A leaf")
-    goal = rules.update(goals, goal_id, None, 100)[goal_id]
-    assert (goal["status"], goal["progress"]) == ("active", 100)
+def changed(goals: Goals, changes: list[Change]) -> Goals:
+    for number, status, progress in changes:
+        goals = rules.update(goals, f"goal_42_{number}", status, progress)
+    return goals
 
 
-def test_rollup_runs_to_the_root() -> None:
-    goals = rules.update(three_levels(), "goal_42_3", None, 50)
-    assert goals["goal_42_1"]["progress"] == 25
-    assert goals["goal_42_0"]["progress"] == 12
-    for one in ("goal_42_3", "goal_42_4", "goal_42_2"):
-        goals = rules.update(goals, one, "completed", None)
-    assert {goal["status"] for goal in goals.values()} == {"completed"}
+@pytest.mark.parametrize(
+    ("goals", "changes", "standing"),
+    [
+        (TAVERN, done(1, 2), {0: "active 40", 1: "completed 100", 3: "active 0"}),
+        (THREE, done(1), {0: "active 33"}),
+        (THREE, done(1, 2), {0: "active 67"}),
+        (LEVELS, [(3, None, 50)], {1: "active 25", 0: "active 12"}),
+        (LEVELS, done(3, 4, 2), dict.fromkeys(range(5), "completed 100")),
+        (LEVELS, [*done(3, 4, 2), (3, "active", 20)], {0: "active 80", 1: "active 60"}),
+        (LEVELS, [*done(3, 4, 2), (3, "active", 20)], dict.fromkeys((2, 4), "completed 100")),
+        (TAVERN, [*done(1), *done(3, 4, 5, how="abandoned")], {0: "active 50"}),
+        (TAVERN, [*done(1), *done(3, 4, 5, 2, how="abandoned")], {0: "completed 100"}),
+        (TAVERN, [(1, None, 50), *done(2, 3, 4, 5, 1, how="abandoned")], {0: "active 50"}),
+        (TAVERN, [*done(2, 3, 4, 5, 1, how="abandoned"), (0, None, 60)], {0: "active 60"}),
+        (LEVELS, [*done(3), *done(0, how="abandoned")], {3: "completed 100", 4: "abandoned 0"}),
+        (LEVELS, done(0, how="abandoned"), dict.fromkeys(range(5), "abandoned 0")),
+        (LEVELS, [*done(0, how="abandoned"), (4, "active", None)], {0: "active 0", 1: "active 0"}),
+        (LEAF, [(0, None, 100)], {0: "active 100"}),
+        (LEAF, [*done(0), (0, "active", 40)], {0: "active 40"}),
+        (LEAF, [(0, None, 60), *done(0), (0, "active", None)], {0: "active 0"}),
+        (LEAF, [*done(0), (0, "abandoned", None), (0, "active", None)], {0: "active 0"}),
+        (LEAF, [(0, None, 60), (0, "abandoned", None), (0, "active", None)], {0: "active 60"}),
+    ],
+)
+def test_changes_roll_up_and_down(
+    goals: Goals, changes: list[Change], standing: dict[int, str]
+) -> None:
+    after = changed(goals, changes)
+    told = {number: after[f"goal_42_{number}"] for number in standing}
+    assert {n: f"{one['status']} {one['progress']}" for n, one in told.items()} == standing
 
 
-def test_reopening_a_subtask_reopens_its_ancestors() -> None:
-    goals = three_levels()
-    for one in ("goal_42_3", "goal_42_4", "goal_42_2"):
-        goals = rules.update(goals, one, "completed", None)
-    goals = rules.update(goals, "goal_42_3", "active", 20)
-    status = {one: goals[one]["status"] for one in sorted(goals)}
-    assert status == {
-        "goal_42_0": "active",
-        "goal_42_1": "active",
-        "goal_42_2": "completed",
-        "goal_42_3": "active",
-        "goal_42_4": "completed",
-    }
-    assert (goals["goal_42_1"]["progress"], goals["goal_42_0"]["progress"]) == (60, 80)
+@pytest.mark.parametrize(
+    ("before", "change", "says"),
+    [
+        ([], (9, "active", None), "does not exist"),
+        ([], (1, None, None), "Nothing to change"),
+        ([], (1, None, 101), "out of range"),
+        ([], (1, None, -1), "out of range"),
+        ([], (1, None, True), "out of range"),
+        ([], (0, None, 50), "computed from its subtasks"),
+        ([], (0, "active", 50), "computed from its subtasks"),
+        ([], (0, "completed", None), "open subtasks"),
+        (done(1), (1, None, 40), "is completed"),
+        (done(1), (1, "active", 100), "not open again"),
+        (done(1, 2, 3, 4, 5), (0, "active", None), "because its subtasks are"),
+    ],
+)
+def test_invalid_changes_are_refused_with_a_suggestion(
+    before: list[Change], change: Change, says: str
+) -> None:
+    goals = changed(TAVERN, before)
+    with pytest.raises(Refusal, match=says) as refused:
+        changed(goals, [change])
+    assert refused.value.result()["suggestion"]
 
 
 def test_a_new_subtask_reopens_a_completed_goal() -> None:
@@ -143,77 +166,6 @@ def test_a_new_subtask_reopens_a_completed_goal() -> None:
     goals = rules.update(goals, root, "completed", None)
     goals, _ = plus(goals, "one thing more", root)
     assert (goals[root]["status"], goals[root]["progress"]) == ("active", 0)
-
-
-def test_abandoned_subtasks_do_not_count() -> None:
-    goals = rules.update(tavern(), "goal_42_1", "completed", None)
-    for index in (3, 4, 5):
-        goals = rules.update(goals, f"goal_42_{index}", "abandoned", None)
-    assert goals["goal_42_0"]["progress"] == 50
-    goals = rules.update(goals, "goal_42_2", "abandoned", None)
-    assert (goals["goal_42_0"]["status"], goals["goal_42_0"]["progress"]) == ("completed", 100)
-
-
-def test_with_all_subtasks_abandoned_a_goal_keeps_its_own_progress() -> None:
-    goals = rules.update(tavern(), "goal_42_1", None, 50)
-    for index in (2, 3, 4, 5, 1):
-        goals = rules.update(goals, f"goal_42_{index}", "abandoned", None)
-    assert (goals["goal_42_0"]["status"], goals["goal_42_0"]["progress"]) == ("active", 50)
-    assert rules.update(goals, "goal_42_0", None, 60)["goal_42_0"]["progress"] == 60
-
-
-def test_abandoning_a_goal_abandons_its_open_subtasks_with_it() -> None:
-    goals = rules.update(three_levels(), "goal_42_3", "completed", None)
-    goals = rules.update(goals, "goal_42_0", "abandoned", None)
-    assert goals["goal_42_3"]["status"] == "completed"
-    others = {goals[one]["status"] for one in goals if one != "goal_42_3"}
-    assert others == {"abandoned"}
-    again = rules.update(goals, "goal_42_4", "active", None)
-    assert [again[f"goal_42_{index}"]["status"] for index in (0, 1)] == ["active", "active"]
-
-
-@pytest.mark.parametrize(
-    ("goal_id", "status", "progress", "says"),
-    [
-        ("goal_9_9", "active", None, "does not exist"),
-        ("goal_42_1", None, None, "Nothing to change"),
-        ("goal_42_1", None, 101, "out of range"),
-        ("goal_42_1", None, -1, "out of range"),
-        ("goal_42_1", None, True, "out of range"),
-        ("goal_42_0", None, 50, "computed from its subtasks"),
-        ("goal_42_0", "active", 50, "computed from its subtasks"),
-        ("goal_42_0", "completed", None, "open subtasks"),
-    ],
-)
-def test_invalid_changes_are_refused_with_a_suggestion(
-    goal_id: str, status: GoalStatus | None, progress: int | None, says: str
-) -> None:
-    goals = tavern()
-    with pytest.raises(Refusal, match=says) as refused:
-        rules.update(goals, goal_id, status, progress)
-    assert refused.value.result()["suggestion"]
-    assert goals == tavern()
-
-
-def test_a_completed_goal_takes_progress_only_when_it_is_reopened() -> None:
-    goals, goal_id = plus({}, "A leaf")
-    goals = rules.update(goals, goal_id, "completed", None)
-    with pytest.raises(Refusal, match="is completed"):
-        rules.update(goals, goal_id, None, 40)
-    assert rules.update(goals, goal_id, "active", 40)[goal_id]["progress"] == 40
-
-
-def test_a_reopened_goal_is_below_one_hundred() -> None:
-    goals, goal_id = plus({}, "A leaf")
-    goals = rules.update(goals, goal_id, None, 60)
-    done = rules.update(goals, goal_id, "completed", None)
-    assert rules.update(done, goal_id, "active", None)[goal_id]["progress"] == 0
-    left = rules.update(done, goal_id, "abandoned", None)
-    assert rules.update(left, goal_id, "active", None)[goal_id]["progress"] == 0
-    with pytest.raises(Refusal, match="not open again"):
-        rules.update(done, goal_id, "active", 100)
-    left = rules.update(goals, goal_id, "abandoned", None)
-    assert rules.update(left, goal_id, "active", None)[goal_id]["progress"] == 60
 
 
 def test_a_goal_completed_again_is_listed_again_with_its_time() -> None:
@@ -226,14 +178,6 @@ def test_a_goal_completed_again_is_listed_again_with_its_time() -> None:
         {"description": "A leaf", "timestamp": later.isoformat()}
     ]
     assert rules.completions(done, done, later) == []
-
-
-def test_a_goal_that_its_subtasks_completed_is_reopened_through_them() -> None:
-    goals = tavern()
-    for index in range(1, 6):
-        goals = rules.update(goals, f"goal_42_{index}", "completed", None)
-    with pytest.raises(Refusal, match="because its subtasks are"):
-        rules.update(goals, "goal_42_0", "active", None)
 
 
 def test_an_unknown_goal_is_answered_with_the_open_ones() -> None:

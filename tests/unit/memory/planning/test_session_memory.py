@@ -94,7 +94,7 @@ def test_the_compaction_of_the_page() -> None:
 
 
 def test_compacting_everything_away_is_refused() -> None:
-    for standing in (memory(1), memory(0, 1)):
+    for standing in (memory(2), memory(1, 1)):
         with pytest.raises(Refusal) as refused:
             rules.compact(standing, [], [" "], "forget", NOW)
         assert refused.value.result()["suggestion"]
@@ -140,3 +140,26 @@ def test_what_others_said_stays_word_for_word_unless_an_owner_compacts() -> None
     assert after["said_by"] == {"Room 0 is empty": "Ben", "The gate is open": "Carl"}
     after, _ = rules.compact(before, ["The gate is open"], [], "s", NOW)
     assert after["key_facts"] == ["The gate is open"]
+
+
+def test_what_an_owner_told_in_private_is_left_out_where_others_listen() -> None:
+    told, _ = rules.add(memory(1), "fact", "Jonas and Lena have parted", private=True)
+    told, _ = rules.add(told, "fact", "The gate opens at nine")
+    assert told["private"] == ["Jonas and Lena have parted"]
+    assert rules.without_private(told)["key_facts"] == ["Room 0 is empty", "The gate opens at nine"]
+    # Whoever does not see it cannot drop it.
+    seen, _ = rules.compact(told, ["The gate opens at nine"], [], "Less.", NOW)
+    assert seen["key_facts"] == ["Jonas and Lena have parted", "The gate opens at nine"]
+    assert seen["private"] == ["Jonas and Lena have parted"]
+    # In private its rewording stays private, what others knew stays known, and it can go.
+    texts = ["Jonas and his friend Lena have parted", "The gate opens at nine", "Lea is ill"]
+    again, _ = rules.compact(told, texts, [], "Less.", NOW, private=True)
+    assert again["private"] == [texts[0], texts[2]]
+    gone, _ = rules.compact(told, texts[1:2], [], "Less.", NOW, private=True)
+    assert "private" not in gone
+    assert gone["key_facts"] == texts[1:2]
+
+
+def test_the_only_item_may_go() -> None:
+    after, _ = rules.compact(memory(1), [], [], "Nothing.", NOW)
+    assert after["key_facts"] == []

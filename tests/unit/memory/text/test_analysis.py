@@ -10,6 +10,7 @@ from memory.text.analysis import (
     Day,
     about_self,
     asks,
+    asks_nothing,
     days_in,
     embedded_text,
     entry_terms,
@@ -218,3 +219,15 @@ def test_the_newest_short_texts_are_cached(asked: list[str], computed: list[int]
 
     assert [counted(text) for text in asked] == [len(text) for text in asked]
     assert seen == [asked[place] for place in computed]
+
+
+@pytest.mark.parametrize(
+    "query", ["ok", "Danke!", "Thanks, Ana Lopez", "great, good night circadian", "hm hm", "Merci"]
+)
+def test_small_talk_and_fillers_ask_nothing(query: str) -> None:
+    assert asks_nothing(query, ["circadian", "Ana Lopez"])
+
+
+@pytest.mark.parametrize("query", ["Ana Lopez", "night", "ok, the barn", "great", "thanks to Ben"])
+def test_a_name_or_a_word_with_a_meaning_asks_for_something(query: str) -> None:
+    assert not asks_nothing(query, ["circadian", "Ana Lopez"])

@@ -11,74 +11,26 @@ import pytest
 from memory import audit
 from memory.text.redaction import redact, redacted
 
+SECRET = """
+    password Password2 db_passwd PGPASSWORD pwd secret client-secret SECRET_KEY_BASE token
+    accessToken OAuthToken authtoken api_key apikey APIKey X-API-Key apiKeys aws_secret_access_key
+    privateKey ssh_key credentials userCredential Authorization Proxy-Authorization Set-Cookie
+    cookies session sessionId passphrase password_hash
+"""
+ORDINARY = """
+    tokens max_tokens maxTokens token_usage tokens_per_day tokenizer secretary key keys keyword
+    primary_key public_key passport author session_memory session_start sessions password_length
+    name value 7
+"""
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "password",
-        "Password2",
-        "db_passwd",
-        "PGPASSWORD",
-        "pwd",
-        "secret",
-        "client-secret",
-        "SECRET_KEY_BASE",
-        "token",
-        "accessToken",
-        "OAuthToken",
-        "authtoken",
-        "api_key",
-        "apikey",
-        "APIKey",
-        "X-API-Key",
-        "apiKeys",
-        "aws_secret_access_key",
-        "privateKey",
-        "ssh_key",
-        "credentials",
-        "userCredential",
-        "Authorization",
-        "Proxy-Authorization",
-        "Set-Cookie",
-        "cookies",
-        "session",
-        "sessionId",
-        "passphrase",
-        "password_hash",
-    ],
-)
+
+@pytest.mark.parametrize("name", SECRET.split())
 @pytest.mark.parametrize("value", ["x", 12345678, 1.5, True, ["hunter2x"], {"of": "hunter2x"}])
 def test_values_under_a_secret_name_are_hidden(name: str, value: Any) -> None:
     assert redacted({"args": [{name: value}]}, {}) == {"args": [{name: "***"}]}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "tokens",
-        "max_tokens",
-        "maxTokens",
-        "token_usage",
-        "tokens_per_day",
-        "tokenizer",
-        "secretary",
-        "key",
-        "keys",
-        "keyword",
-        "primary_key",
-        "public_key",
-        "passport",
-        "author",
-        "session_memory",
-        "session_start",
-        "sessions",
-        "password_length",
-        "name",
-        "value",
-        "",
-        "7",
-    ],
-)
+@pytest.mark.parametrize("name", ["", *ORDINARY.split()])
 @pytest.mark.parametrize("value", [12, "ordinary words", ["a", {"b": 1}]])
 def test_values_under_an_ordinary_name_are_shown(name: str, value: Any) -> None:
     assert redacted({name: value}, {}) == {name: value}
