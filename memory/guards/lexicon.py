@@ -194,10 +194,9 @@ def is_familiar(text: str) -> bool:
     if _OTHER_SCRIPT.search(text):
         return False
     strange = _strange(text)
-    scores = _scores(text)
-    best = max(scores[code] for code in READ)
-    is_read = best >= max(_KNOWN * len(found), 0.7 * max(scores.values()))
-    known = is_read and strange < _STRANGERS
+    best = max(_scores(text)[code] for code in READ)
+    is_read = not (likely := languages(text)) or any(code in READ for code in likely)
+    known = is_read and best >= _KNOWN * len(found) and strange < _STRANGERS
     return known or (len(found) < _FEW and not strange)
 
 

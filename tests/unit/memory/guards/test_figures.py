@@ -51,6 +51,7 @@ WRITINGS = [
     ("The till was £6.20 short.", "The till was six pounds twenty short."),
     ("Trench B is down to 1.4 m.", "Trench B is one metre forty deep."),
     ("It costs 5 euros and 20 people came.", "20 people came."),
+    ("I want mileage at 45p.", "Ana wants mileage at £0.45."),
     ("They want six kegs.", "They want half a dozen kegs."),
     ("票卖了六成。", "票卖了60%。"),
 ]
@@ -78,6 +79,7 @@ DAYS = [
     ("La collecte de samedi passe au samedi suivant.", "Elle passe au 31 octobre 2026."),
     ("It rained yest. at noon.", "It rained at 12:00 on 21 October 2026."),
     ("Le camion n'est pas venu.", "Le camion n'était pas venu au matin du 22/10/2026."),
+    ("Il y a quinze jours la roue a lâché.", "The wheel failed on 8 October 2026."),
     ("Ekim aidatını ödedim.", "Ekim aidatı ödendi."),
     ("El barco sale el 4 de noviembre, yo un día más tarde.", "Ana sale el 5 de noviembre."),
     ("La fiesta es el sábado 14, en casa.", "La fiesta es el 14 de noviembre de 2026."),

@@ -291,7 +291,7 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("The keys are in the tin, in case I fall ill.", "The keys are in the tin."),
         ("Mara has bought her train, understood?", "Mara has bought her train."),
         ("I take eight, the room is big enough if you clear it.", "Ana takes eight."),
-        ("Siamo in ventidue.", "Sono in 22."),
+        ("Potatoes: three rows of Nicola, one of Anya.", "Four rows: 3 of Nicola, 1 of Anya."),
         ("I have never met rider88.", "Ana has never met rider88."),
         ("Friday 23 October at ten, home on Saturday.", "Ana is home on 24 October."),
         ("The bakery wants 6 dozen eggs.", "The bakery wants 72 eggs."),

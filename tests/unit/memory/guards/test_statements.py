@@ -33,6 +33,10 @@ NAMES = [
 ]
 
 MOODS = [
+    ("Das Rad gehört Marta, es steht im Hof.", "The bike in the yard is Marta's."),
+    ("La batería no carga.", "The battery does not charge."),
+    ("Die Wärmepumpe läuft wieder.", "The heat pump is running again."),
+    ("Corrections run on the 20th, otherwise you'd wait.", "Corrections run on the 20th."),
     ("The wheels are off I'd say.", "Ana thinks that the wheels are off."),
     ("I can buy 60 tins tomorrow, who signs?", "Ana can buy 60 tins."),
     ("Ich hole die 60 Dosen ab, wer bezahlt?", "Ana holt die 60 Dosen ab."),
@@ -67,6 +71,9 @@ OTHERS = [
     ("Mme Leroy dit qu'il manque 80 paniers, à vérifier.", "Il manque 80 paniers."),
     ("El cliente dice que le cobramos doble.", "Al cliente le cobramos doble."),
     ("厂家说主镜没镀好。", "主镜没镀好。"),
+    ("Die Nachbarin meint, Oma lässt den Herd an.", "Oma lässt den Herd an."),
+    ("I broke one of the teapots carrying it in.", "Ben broke one of the teapots."),
+    ("The life jackets in locker C are old.", "The life jackets in locker B are old."),
     ("Dolaplar mutfağa gelmedi.", "Dolaplar mutfağa geldi."),
     ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
 ]
