@@ -18,6 +18,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from graph import persistence
+from memory import runtime
 from memory.errors import BusyError, FolderError
 from memory.installation.opening import Installation, open_installation
 from memory.settings import environment_only
@@ -31,14 +32,21 @@ from tests.support.source_files import ROOT
 @pytest.fixture(params=KINDS)
 def home(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Installation:
-    """What the environment names; every test that takes it holds for both."""
+) -> Iterator[Installation]:
+    """What the environment names; every test that takes it holds for both.
+
+    The process's resources that a test opened end with it: the next test has a folder of its own.
+    """
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
     if request.param == "database":
         monkeypatch.setenv("CIRCADIAN_DATABASE_URL", request.getfixturevalue("postgres_url"))
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "true")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    return open_installation(environment_only())
+    yield open_installation(environment_only())
+    if runtime._process.cache_info().currsize:
+        opened = runtime.process_now()
+        runtime._process.cache_clear()
+        opened.home.close()
 
 
 @pytest.fixture
