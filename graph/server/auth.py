@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import lru_cache, wraps
 from math import ceil
 from time import time
@@ -25,12 +26,13 @@ from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from starlette import types as asgi
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
 from graph.server import tokens
 from graph.server.accounts import LEDGER, REVOKED
-from graph.server.agents import erase_agent
+from graph.server.agents import Hold, erase_agent
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
     ACTING,
@@ -40,6 +42,7 @@ from graph.server.settings import (
     FORBIDDEN,
     HELD,
     INTERNAL_HOST,
+    INVALID,
     Serving,
     refused_settings,
     serving,
@@ -165,17 +168,27 @@ async def create_run(ctx: Context, value: Any) -> Filter:
 
 @auth.on.threads.delete
 async def delete_thread(ctx: Context, value: Any) -> Filter:
-    """Erase the agent's memory and files too: without the thread nobody would find them."""
+    """Erase the agents' memory and files too: without the threads nobody would find them.
+
+    All of them or none: the server refuses a list with a thread that is not the user's. Deleting a
+    run asks for the same right, and erases nothing.
+    """
     user, client = ctx.user.identity, get_client()
-    ids = [] if user in ERASED else value.get("thread_ids") or [value["thread_id"]]
-    for thread in map(str, ids):
-        # For another user's thread, the server answers that there is none.
-        if serving().open or await _owner_of(UUID(thread)) == user:
-            try:
-                await erase_agent(Scope(user, thread), client)
-            except BusyError as error:
-                raise _error(409, str(error)) from error
-    return None if serving().open else owned(user)
+    kept = None if serving().open else owned(user)
+    ids = [*dict.fromkeys(map(str, value.get("thread_ids") or [value["thread_id"]]))]
+    if value.get("run_id") or user in ERASED:
+        return kept
+    if not serving().open and [one for one in ids if await _owner_of(UUID(one)) != user]:
+        return kept
+    try:
+        async with AsyncExitStack() as holds:
+            for thread in ids:
+                await holds.enter_async_context(Hold(thread, thread, client))
+        for thread in ids:
+            await erase_agent(Scope(user, thread), client)
+    except BusyError as error:
+        raise _error(409, str(error)) from error
+    return kept
 
 
 @auth.on(resources="threads", actions="update")
@@ -426,6 +439,8 @@ PUBLIC = ("/", "/ok", "/info", "/docs", "/openapi.json", READY)
 
 METRICS = "/metrics"
 
+PRUNE = "/threads/prune"
+
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
 
@@ -446,6 +461,8 @@ class Guard:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Pass a request on, or answer it with 401 or 403."""
         refusal = await _refusal(scope)
+        if refusal is None and _path(scope) == PRUNE:
+            receive, refusal = await _pruning(scope, receive)
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
@@ -454,6 +471,21 @@ class Guard:
             await WebSocketClose(code=POLICY_VIOLATION)(scope, receive, send)
         else:
             await refusal(scope, receive, send)
+
+
+async def _pruning(
+    scope: asgi.Scope, receive: asgi.Receive
+) -> tuple[asgi.Receive, JSONResponse | None]:
+    """Refuse to prune threads that stay: `delete_thread` is not told so, and would erase."""
+    body = await Request(scope, receive).body()
+    read: list[asgi.Message] = [{"type": "http.request", "body": body}]
+
+    async def again() -> asgi.Message:
+        return read.pop() if read else await receive()
+
+    why = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+    stays = b"keep_latest" in body
+    return again, JSONResponse({"detail": why}, INVALID) if stays else None
 
 
 def _path(scope: asgi.Scope) -> str:
