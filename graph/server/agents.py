@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from shutil import rmtree
@@ -129,17 +130,13 @@ class ServedAgent:
         thread = self.scope.thread
         for cron in await self.client.crons.search(thread_id=thread, limit=PAGE):
             await self.client.crons.delete(cron["cron_id"])
-        try:
+        with suppress(ThreadNotFound):
             await self.client.threads.delete(thread)
-        except ThreadNotFound:
-            return
 
     async def refresh(self) -> None:
         """Let the server show the thread as its last checkpoint has it."""
-        try:
+        with suppress(ThreadNotFound):
             await self.client.threads.update_state(self.scope.thread, None)
-        except ThreadNotFound:
-            return
 
 
 class Hold:

@@ -1,37 +1,25 @@
 """Routes beside LangGraph Server's own, behind the same authentication.
 
-An agent's own routes are in `routes`; here are those of users and operators.
-
-    GET    /circadian/health            the state of each dependency; 503 if one is down (operators)
-    GET    /circadian/metrics           Prometheus' text format (operators)
-    GET    /circadian/agents            the caller's agents, with their threads
-    PUT    /circadian/agents/NAME       the thread of the agent NAME, made if there is none
-    GET    /circadian/inspect           the same as pages in a browser
-    POST   /circadian/agents/NAME/events  put events into its inbox; its next run takes them
-    DELETE /circadian/me                erase the caller: agents, threads, schedules, all memory
-    GET    /circadian/users             users with what they use (operators)
-    DELETE /circadian/users/USER        erase a user (operators)
-    POST   /circadian/users/USER/revoke let tokens hold no longer (operators)
-
+An agent's own routes are in `routes`; here are those of users and operators. docs/api.md lists all.
 `GET /ok` of the server itself answers without authentication while the process lives.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from json import JSONDecodeError
 from secrets import token_hex
 from typing import Annotated
 from urllib.parse import unquote
 from uuid import uuid4
 
-import httpx
 from fastapi import Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import NotFoundError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -71,8 +59,6 @@ from memory.models import charging
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
-
-NOT_FOUND = 404
 
 EVENT = {
     "type": "object",
@@ -155,11 +141,8 @@ async def _threads(client: LangGraphClient) -> int:
 
 async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
     """Cancel a run and wait for its end; a run that has already ended is no error."""
-    try:
+    with suppress(NotFoundError):
         await client.runs.cancel(thread, run, wait=True)
-    except httpx.HTTPStatusError as error:
-        if error.response.status_code != NOT_FOUND:
-            raise
 
 
 async def _checkpoints(user: str, process: Process) -> None:

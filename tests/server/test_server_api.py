@@ -11,7 +11,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 
-from tests.server.test_server_auth import token
+from tests.server.test_server_auth import http, token
 from tests.support.api_client import ApiClient
 from tests.support.server import Server
 
@@ -61,11 +61,6 @@ class Home:
     def facts(self, **how: Any) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self.ada.list_facts(**NAME, **how)["items"]
         return items
-
-
-def http(server: Server, user: str, **headers: str) -> httpx.Client:
-    headers["Authorization"] = f"Bearer {token(user)}"
-    return httpx.Client(base_url=server.url, headers=headers, timeout=120)
 
 
 @pytest.fixture(scope="module")
