@@ -315,7 +315,7 @@ async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
     return {one for one in found if len(one) == depth}
 
 
-@router.delete("/users/{user}", dependencies=[Operator])
+@router.delete("/users/{user:path}", dependencies=[Operator])
 async def erase_a_user(request: Request, user: UserName) -> Erased:
     """Erase everything of a user (operators); after an interruption, call it again."""
     secret = token_hex(32)
@@ -326,7 +326,7 @@ async def erase_a_user(request: Request, user: UserName) -> Erased:
         del ACTING[secret]
 
 
-@router.post("/users/{user}/revoke", dependencies=[Operator])
+@router.post("/users/{user:path}/revoke", dependencies=[Operator])
 async def revoke_tokens(user: UserName, form: Revocation) -> Revoked:
     """Let one token, or all tokens of a user so far, hold no longer (operators)."""
     await accounts.revoke(user, form.id, process_now().resources.clock())
