@@ -148,19 +148,19 @@ async def create_run(ctx: Context, value: Any) -> Filter:
         raise _error(409, "the agent's memory is being changed: try again")
     run = value.get("kwargs") or {}
     _check_settings(run, run=True)
-    scope = Scope(ctx.user.identity, str(value["thread_id"]))
-    if over := await why_too_many(scope, len(_words(run)), serving()):
+    scope, words = Scope(ctx.user.identity, str(value["thread_id"])), len(_words(run))
+    if over := await why_too_many(scope, words, serving()):
         raise _error(*over)
     if serving().open:
         return None
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    if _words(run) and (full := await why_full(user, serving())):
+    if words and (full := await why_full(user, serving(), more=words)):
         raise _error(507, full)
     given = run.get("input")
     asks = given.get("request") if isinstance(given, Mapping) else None
-    if (asks not in FREE or _words(run)) and (spent := await LEDGER.why_spent(user)):
+    if (asks not in FREE or words) and (spent := await LEDGER.why_spent(user)):
         raise _error(429, spent)
     metadata[OWNER] = user
     return owned(user)
@@ -268,12 +268,11 @@ FREE = ("stop", "clear_stop", "wake")
 
 def _words(run: Mapping[str, Any]) -> list[Any]:
     """The messages and events that a run brings; none if it only makes a request."""
-    given, command = run.get("input"), run.get("command") or {}
-    found: list[Any] = [command["update"]] if command.get("update") else []
-    for name in ("messages", "events"):
-        said = given.get(name) if isinstance(given, Mapping) else None
-        found += said if isinstance(said, list) else [said] if said else []
-    return found
+    given, update = run.get("input"), (run.get("command") or {}).get("update")
+    pairs = [*given.items()] if isinstance(given, Mapping) else []
+    pairs += update.items() if isinstance(update, Mapping) else update or []
+    said = [value for name, value in pairs if name in ("messages", "events") and value]
+    return [one for value in said for one in (value if isinstance(value, list) else [value])]
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
@@ -362,7 +361,7 @@ def check_limits(serving: Serving) -> None:
     _limiter(serving.limits_storage)
 
 
-async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
+async def why_full(user: str, serving: Serving, *, more: int) -> str | None:
     """Why `more` records of the user cannot be kept; None if they can."""
     most = serving.memories_per_user
     if most is None or (now := await kept(user)) + more <= most:

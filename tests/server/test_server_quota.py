@@ -70,6 +70,7 @@ def user() -> Iterator[Users]:
 
 def test_who_is_full_may_still_stop_sleep_forget_and_delete(server: Server, user: Users) -> None:
     hoarder = user(server, "hoarder")
+    assert hoarder.run(*["Jam."] * (MOST + 1)).status_code == 507
     # Marks, runs and links do not count: half a dozen messages are half a dozen.
     for number in range(MOST // 2):
         assert hoarder.run(f"Shelf {number} holds jam.").status_code == 200
