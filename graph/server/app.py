@@ -369,9 +369,10 @@ async def unknown(request: Request) -> Response:
     if not fits:
         raise HTTPException(404)
     methods = {method for one in fits if isinstance(one, APIRoute) for method in one.methods or ()}
+    methods |= {"HEAD"} if "GET" in methods else set()
     raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
 
 
-METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+METHODS = ["GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 UNKNOWN = Route("/circadian/{path:path}", unknown, methods=METHODS, include_in_schema=False)
 app.router.routes += [*OURS, inspector.PAGES, UNKNOWN]

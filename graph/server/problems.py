@@ -134,7 +134,10 @@ async def of_request(request: Request, error: Exception) -> Response:
 
 
 class Problems:
-    """Rewrites errors under `/circadian` that are no problem details yet; pages have their own."""
+    """Rewrites errors under `/circadian` that are no problem details yet; pages have their own.
+
+    HEAD is answered as GET: the web server leaves the body out.
+    """
 
     def __init__(self, app: asgi.ASGIApp) -> None:
         self._app = app
@@ -146,6 +149,8 @@ class Problems:
         if scope["type"] != "http" or not ours:
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
         await self._app(scope, receive, _Rewritten(send))
 
 

@@ -284,9 +284,9 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
 @pytest.mark.parametrize(
     ("method", "path", "status", "allowed"),
     [
-        ("PUT", "/agents/home/facts", 405, "GET"),
-        ("PATCH", "/agents/home/events", 405, "GET, POST"),
-        ("OPTIONS", "/agents/home/facts", 405, "GET"),
+        ("PUT", "/agents/home/facts", 405, "GET, HEAD"),
+        ("PATCH", "/agents/home/events", 405, "GET, HEAD, POST"),
+        ("OPTIONS", "/agents/home/facts", 405, "GET, HEAD"),
         ("POST", "/me", 405, "DELETE"),
         ("PUT", "/nowhere", 404, None),
     ],
@@ -297,6 +297,13 @@ def test_a_method_that_a_route_does_not_take_is_named(
     answer = home.https[ADA].request(method, f"/circadian{path}")
     assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_head_answers_as_get_does_without_the_body(home: Home) -> None:
+    for path in ("ready", "agents", "agents/home/facts", "agents/home/export", "metrics", "me"):
+        read, asked = (home.https[ADA].request(m, f"/circadian/{path}") for m in ("GET", "HEAD"))
+        assert (asked.status_code, asked.content) == (read.status_code, b""), path
+        assert asked.headers.get("etag") == read.headers.get("etag"), path
 
 
 def test_a_misspelt_parameter_changes_nothing(home: Home) -> None:
