@@ -59,11 +59,18 @@ PAGES: Sequence[tuple[str, str, Handler]] = (
 def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
     """The application, to be served by itself or mounted in another application."""
 
+    def lost(request: Request, why: str) -> Response:
+        """Where no agent is shown, the first page or another sign-in leads on."""
+        sign_out = f"{root_of(request)}/sign-out" if host.can_sign_out else None
+        return _problem(request, 404, why, sign_out=sign_out)
+
     async def begin(request: Request) -> Response:
         names = await host.agents(request)
         root = root_of(request)
         if not names:
-            return HTMLResponse(_problem(request, 404, "There is no agent here yet."), 404)
+            return lost(
+                request, "There is no agent here yet: PUT /circadian/agents/NAME makes one."
+            )
         return RedirectResponse(link(root, [step(names[0]), "today"], {}), 303)
 
     def page(handler: Handler) -> object:
@@ -71,7 +78,7 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
             agent = unquote(str(request.path_params["agent"]))
             names = tuple(await host.agents(request))
             if agent not in names:
-                raise HTTPException(404, "There is no agent of that name here.")
+                return lost(request, "There is no agent of that name here.")
             context = await host.context(request, agent)
             if request.method == "POST":
                 host.jobs.refuse_while_busy(context.scope)
@@ -121,12 +128,12 @@ STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
 async def _failed(request: Request, error: Exception) -> Response:
     """Show the error's message: the product raised it on purpose, and nothing was changed."""
     status = next(code for kind, code in STATUSES if isinstance(error, kind))
-    return HTMLResponse(_problem(request, status, str(error)), status)
+    return _problem(request, status, str(error), request.path_params.get("agent"))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return HTMLResponse(_problem(request, error.status_code, error.detail), error.status_code)
+    return _problem(request, error.status_code, error.detail, request.path_params.get("agent"))
 
 
 HEADINGS = {
@@ -138,11 +145,12 @@ HEADINGS = {
 }
 
 
-def _problem(request: Request, status: int, why: str) -> str:
+def _problem(
+    request: Request, status: int, why: str, agent: str | None = None, sign_out: str | None = None
+) -> Response:
     root = root_of(request)
-    agent = request.path_params.get("agent")
     heading = HEADINGS.get(status, HTTPStatus(status).phrase)
-    return render(
+    page = render(
         "problem.html",
         heading=heading,
         why=why[:1].upper() + why[1:],
@@ -150,4 +158,6 @@ def _problem(request: Request, status: int, why: str) -> str:
         static=f"{root}/static",
         home=link(root, [agent, "today"], {}) if agent else f"{root}/",
         progress=link(root, [agent, "progress"], {}) if agent else None,
+        sign_out=sign_out,
     )
+    return HTMLResponse(page, status)

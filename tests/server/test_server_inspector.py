@@ -159,6 +159,15 @@ def test_a_fact_is_mended_and_forgotten(ada: Browser) -> None:
     assert ada.post("/forget/nothing", 404).headers["content-type"].startswith("text/html")
 
 
+def test_who_has_no_agent_is_told_how_to_make_one_and_can_sign_out(token_server: Server) -> None:
+    with closing(Browser(token_server, "nobody-yet", "garden").http) as http:
+        for path in ("/", "/garden/today"):
+            page = http.get(f"{PAGES}{path}")
+            assert (page.status_code, f'action="{PAGES}/sign-out"' in page.text) == (404, True)
+            assert f'href="{PAGES}/"' in page.text
+        assert "PUT /circadian/agents/NAME" in text_of(http.get(f"{PAGES}/").text)
+
+
 def test_signing_out_ends_it(token_server: Server) -> None:
     browser = Browser(token_server, BEN, "garden")
     with closing(browser.http) as http:
