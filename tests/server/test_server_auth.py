@@ -32,6 +32,16 @@ def http(server: Server, user: str | None, **more: Any) -> httpx.Client:
     return httpx.Client(base_url=server.url, headers=headers, timeout=60)
 
 
+def said(server: Server, user: str, agent: str, words: str) -> str:
+    """Say something to a user's agent; its thread."""
+    with http(server, user) as client:
+        thread = str(client.put(f"/circadian/agents/{agent}").json()["thread_id"])
+        given = {"messages": [{"role": "user", "content": words}]}
+        body = {"assistant_id": "agent", "input": given}
+        client.post(f"/threads/{thread}/runs/wait", json=body).raise_for_status()
+    return thread
+
+
 @pytest.fixture(scope="module")
 def ada(token_server: Server) -> Iterator[Api]:
     with get_sync_client(url=token_server.url, api_key=token(ADA)) as client:
@@ -45,15 +55,9 @@ def ben(token_server: Server) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def adas(token_server: Server, ada: Api) -> str:
+def adas(token_server: Server) -> str:
     """The thread of Ada's agent, in which something was said."""
-    with http(token_server, ADA) as client:
-        made = client.put("/circadian/agents/default")
-    assert made.status_code == 200, made.text
-    thread = str(made.json()["thread_id"])
-    said: Any = {"messages": [{"role": "user", "content": SAID}]}
-    ada.runs.wait(thread, "agent", input=said)
-    return thread
+    return said(token_server, ADA, "default", SAID)
 
 
 def test_a_name_gives_the_same_thread_every_time(token_server: Server, adas: str) -> None:
