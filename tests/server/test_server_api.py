@@ -11,7 +11,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 
-from tests.server.test_server_auth import http, token
+from tests.server.test_server_auth import http, said, token
 from tests.support.api_client import ApiClient
 from tests.support.server import Server
 
@@ -44,9 +44,7 @@ class Home:
         self.server = server
 
     def say(self, text: str) -> None:
-        with get_sync_client(url=self.server.url, api_key=token(ADA)) as client:
-            message: Any = {"messages": [{"role": "user", "content": text}]}
-            client.runs.wait(self.thread, "agent", input=message)
+        said(self.server, ADA, NAME["name"], text)
 
     def finish(self, started: dict[str, str]) -> None:
         """Wait for the end of a run that an action began."""

@@ -223,11 +223,8 @@ def test_an_event_brings_a_text_and_gets_the_rest(token_server: Server, ada: Api
 def test_who_erases_themselves_leaves_nothing_and_nobody_else(
     token_server: Server, ada: Api, adas: str
 ) -> None:
+    said(token_server, "zora", "default", "My parrot is called Quetzalcoatl")
     with http(token_server, "zora") as client:
-        thread = client.put("/circadian/agents/default").json()["thread_id"]
-        said = {"messages": [{"role": "user", "content": "My parrot is called Quetzalcoatl"}]}
-        run = {"assistant_id": "agent", "input": said}
-        assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
         counted = client.delete("/circadian/me").json()["erased"]
         assert counted["threads"] == 1
         assert counted["records"] > 0
