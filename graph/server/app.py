@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import NotFoundError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -42,12 +42,11 @@ from graph.server.auth import (
     check_limits,
     kept,
     own_namespace,
-    why_full,
     why_too_many,
 )
 from graph.server.health import check_operator
 from graph.server.problems import api_router, of_product, of_request
-from graph.server.routes import Page
+from graph.server.routes import Form, Page
 from graph.server.settings import ACTING, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
@@ -246,8 +245,6 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
     scope = Scope(user, thread_id(user, name))
     if over := await why_too_many(scope, len(events), serving()):
         raise HTTPException(*over)
-    if full := await why_full(user, serving(), more=len(events)):
-        raise HTTPException(507, full)
     posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
@@ -262,10 +259,8 @@ async def erase_me(request: Request) -> Erased:
 # Users, for operators
 
 
-class Revocation(BaseModel):
+class Revocation(Form):
     """Which tokens to revoke."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str | None = Field(
         None, min_length=1, max_length=200, description="One token's `jti`; by default all so far."

@@ -156,8 +156,6 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    if words and (full := await why_full(user, serving(), more=words)):
-        raise _error(507, full)
     given = run.get("input")
     asks = given.get("request") if isinstance(given, Mapping) else None
     if (asks not in FREE or words) and (spent := await LEDGER.why_spent(user)):
@@ -337,23 +335,19 @@ def is_foreign_thread(user: str, thread: UUID, metadata: Mapping[str, Any]) -> b
 # How much a user may use: requests a minute, and records kept
 
 
-async def allowed(user: str, serving: Serving) -> bool:
-    """Count one request of the user; whether it is within the limit."""
-    if serving.requests_per_minute is None:
-        return True
-    limit = RateLimitItemPerMinute(serving.requests_per_minute)
-    return await _limiter(serving.limits_storage).hit(limit, user)
+async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, str]]:
+    """Count one request of the user; whether it is within the limit.
 
-
-async def limits_left(user: str, serving: Serving) -> dict[str, str]:
-    """Headers with a user's limit, the requests left, and the seconds until the next is free."""
+    With it headers: the limit, the requests left, and the seconds until the next is free.
+    """
     if serving.requests_per_minute is None:
-        return {}
+        return True, {}
     limit = RateLimitItemPerMinute(serving.requests_per_minute)
-    window = await _limiter(serving.limits_storage).get_window_stats(limit, user)
+    limiter = _limiter(serving.limits_storage)
+    fits, window = await limiter.hit(limit, user), await limiter.get_window_stats(limit, user)
     reset = max(1, ceil(window.reset_time - time()))
     found = {"Limit": limit.amount, "Remaining": window.remaining, "Reset": reset}
-    return {f"X-RateLimit-{name}": str(value) for name, value in found.items()}
+    return fits, {f"X-RateLimit-{name}": str(value) for name, value in found.items()}
 
 
 def check_limits(serving: Serving) -> None:
@@ -380,7 +374,8 @@ async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, 
             f"{waiting:,} of at most {serving.events_waiting:,} events wait: let the agent run, "
             "then send them again"
         )
-    return None
+    full = await why_full(scope.user, serving, more=more) if more else None
+    return (507, full) if full else None
 
 
 COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
@@ -526,14 +521,14 @@ class Throttle:
         """Pass a request on, or answer it with 429."""
         user = _user(scope)
         if user is None or _is_internal(scope):
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await self._app(scope, _counting(user, receive, send), send)
-        elif await allowed(user, serving()):
-            await self._app(scope, receive, _with(await limits_left(user, serving()), send))
+            return await self._app(scope, receive, send)
+        if scope["type"] == "websocket":
+            return await self._app(scope, _counting(user, receive, send), send)
+        fits, left = await count_request(user, serving())
+        if fits:
+            await self._app(scope, receive, _with(left, send))
         else:
             telemetry.THROTTLED.inc()
-            left = await limits_left(user, serving())
             headers = {**left, "Retry-After": left["X-RateLimit-Reset"]}
             await JSONResponse({"detail": _too_many()}, 429, headers)(scope, receive, send)
 
@@ -556,7 +551,7 @@ def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive
         message = await receive()
         if message["type"] == "websocket.disconnect":
             return message
-        if await allowed(user, serving()):
+        if (await count_request(user, serving()))[0]:
             return message
         telemetry.THROTTLED.inc()
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": _too_many()})

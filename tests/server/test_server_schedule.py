@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from graph.server.auth import allowed, limits_left
+from graph.server.auth import count_request
 from graph.server.settings import Serving
 from tests.server.test_server_commands import until_it_closes
 from tests.support.commandline import Done, circadian
@@ -182,8 +182,8 @@ async def test_who_asks_too_often_is_told_when_the_next_request_may_come(
     monkeypatch: Patch,
 ) -> None:
     serving = Serving(requests_per_minute=1)
-    assert [await allowed("hasty", serving) for _ in range(2)] == [True, False]
-    assert 40 < int((await limits_left("hasty", serving))["X-RateLimit-Reset"]) <= 60
+    assert [(await count_request("hasty", serving))[0] for _ in range(2)] == [True, False]
+    assert 40 < int((await count_request("hasty", serving))[1]["X-RateLimit-Reset"]) <= 60
     later = time() + 20
     monkeypatch.setattr("graph.server.auth.time", lambda: later)
-    assert 1 < int((await limits_left("hasty", serving))["X-RateLimit-Reset"]) <= 40
+    assert 1 < int((await count_request("hasty", serving))[1]["X-RateLimit-Reset"]) <= 40
