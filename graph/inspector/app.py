@@ -59,18 +59,11 @@ PAGES: Sequence[tuple[str, str, Handler]] = (
 def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
     """The application, to be served by itself or mounted in another application."""
 
-    def lost(request: Request, why: str) -> Response:
-        """Where no agent is shown, the first page or another sign-in leads on."""
-        sign_out = f"{root_of(request)}/sign-out" if host.can_sign_out else None
-        return _problem(request, 404, why, sign_out=sign_out)
-
     async def begin(request: Request) -> Response:
         names = await host.agents(request)
         root = root_of(request)
         if not names:
-            return lost(
-                request, "There is no agent here yet: PUT /circadian/agents/NAME makes one."
-            )
+            raise HTTPException(404, "There is no agent: PUT /circadian/agents/NAME makes one.")
         return RedirectResponse(link(root, [step(names[0]), "today"], {}), 303)
 
     def page(handler: Handler) -> object:
@@ -78,7 +71,8 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
             agent = unquote(str(request.path_params["agent"]))
             names = tuple(await host.agents(request))
             if agent not in names:
-                return lost(request, "There is no agent of that name here.")
+                raise HTTPException(404, "There is no agent of that name here.")
+            request.state.agent = request.path_params["agent"]
             context = await host.context(request, agent)
             if request.method == "POST":
                 host.jobs.refuse_while_busy(context.scope)
@@ -101,12 +95,14 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
         yield
         await host.jobs.stop()
 
-    return Starlette(
+    made = Starlette(
         routes=routes,
         middleware=[Middleware(Shield), *middleware],
         exception_handlers={CircadianError: _failed, HTTPException: _refused},
         lifespan=lifespan,
     )
+    made.state.host = host
+    return made
 
 
 async def _to_today(request: Request) -> Response:
@@ -128,12 +124,12 @@ STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
 async def _failed(request: Request, error: Exception) -> Response:
     """Show the error's message: the product raised it on purpose, and nothing was changed."""
     status = next(code for kind, code in STATUSES if isinstance(error, kind))
-    return _problem(request, status, str(error), request.path_params.get("agent"))
+    return _problem(request, status, str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _problem(request, error.status_code, error.detail, request.path_params.get("agent"))
+    return _problem(request, error.status_code, error.detail)
 
 
 HEADINGS = {
@@ -145,10 +141,8 @@ HEADINGS = {
 }
 
 
-def _problem(
-    request: Request, status: int, why: str, agent: str | None = None, sign_out: str | None = None
-) -> Response:
-    root = root_of(request)
+def _problem(request: Request, status: int, why: str) -> Response:
+    root, agent = root_of(request), getattr(request.state, "agent", None)
     heading = HEADINGS.get(status, HTTPStatus(status).phrase)
     page = render(
         "problem.html",
@@ -158,6 +152,7 @@ def _problem(
         static=f"{root}/static",
         home=link(root, [agent, "today"], {}) if agent else f"{root}/",
         progress=link(root, [agent, "progress"], {}) if agent else None,
-        sign_out=sign_out,
+        # Without an agent no page leads on but the first one, or another sign-in.
+        sign_out=None if agent or not request.app.state.host.can_sign_out else f"{root}/sign-out",
     )
     return HTMLResponse(page, status)
