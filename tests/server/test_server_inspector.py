@@ -156,10 +156,5 @@ def test_who_has_no_agent_is_told_how_to_make_one_and_can_sign_out(token_server:
             assert (page.status_code, f'action="{PAGES}/sign-out"' in page.text) == (404, True)
             assert f'href="{PAGES}/"' in page.text
         assert "PUT /circadian/agents/NAME" in text_of(http.get(f"{PAGES}/").text)
-
-
-def test_signing_out_ends_it(token_server: Server) -> None:
-    browser = Browser(token_server, BEN, "garden")
-    with closing(browser.http) as http:
         http.post(f"{PAGES}/sign-out", headers=OURS)
         assert http.get(f"{PAGES}/").status_code == 401
