@@ -53,17 +53,18 @@ def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
     )
 
 
-async def agent_threads(client: LangGraphClient) -> list[tuple[str, dict[str, Any]]]:
-    """The name and the thread of each of the caller's agents, sorted by name."""
+async def agent_threads(request: Request) -> list[tuple[str, dict[str, Any]]]:
+    """The name and the thread of each of the caller's agents, sorted by name; copies have none."""
+    client, user = client_of(request), user_of(request)
     found: list[dict[str, Any]] = []
     while True:
         page = await client.threads.search(limit=PAGE, offset=len(found))
         found += [dict(thread) for thread in page]
         if len(page) < PAGE:
             break
-    named = ((thread.get("metadata") or {}).get(AGENT) for thread in found)
-    listed = [(name, one) for name, one in zip(named, found, strict=True) if isinstance(name, str)]
-    return sorted(listed, key=lambda line: line[0])
+    named = [(str((thread.get("metadata") or {}).get(AGENT)), thread) for thread in found]
+    own = [(name, one) for name, one in named if str(one["thread_id"]) == thread_id(user, name)]
+    return sorted(own, key=lambda line: line[0])
 
 
 def checked_name(name: Annotated[str, Path(description="The agent's name.")]) -> str:

@@ -214,7 +214,7 @@ async def agents(request: Request) -> list[AgentLine]:
     """The caller's agents by name."""
     return [
         AgentLine(agent=name, thread_id=str(thread["thread_id"]), status=thread["status"])
-        for name, thread in await agent_threads(client_of(request))
+        for name, thread in await agent_threads(request)
     ]
 
 

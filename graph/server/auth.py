@@ -193,9 +193,10 @@ async def delete_thread(ctx: Context, value: Any) -> Filter:
 @auth.on(resources="assistants")
 @_unless_open
 async def change(ctx: Context, value: Any) -> Filter:
-    """Users may change or delete only what they own, and stay its owner."""
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and OWNER in metadata:
+    """Users may change or delete only what they own; owner and agent's name stay."""
+    metadata = value.get("metadata") or {}
+    metadata.pop(AGENT, None)
+    if OWNER in metadata:
         metadata[OWNER] = ctx.user.identity
     return owned(ctx.user.identity)
 

@@ -66,6 +66,11 @@ def test_a_name_gives_the_same_thread_every_time(token_server: Server, adas: str
         assert client.get("/circadian/agents").json() == [
             {"agent": "default", "thread_id": adas, "status": "idle"}
         ]
+        # Neither a copy nor another name in its metadata hides it or passes for it.
+        client.post(f"/threads/{adas}/copy")
+        client.patch(f"/threads/{adas}", json={"metadata": {"agent": "another"}})
+        listed = client.get("/circadian/agents").json()
+        assert [(one["agent"], one["thread_id"]) for one in listed] == [("default", adas)]
     assert adas == thread_id(ADA, "default")
     with http(token_server, BEN) as client:
         assert client.get("/circadian/agents").json() == []
