@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import NotFoundError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -57,18 +57,10 @@ from memory.forgetting import erase_memories
 from memory.models import charging
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
+from memory.state import GivenEvent
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
 
-EVENT = {
-    "type": "object",
-    "required": ["text"],
-    "properties": {
-        **{name: {"type": "string"} for name in ("id", "text", "sender")},
-        "at": {"type": "string", "format": "date-time"},
-        "channel": {"type": ["string", "null"]},
-        "addressed": {"type": "boolean"},
-    },
-}
+EVENT = TypeAdapter(GivenEvent).json_schema()
 EVENTS = {
     "requestBody": {
         "required": True,

@@ -25,11 +25,12 @@ from limits.aio.storage import Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from starlette import types as asgi
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
+from graph.inspector import with_headers
 from graph.server import tokens
 from graph.server.accounts import LEDGER, REVOKED
 from graph.server.agents import Hold, erase_agent
@@ -527,22 +528,11 @@ class Throttle:
             return await self._app(scope, _counting(user, receive, send), send)
         fits, left = await count_request(user, serving())
         if fits:
-            await self._app(scope, receive, _with(left, send))
+            await self._app(scope, receive, with_headers(left, send))
         else:
             telemetry.THROTTLED.inc()
             headers = {**left, "Retry-After": left["X-RateLimit-Reset"]}
             await JSONResponse({"detail": _too_many()}, 429, headers)(scope, receive, send)
-
-
-def _with(headers: Mapping[str, str], send: asgi.Send) -> asgi.Send:
-    """`send`, with more headers in the answer."""
-
-    async def sending(message: asgi.Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(headers)
-        await send(message)
-
-    return sending if headers else send
 
 
 def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
