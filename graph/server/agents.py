@@ -16,6 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
 from langgraph_sdk.errors import NotFoundError as ThreadNotFound
 from starlette.exceptions import HTTPException
 
@@ -119,11 +120,14 @@ class ServedAgent:
             on_disconnect="continue",
             durability="sync",
         )
-        async for part in parts:
-            if part.event == "error":
-                raise CircadianError(f"the run failed: {part.data}")
-            if part.event.startswith("custom"):
-                yield part.data
+        try:
+            async for part in parts:
+                if part.event == "error":
+                    raise CircadianError(f"the run failed: {part.data}")
+                if part.event.startswith("custom"):
+                    yield part.data
+        except APIStatusError as error:
+            raise CircadianError(f"the server refuses the run: {error.message}") from error
 
     async def erase_thread(self) -> None:
         """Delete the agent's schedules, files and thread as the server knows them."""

@@ -19,7 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import NotFoundError
+from langgraph_sdk.errors import APIStatusError, NotFoundError
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -45,7 +45,7 @@ from graph.server.auth import (
     why_too_many,
 )
 from graph.server.health import check_operator
-from graph.server.problems import api_router, of_product, of_request
+from graph.server.problems import api_router, of_product, of_request, of_server
 from graph.server.routes import Form, Page
 from graph.server.settings import ACTING, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
@@ -339,7 +339,11 @@ app = GracefulApp(
     summary="What your agents know and did, and what you can do about it.",
     openapi_url=None,  # LangGraph Server publishes it together with its own.
     middleware=[Middleware(Guard), Middleware(Throttle)],
-    exception_handlers={CircadianError: of_product, RequestValidationError: of_request},
+    exception_handlers={
+        CircadianError: of_product,
+        RequestValidationError: of_request,
+        APIStatusError: of_server,
+    },
     lifespan=lifespan,
 )
 # Not `include_router`: LangGraph Server puts its middleware around each route of a flat list.

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from langgraph_sdk.errors import APIStatusError
 from pydantic import BaseModel, Field
 from starlette import types as asgi
 from starlette.datastructures import MutableHeaders
@@ -124,6 +125,12 @@ async def of_product(request: Request, error: Exception) -> Response:
     name = kind.__name__.removesuffix("Error").lower()
     busy = {"Retry-After": str(RETRY_SECONDS)} if kind is BusyError else None
     return answer(problem(status, str(error), name), busy)
+
+
+async def of_server(request: Request, error: Exception) -> Response:
+    """A refusal of the server itself, such as of a run that is over a limit."""
+    assert isinstance(error, APIStatusError)
+    return answer(problem(error.status_code, error.message))
 
 
 async def of_request(request: Request, error: Exception) -> Response:
