@@ -280,14 +280,14 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
 
     The id is the user's own if it derives from the agent's name, or if the agent has memory.
     """
-    foreign = is_foreign_thread(user, thread, metadata)
-    if is_derived(thread) and not foreign:
+    derived, name = thread.version == _DERIVED, metadata.get(AGENT)
+    if derived and isinstance(name, str) and str(thread) == thread_id(user, name):
         return
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     others = any(not is_own_namespace(user, namespace) for namespace in found)
     # One error for both: guessing names must not reveal which agents have memory.
-    if others or (foreign and not found and await _owner_of(thread) != user):
+    if others or (derived and not found and await _owner_of(thread) != user):
         raise _forbidden("another's thread")
 
 
@@ -319,19 +319,6 @@ def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:
 def own_namespace(user: str) -> tuple[str, ...]:
     """The prefix of all store namespaces of a user."""
     return Scope(user, "").namespace()[:1]
-
-
-def is_derived(thread: UUID) -> bool:
-    """Whether a thread id is derived from a name."""
-    return thread.version == _DERIVED
-
-
-def is_foreign_thread(user: str, thread: UUID, metadata: Mapping[str, Any]) -> bool:
-    """Whether a thread id is derived from a name other than the user's agent's."""
-    if not is_derived(thread):
-        return False
-    name = metadata.get(AGENT)
-    return not isinstance(name, str) or str(thread) != thread_id(user, name)
 
 
 # How much a user may use: requests a minute, and records kept
