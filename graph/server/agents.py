@@ -29,6 +29,9 @@ from memory.runtime import process_now, settings_of
 from memory.storage import PAGE, count_items
 from tools.files import folder_of
 
+QUEUED: Any = {"multitask_strategy": "enqueue", "durability": "sync"}
+"""How our own runs begin: after those that are under way."""
+
 LONGEST_NAME = 200
 """Characters of an agent's name."""
 
@@ -99,13 +102,7 @@ class ServedAgent:
 
     async def run(self, given: dict[str, Any]) -> str:
         """Begin a run, after those that are under way; returns its id."""
-        run = await self.client.runs.create(
-            await self.thread(),
-            GRAPH,
-            input=given,
-            multitask_strategy="enqueue",
-            durability="sync",
-        )
+        run = await self.client.runs.create(await self.thread(), GRAPH, input=given, **QUEUED)
         return str(run["run_id"])
 
     async def follow(self, given: dict[str, Any]) -> AsyncGenerator[Any]:
@@ -116,9 +113,8 @@ class ServedAgent:
             input=given,
             stream_mode="custom",
             stream_subgraphs=True,
-            multitask_strategy="enqueue",
             on_disconnect="continue",
-            durability="sync",
+            **QUEUED,
         )
         try:
             async for part in parts:
