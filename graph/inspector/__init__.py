@@ -3,7 +3,7 @@
 from graph.inspector.app import STATUSES, inspector
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import STATIC, render
-from graph.inspector.security import OneTimeToken, foreign, shielded
+from graph.inspector.security import OneTimeToken, foreign, shielded, with_headers
 from graph.inspector.visits import Host, Visit, read_form
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "read_form",
     "render",
     "shielded",
+    "with_headers",
 ]

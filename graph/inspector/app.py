@@ -63,7 +63,7 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
         names = await host.agents(request)
         root = root_of(request)
         if not names:
-            return HTMLResponse(_problem(request, 404, "There is no agent here yet."), 404)
+            raise HTTPException(404, "There is no agent: PUT /circadian/agents/NAME makes one.")
         return RedirectResponse(link(root, [step(names[0]), "today"], {}), 303)
 
     def page(handler: Handler) -> object:
@@ -72,6 +72,7 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
             names = tuple(await host.agents(request))
             if agent not in names:
                 raise HTTPException(404, "There is no agent of that name here.")
+            request.state.agent = request.path_params["agent"]
             context = await host.context(request, agent)
             if request.method == "POST":
                 host.jobs.refuse_while_busy(context.scope)
@@ -94,12 +95,14 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
         yield
         await host.jobs.stop()
 
-    return Starlette(
+    made = Starlette(
         routes=routes,
         middleware=[Middleware(Shield), *middleware],
         exception_handlers={CircadianError: _failed, HTTPException: _refused},
         lifespan=lifespan,
     )
+    made.state.host = host
+    return made
 
 
 async def _to_today(request: Request) -> Response:
@@ -121,12 +124,12 @@ STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
 async def _failed(request: Request, error: Exception) -> Response:
     """Show the error's message: the product raised it on purpose, and nothing was changed."""
     status = next(code for kind, code in STATUSES if isinstance(error, kind))
-    return HTMLResponse(_problem(request, status, str(error)), status)
+    return _problem(request, status, str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return HTMLResponse(_problem(request, error.status_code, error.detail), error.status_code)
+    return _problem(request, error.status_code, error.detail)
 
 
 HEADINGS = {
@@ -138,11 +141,10 @@ HEADINGS = {
 }
 
 
-def _problem(request: Request, status: int, why: str) -> str:
-    root = root_of(request)
-    agent = request.path_params.get("agent")
+def _problem(request: Request, status: int, why: str) -> Response:
+    root, agent = root_of(request), getattr(request.state, "agent", None)
     heading = HEADINGS.get(status, HTTPStatus(status).phrase)
-    return render(
+    page = render(
         "problem.html",
         heading=heading,
         why=why[:1].upper() + why[1:],
@@ -150,4 +152,7 @@ def _problem(request: Request, status: int, why: str) -> str:
         static=f"{root}/static",
         home=link(root, [agent, "today"], {}) if agent else f"{root}/",
         progress=link(root, [agent, "progress"], {}) if agent else None,
+        # Without an agent no page leads on but the first one, or another sign-in.
+        sign_out=None if agent or not request.app.state.host.can_sign_out else f"{root}/sign-out",
     )
+    return HTMLResponse(page, status)

@@ -7,7 +7,7 @@ something must say that it comes from our own pages, and the cookie stays out of
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
 from urllib.parse import urlsplit
 
@@ -83,17 +83,19 @@ class Shield:
 
 def shielded(scope: Scope, send: Send) -> Send:
     """`send` with the headers; memory is in no cache, our own files may be."""
-    is_file = "/static/" in scope["path"]
+    cache = "max-age=3600" if "/static/" in scope["path"] else "no-store"
+    return with_headers({**HEADERS, "Cache-Control": cache}, send)
+
+
+def with_headers(headers: Mapping[str, str], send: Send) -> Send:
+    """`send`, with more headers in the answer."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
-            headers["Cache-Control"] = "max-age=3600" if is_file else "no-store"
+            MutableHeaders(scope=message).update(headers)
         await send(message)
 
-    return sending
+    return sending if headers else send
 
 
 class OneTimeToken:

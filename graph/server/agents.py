@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from shutil import rmtree
@@ -15,6 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
 from langgraph_sdk.errors import NotFoundError as ThreadNotFound
 from starlette.exceptions import HTTPException
 
@@ -26,6 +28,9 @@ from memory.records import Scope, thread_id
 from memory.runtime import process_now, settings_of
 from memory.storage import PAGE, count_items
 from tools.files import folder_of
+
+QUEUED: Any = {"multitask_strategy": "enqueue", "durability": "sync"}
+"""How our own runs begin: after those that are under way."""
 
 LONGEST_NAME = 200
 """Characters of an agent's name."""
@@ -52,17 +57,18 @@ def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
     )
 
 
-async def agent_threads(client: LangGraphClient) -> list[tuple[str, dict[str, Any]]]:
-    """The name and the thread of each of the caller's agents, sorted by name."""
+async def agent_threads(request: Request) -> list[tuple[str, dict[str, Any]]]:
+    """The name and the thread of each of the caller's agents, sorted by name; copies have none."""
+    client, user = client_of(request), user_of(request)
     found: list[dict[str, Any]] = []
     while True:
         page = await client.threads.search(limit=PAGE, offset=len(found))
         found += [dict(thread) for thread in page]
         if len(page) < PAGE:
             break
-    named = ((thread.get("metadata") or {}).get(AGENT) for thread in found)
-    listed = [(name, one) for name, one in zip(named, found, strict=True) if isinstance(name, str)]
-    return sorted(listed, key=lambda line: line[0])
+    named = [(str((thread.get("metadata") or {}).get(AGENT)), thread) for thread in found]
+    own = [(name, one) for name, one in named if str(one["thread_id"]) == thread_id(user, name)]
+    return sorted(own, key=lambda line: line[0])
 
 
 def checked_name(name: Annotated[str, Path(description="The agent's name.")]) -> str:
@@ -96,13 +102,7 @@ class ServedAgent:
 
     async def run(self, given: dict[str, Any]) -> str:
         """Begin a run, after those that are under way; returns its id."""
-        run = await self.client.runs.create(
-            await self.thread(),
-            GRAPH,
-            input=given,
-            multitask_strategy="enqueue",
-            durability="sync",
-        )
+        run = await self.client.runs.create(await self.thread(), GRAPH, input=given, **QUEUED)
         return str(run["run_id"])
 
     async def follow(self, given: dict[str, Any]) -> AsyncGenerator[Any]:
@@ -113,15 +113,17 @@ class ServedAgent:
             input=given,
             stream_mode="custom",
             stream_subgraphs=True,
-            multitask_strategy="enqueue",
             on_disconnect="continue",
-            durability="sync",
+            **QUEUED,
         )
-        async for part in parts:
-            if part.event == "error":
-                raise CircadianError(f"the run failed: {part.data}")
-            if part.event.startswith("custom"):
-                yield part.data
+        try:
+            async for part in parts:
+                if part.event == "error":
+                    raise CircadianError(f"the run failed: {part.data}")
+                if part.event.startswith("custom"):
+                    yield part.data
+        except APIStatusError as error:
+            raise CircadianError(f"the server refuses the run: {error.message}") from error
 
     async def erase_thread(self) -> None:
         """Delete the agent's schedules, files and thread as the server knows them."""
@@ -129,17 +131,13 @@ class ServedAgent:
         thread = self.scope.thread
         for cron in await self.client.crons.search(thread_id=thread, limit=PAGE):
             await self.client.crons.delete(cron["cron_id"])
-        try:
+        with suppress(ThreadNotFound):
             await self.client.threads.delete(thread)
-        except ThreadNotFound:
-            return
 
     async def refresh(self) -> None:
         """Let the server show the thread as its last checkpoint has it."""
-        try:
+        with suppress(ThreadNotFound):
             await self.client.threads.update_state(self.scope.thread, None)
-        except ThreadNotFound:
-            return
 
 
 class Hold:

@@ -1,38 +1,26 @@
 """Routes beside LangGraph Server's own, behind the same authentication.
 
-An agent's own routes are in `routes`; here are those of users and operators.
-
-    GET    /circadian/health            the state of each dependency; 503 if one is down (operators)
-    GET    /circadian/metrics           Prometheus' text format (operators)
-    GET    /circadian/agents            the caller's agents, with their threads
-    PUT    /circadian/agents/NAME       the thread of the agent NAME, made if there is none
-    GET    /circadian/inspect           the same as pages in a browser
-    POST   /circadian/agents/NAME/events  put events into its inbox; its next run takes them
-    DELETE /circadian/me                erase the caller: agents, threads, schedules, all memory
-    GET    /circadian/users             users with what they use (operators)
-    DELETE /circadian/users/USER        erase a user (operators)
-    POST   /circadian/users/USER/revoke let tokens hold no longer (operators)
-
+An agent's own routes are in `routes`; here are those of users and operators. docs/api.md lists all.
 `GET /ok` of the server itself answers without authentication while the process lives.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from json import JSONDecodeError
 from secrets import token_hex
 from typing import Annotated
 from urllib.parse import unquote
 from uuid import uuid4
 
-import httpx
 from fastapi import Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
-from pydantic import BaseModel, ConfigDict, Field
+from langgraph_sdk.errors import APIStatusError, NotFoundError
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -54,12 +42,11 @@ from graph.server.auth import (
     check_limits,
     kept,
     own_namespace,
-    why_full,
     why_too_many,
 )
 from graph.server.health import check_operator
-from graph.server.problems import api_router, of_product, of_request
-from graph.server.routes import Page
+from graph.server.problems import api_router, of_product, of_request, of_server
+from graph.server.routes import Form, Page
 from graph.server.settings import ACTING, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
@@ -70,20 +57,10 @@ from memory.forgetting import erase_memories
 from memory.models import charging
 from memory.records import Scope, thread_id
 from memory.runtime import Process, process_now
+from memory.state import GivenEvent
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
 
-NOT_FOUND = 404
-
-EVENT = {
-    "type": "object",
-    "required": ["text"],
-    "properties": {
-        **{name: {"type": "string"} for name in ("id", "text", "sender")},
-        "at": {"type": "string", "format": "date-time"},
-        "channel": {"type": ["string", "null"]},
-        "addressed": {"type": "boolean"},
-    },
-}
+EVENT = TypeAdapter(GivenEvent).json_schema()
 EVENTS = {
     "requestBody": {
         "required": True,
@@ -155,11 +132,8 @@ async def _threads(client: LangGraphClient) -> int:
 
 async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
     """Cancel a run and wait for its end; a run that has already ended is no error."""
-    try:
+    with suppress(NotFoundError):
         await client.runs.cancel(thread, run, wait=True)
-    except httpx.HTTPStatusError as error:
-        if error.response.status_code != NOT_FOUND:
-            raise
 
 
 async def _checkpoints(user: str, process: Process) -> None:
@@ -232,7 +206,7 @@ async def agents(request: Request) -> list[AgentLine]:
     """The caller's agents by name."""
     return [
         AgentLine(agent=name, thread_id=str(thread["thread_id"]), status=thread["status"])
-        for name, thread in await agent_threads(client_of(request))
+        for name, thread in await agent_threads(request)
     ]
 
 
@@ -263,8 +237,6 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
     scope = Scope(user, thread_id(user, name))
     if over := await why_too_many(scope, len(events), serving()):
         raise HTTPException(*over)
-    if full := await why_full(user, serving(), more=len(events)):
-        raise HTTPException(507, full)
     posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
@@ -279,10 +251,8 @@ async def erase_me(request: Request) -> Erased:
 # Users, for operators
 
 
-class Revocation(BaseModel):
+class Revocation(Form):
     """Which tokens to revoke."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str | None = Field(
         None, min_length=1, max_length=200, description="One token's `jti`; by default all so far."
@@ -332,7 +302,7 @@ async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
     return {one for one in found if len(one) == depth}
 
 
-@router.delete("/users/{user}", dependencies=[Operator])
+@router.delete("/users/{user:path}", dependencies=[Operator])
 async def erase_a_user(request: Request, user: UserName) -> Erased:
     """Erase everything of a user (operators); after an interruption, call it again."""
     secret = token_hex(32)
@@ -343,7 +313,7 @@ async def erase_a_user(request: Request, user: UserName) -> Erased:
         del ACTING[secret]
 
 
-@router.post("/users/{user}/revoke", dependencies=[Operator])
+@router.post("/users/{user:path}/revoke", dependencies=[Operator])
 async def revoke_tokens(user: UserName, form: Revocation) -> Revoked:
     """Let one token, or all tokens of a user so far, hold no longer (operators)."""
     await accounts.revoke(user, form.id, process_now().resources.clock())
@@ -369,7 +339,11 @@ app = GracefulApp(
     summary="What your agents know and did, and what you can do about it.",
     openapi_url=None,  # LangGraph Server publishes it together with its own.
     middleware=[Middleware(Guard), Middleware(Throttle)],
-    exception_handlers={CircadianError: of_product, RequestValidationError: of_request},
+    exception_handlers={
+        CircadianError: of_product,
+        RequestValidationError: of_request,
+        APIStatusError: of_server,
+    },
     lifespan=lifespan,
 )
 # Not `include_router`: LangGraph Server puts its middleware around each route of a flat list.
@@ -386,9 +360,10 @@ async def unknown(request: Request) -> Response:
     if not fits:
         raise HTTPException(404)
     methods = {method for one in fits if isinstance(one, APIRoute) for method in one.methods or ()}
+    methods |= {"HEAD"} if "GET" in methods else set()
     raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
 
 
-METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+METHODS = ["GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 UNKNOWN = Route("/circadian/{path:path}", unknown, methods=METHODS, include_in_schema=False)
 app.router.routes += [*OURS, inspector.PAGES, UNKNOWN]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import lru_cache, wraps
 from math import ceil
 from time import time
@@ -24,13 +25,15 @@ from limits.aio.storage import Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from starlette import types as asgi
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
+from graph.inspector import with_headers
 from graph.server import tokens
 from graph.server.accounts import LEDGER, REVOKED
-from graph.server.agents import erase_agent
+from graph.server.agents import Hold, erase_agent
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
     ACTING,
@@ -40,6 +43,7 @@ from graph.server.settings import (
     FORBIDDEN,
     HELD,
     INTERNAL_HOST,
+    INVALID,
     Serving,
     refused_settings,
     serving,
@@ -145,19 +149,17 @@ async def create_run(ctx: Context, value: Any) -> Filter:
         raise _error(409, "the agent's memory is being changed: try again")
     run = value.get("kwargs") or {}
     _check_settings(run, run=True)
-    scope = Scope(ctx.user.identity, str(value["thread_id"]))
-    if over := await why_too_many(scope, len(_words(run)), serving()):
+    scope, words = Scope(ctx.user.identity, str(value["thread_id"])), len(_words(run))
+    if over := await why_too_many(scope, words, serving()):
         raise _error(*over)
     if serving().open:
         return None
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
-    if _words(run) and (full := await why_full(user, serving())):
-        raise _error(507, full)
     given = run.get("input")
     asks = given.get("request") if isinstance(given, Mapping) else None
-    if (asks not in FREE or _words(run)) and (spent := await LEDGER.why_spent(user)):
+    if (asks not in FREE or words) and (spent := await LEDGER.why_spent(user)):
         raise _error(429, spent)
     metadata[OWNER] = user
     return owned(user)
@@ -165,26 +167,37 @@ async def create_run(ctx: Context, value: Any) -> Filter:
 
 @auth.on.threads.delete
 async def delete_thread(ctx: Context, value: Any) -> Filter:
-    """Erase the agent's memory and files too: without the thread nobody would find them."""
+    """Erase the agents' memory and files too: without the threads nobody would find them.
+
+    All of them or none: the server refuses a list with a thread that is not the user's. Deleting a
+    run asks for the same right, and erases nothing.
+    """
     user, client = ctx.user.identity, get_client()
-    ids = [] if user in ERASED else value.get("thread_ids") or [value["thread_id"]]
-    for thread in map(str, ids):
-        # For another user's thread, the server answers that there is none.
-        if serving().open or await _owner_of(UUID(thread)) == user:
-            try:
-                await erase_agent(Scope(user, thread), client)
-            except BusyError as error:
-                raise _error(409, str(error)) from error
-    return None if serving().open else owned(user)
+    kept = None if serving().open else owned(user)
+    ids = [*dict.fromkeys(map(str, value.get("thread_ids") or [value["thread_id"]]))]
+    if value.get("run_id") or user in ERASED:
+        return kept
+    if not serving().open and [one for one in ids if await _owner_of(UUID(one)) != user]:
+        return kept
+    try:
+        async with AsyncExitStack() as holds:
+            for thread in ids:
+                await holds.enter_async_context(Hold(thread, thread, client))
+        for thread in ids:
+            await erase_agent(Scope(user, thread), client)
+    except BusyError as error:
+        raise _error(409, str(error)) from error
+    return kept
 
 
 @auth.on(resources="threads", actions="update")
 @auth.on(resources="assistants")
 @_unless_open
 async def change(ctx: Context, value: Any) -> Filter:
-    """Users may change or delete only what they own, and stay its owner."""
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and OWNER in metadata:
+    """Users may change or delete only what they own; owner and agent's name stay."""
+    metadata = value.get("metadata") or {}
+    metadata.pop(AGENT, None)
+    if OWNER in metadata:
         metadata[OWNER] = ctx.user.identity
     return owned(ctx.user.identity)
 
@@ -255,12 +268,11 @@ FREE = ("stop", "clear_stop", "wake")
 
 def _words(run: Mapping[str, Any]) -> list[Any]:
     """The messages and events that a run brings; none if it only makes a request."""
-    given, command = run.get("input"), run.get("command") or {}
-    found: list[Any] = [command["update"]] if command.get("update") else []
-    for name in ("messages", "events"):
-        said = given.get(name) if isinstance(given, Mapping) else None
-        found += said if isinstance(said, list) else [said] if said else []
-    return found
+    given, update = run.get("input"), (run.get("command") or {}).get("update")
+    pairs = [*given.items()] if isinstance(given, Mapping) else []
+    pairs += update.items() if isinstance(update, Mapping) else update or []
+    said = [value for name, value in pairs if name in ("messages", "events") and value]
+    return [one for value in said for one in (value if isinstance(value, list) else [value])]
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
@@ -268,14 +280,14 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
 
     The id is the user's own if it derives from the agent's name, or if the agent has memory.
     """
-    foreign = is_foreign_thread(user, thread, metadata)
-    if is_derived(thread) and not foreign:
+    derived, name = thread.version == _DERIVED, metadata.get(AGENT)
+    if derived and isinstance(name, str) and str(thread) == thread_id(user, name):
         return
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     others = any(not is_own_namespace(user, namespace) for namespace in found)
     # One error for both: guessing names must not reveal which agents have memory.
-    if others or (foreign and not found and await _owner_of(thread) != user):
+    if others or (derived and not found and await _owner_of(thread) != user):
         raise _forbidden("another's thread")
 
 
@@ -309,39 +321,22 @@ def own_namespace(user: str) -> tuple[str, ...]:
     return Scope(user, "").namespace()[:1]
 
 
-def is_derived(thread: UUID) -> bool:
-    """Whether a thread id is derived from a name."""
-    return thread.version == _DERIVED
-
-
-def is_foreign_thread(user: str, thread: UUID, metadata: Mapping[str, Any]) -> bool:
-    """Whether a thread id is derived from a name other than the user's agent's."""
-    if not is_derived(thread):
-        return False
-    name = metadata.get(AGENT)
-    return not isinstance(name, str) or str(thread) != thread_id(user, name)
-
-
 # How much a user may use: requests a minute, and records kept
 
 
-async def allowed(user: str, serving: Serving) -> bool:
-    """Count one request of the user; whether it is within the limit."""
-    if serving.requests_per_minute is None:
-        return True
-    limit = RateLimitItemPerMinute(serving.requests_per_minute)
-    return await _limiter(serving.limits_storage).hit(limit, user)
+async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, str]]:
+    """Count one request of the user; whether it is within the limit.
 
-
-async def limits_left(user: str, serving: Serving) -> dict[str, str]:
-    """Headers with a user's limit, the requests left, and the seconds until the next is free."""
+    With it headers: the limit, the requests left, and the seconds until the next is free.
+    """
     if serving.requests_per_minute is None:
-        return {}
+        return True, {}
     limit = RateLimitItemPerMinute(serving.requests_per_minute)
-    window = await _limiter(serving.limits_storage).get_window_stats(limit, user)
+    limiter = _limiter(serving.limits_storage)
+    fits, window = await limiter.hit(limit, user), await limiter.get_window_stats(limit, user)
     reset = max(1, ceil(window.reset_time - time()))
     found = {"Limit": limit.amount, "Remaining": window.remaining, "Reset": reset}
-    return {f"X-RateLimit-{name}": str(value) for name, value in found.items()}
+    return fits, {f"X-RateLimit-{name}": str(value) for name, value in found.items()}
 
 
 def check_limits(serving: Serving) -> None:
@@ -349,7 +344,7 @@ def check_limits(serving: Serving) -> None:
     _limiter(serving.limits_storage)
 
 
-async def why_full(user: str, serving: Serving, *, more: int = 1) -> str | None:
+async def why_full(user: str, serving: Serving, *, more: int) -> str | None:
     """Why `more` records of the user cannot be kept; None if they can."""
     most = serving.memories_per_user
     if most is None or (now := await kept(user)) + more <= most:
@@ -368,7 +363,8 @@ async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, 
             f"{waiting:,} of at most {serving.events_waiting:,} events wait: let the agent run, "
             "then send them again"
         )
-    return None
+    full = await why_full(scope.user, serving, more=more) if more else None
+    return (507, full) if full else None
 
 
 COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
@@ -426,6 +422,8 @@ PUBLIC = ("/", "/ok", "/info", "/docs", "/openapi.json", READY)
 
 METRICS = "/metrics"
 
+PRUNE = "/threads/prune"
+
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
 
@@ -446,6 +444,8 @@ class Guard:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Pass a request on, or answer it with 401 or 403."""
         refusal = await _refusal(scope)
+        if refusal is None and _path(scope) == PRUNE:
+            receive, refusal = await _pruning(scope, receive)
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
@@ -454,6 +454,21 @@ class Guard:
             await WebSocketClose(code=POLICY_VIOLATION)(scope, receive, send)
         else:
             await refusal(scope, receive, send)
+
+
+async def _pruning(
+    scope: asgi.Scope, receive: asgi.Receive
+) -> tuple[asgi.Receive, JSONResponse | None]:
+    """Refuse to prune threads that stay: `delete_thread` is not told so, and would erase."""
+    body = await Request(scope, receive).body()
+    read: list[asgi.Message] = [{"type": "http.request", "body": body}]
+
+    async def again() -> asgi.Message:
+        return read.pop() if read else await receive()
+
+    why = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+    stays = b"keep_latest" in body
+    return again, JSONResponse({"detail": why}, INVALID) if stays else None
 
 
 def _path(scope: asgi.Scope) -> str:
@@ -495,27 +510,16 @@ class Throttle:
         """Pass a request on, or answer it with 429."""
         user = _user(scope)
         if user is None or _is_internal(scope):
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await self._app(scope, _counting(user, receive, send), send)
-        elif await allowed(user, serving()):
-            await self._app(scope, receive, _with(await limits_left(user, serving()), send))
+            return await self._app(scope, receive, send)
+        if scope["type"] == "websocket":
+            return await self._app(scope, _counting(user, receive, send), send)
+        fits, left = await count_request(user, serving())
+        if fits:
+            await self._app(scope, receive, with_headers(left, send))
         else:
             telemetry.THROTTLED.inc()
-            left = await limits_left(user, serving())
             headers = {**left, "Retry-After": left["X-RateLimit-Reset"]}
             await JSONResponse({"detail": _too_many()}, 429, headers)(scope, receive, send)
-
-
-def _with(headers: Mapping[str, str], send: asgi.Send) -> asgi.Send:
-    """`send`, with more headers in the answer."""
-
-    async def sending(message: asgi.Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(headers)
-        await send(message)
-
-    return sending if headers else send
 
 
 def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
@@ -525,7 +529,7 @@ def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive
         message = await receive()
         if message["type"] == "websocket.disconnect":
             return message
-        if await allowed(user, serving()):
+        if (await count_request(user, serving()))[0]:
             return message
         telemetry.THROTTLED.inc()
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": _too_many()})

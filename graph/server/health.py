@@ -1,9 +1,4 @@
-"""The state of a server's dependencies: for operators, for probes and as metrics.
-
-GET /circadian/ready    200 if requests can be served, 503 if not; no token, no details
-GET /circadian/health   the state of each dependency; 503 if one is down (operators)
-GET /circadian/metrics  Prometheus' text format (operators); `/metrics` shows the same numbers
-"""
+"""The state of a server's dependencies: for operators, for probes and as metrics."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from graph.inspector import (
     render,
     shielded,
 )
-from graph.server.agents import ServedAgent, agent_threads, client_of
+from graph.server.agents import ServedAgent, agent_threads
 from graph.server.auth import authenticate
 from graph.server.settings import INSPECT, serving
 from graph.use_cases import AgentContext, applying, nights, want_preview
@@ -57,7 +57,7 @@ class OwnAgents(Host):
 
     async def agents(self, request: Request) -> list[str]:
         """The names of the caller's agents."""
-        return [name for name, _ in await agent_threads(client_of(_outer(request)))]
+        return [name for name, _ in await agent_threads(_outer(request))]
 
     async def context(self, request: Request, agent: str) -> AgentContext:
         """The context of this agent."""

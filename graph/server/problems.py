@@ -16,6 +16,7 @@ from fastapi import APIRouter, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from langgraph_sdk.errors import APIStatusError
 from pydantic import BaseModel, Field
 from starlette import types as asgi
 from starlette.datastructures import MutableHeaders
@@ -126,6 +127,12 @@ async def of_product(request: Request, error: Exception) -> Response:
     return answer(problem(status, str(error), name), busy)
 
 
+async def of_server(request: Request, error: Exception) -> Response:
+    """A refusal of the server itself, such as of a run that is over a limit."""
+    assert isinstance(error, APIStatusError)
+    return answer(problem(error.status_code, error.message))
+
+
 async def of_request(request: Request, error: Exception) -> Response:
     """A request that does not fit its route's form."""
     assert isinstance(error, RequestValidationError)
@@ -134,7 +141,10 @@ async def of_request(request: Request, error: Exception) -> Response:
 
 
 class Problems:
-    """Rewrites errors under `/circadian` that are no problem details yet; pages have their own."""
+    """Rewrites errors under `/circadian` that are no problem details yet; pages have their own.
+
+    HEAD is answered as GET: the web server leaves the body out.
+    """
 
     def __init__(self, app: asgi.ASGIApp) -> None:
         self._app = app
@@ -146,6 +156,8 @@ class Problems:
         if scope["type"] != "http" or not ours:
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
         await self._app(scope, receive, _Rewritten(send))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests.browser.conftest import Open, Place
-from tests.server.test_server_auth import token
+from tests.server.test_server_auth import http, token
+from tests.server.test_server_inspector import say
 from tests.support.server import Server
 
 pytestmark = pytest.mark.browser
@@ -116,23 +116,49 @@ def test_a_preview_is_let_go(changing: Place) -> None:
     place.shows("it is never applied")
 
 
-def test_two_users_sign_in_on_a_server_and_out(browser: Browser, token_server: Server) -> None:
-    for user in ("ada-in-the-browser", "ben-in-the-browser"):
-        headers = {"Authorization": f"Bearer {token(user)}"}
-        made = f"{token_server.url}/circadian/agents/{user.partition('-')[0]}s"
-        httpx.put(made, headers=headers, timeout=60).raise_for_status()
-        with browser.new_context() as context:
-            page = context.new_page()
-            page.goto(f"{token_server.url}/circadian/inspect")
-            page.get_by_label("Your token").fill("wrong")
-            page.get_by_role("button", name="Sign in").click()
-            page.get_by_role("alert").wait_for()
-            page.get_by_label("Your token").fill(token(user))
-            page.get_by_role("button", name="Sign in").click()
+def signed_in(page: Page, server: Server, user: str) -> Page:
+    page.goto(f"{server.url}/circadian/inspect")
+    page.get_by_label("Your token").fill(token(user))
+    page.get_by_role("button", name="Sign in").click()
+    return page
+
+
+def test_two_users_at_once_see_and_change_their_own(browser: Browser, token_server: Server) -> None:
+    """Each in a browser of their own, on one server; the third user has no agent yet."""
+    ada, ben, eve = (f"{name}-in-the-browser" for name in ("ada", "ben", "eve"))
+    say(token_server, ada, "adas", "My canary Zeno sings in Frisian")
+    say(token_server, ben, "bens", "My hedge is made of hazel")
+    with browser.new_context() as hers, browser.new_context() as his, browser.new_context() as new:
+        page = hers.new_page()
+        page.goto(f"{token_server.url}/circadian/inspect")
+        page.get_by_label("Your token").fill("wrong")
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("alert").wait_for()
+        pages = [signed_in(page, token_server, ada), signed_in(his.new_page(), token_server, ben)]
+        for page, name, words in zip(pages, ("adas", "bens"), ("Zeno", "hazel"), strict=True):
             page.get_by_role("heading", name="Today").wait_for()
-            assert page.locator(".brand strong").inner_text() == f"{user.partition('-')[0]}s"
+            assert page.locator(".brand strong").inner_text() == name
             assert page.locator(".agents").count() == 0
-            [cookie] = context.cookies()
-            assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
-            page.get_by_role("button", name="Sign out").click()
-            page.get_by_label("Your token").wait_for()
+            page.get_by_role("link", name="Memory", exact=True).click()
+            page.locator(".memory .words a").get_by_text(words).first.click()
+            page.get_by_role("link", name="Forget", exact=True).wait_for()
+        [cookie] = hers.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        # By the addresses of what is Ada's, Ben comes to nothing.
+        adas, bens = pages
+        where = adas.url
+        for address in (where, where.replace("/adas/", "/bens/"), where.partition("/memory")[0]):
+            bens.goto(address)
+            bens.get_by_role("heading", name="Not found").wait_for()
+            assert "Zeno" not in bens.content()
+        bens.get_by_role("button", name="Sign out").click()
+        bens.get_by_label("Your token").wait_for()
+        adas.get_by_role("link", name="Forget", exact=True).click()
+        adas.get_by_role("button", name="Forget it for good").click()
+        adas.get_by_text("this is for good").wait_for(timeout=30_000)
+        nobody = signed_in(new.new_page(), token_server, eve)
+        nobody.get_by_text("makes one").wait_for()
+        nobody.get_by_role("button", name="Sign out").click()
+        nobody.get_by_label("Your token").wait_for()
+    with http(token_server, ben) as client:
+        assert client.get("/circadian/agents/bens/facts").json()["total"] == 1

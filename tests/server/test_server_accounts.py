@@ -152,19 +152,19 @@ def test_a_key_that_was_not_published_before_is_asked_for() -> None:
 
 def test_a_revoked_token_holds_no_longer(clients: Clients) -> None:
     root = clients.of("root", "operator")
-    lost, kept = clients.of("lea", jti="lost"), clients.of("lea", jti="kept")
+    lost, kept = clients.of("idp/lea", jti="lost"), clients.of("idp/lea", jti="kept")
     other = clients.of("max")
     for client in (lost, kept, other):
         assert client.get("/circadian/agents").status_code == 200
-    done = root.post("/circadian/users/lea/revoke", json={"id": "lost"})
-    assert done.json() == {"user": "lea", "id": "lost"}
+    done = root.post("/circadian/users/idp/lea/revoke", json={"id": "lost"})
+    assert done.json() == {"user": "idp/lea", "id": "lost"}
     assert (lost.get("/circadian/agents").status_code, kept.get("/ok").status_code) == (401, 200)
     assert "revoked" in lost.get("/circadian/agents").text
     assert kept.get("/circadian/agents").status_code == 200
-    assert root.post("/circadian/users/lea/revoke", json={}).status_code == 200
+    assert root.post("/circadian/users/idp/lea/revoke", json={}).status_code == 200
     assert kept.get("/threads/00000000-0000-4000-8000-000000000000").status_code == 401
     assert other.get("/circadian/agents").status_code == 200
-    later = clients.of("lea", iat=time.time() + 5)
+    later = clients.of("idp/lea", iat=time.time() + 5)
     assert later.get("/circadian/agents").status_code == 200
 
 
@@ -174,7 +174,9 @@ def test_tokens_are_counted_by_user_and_have_a_ceiling(clients: Clients) -> None
         answer = said(spender, SAID)
         if answer.status_code != 200:
             break
-    assert (answer.status_code, "tokens are used for today" in answer.text) == (429, True)
+    asleep = spender.post("/circadian/agents/default/sleep")
+    for refused in (answer, asleep):
+        assert (refused.status_code, "tokens are used for today" in refused.text) == (429, True)
     assert said(spender, request="stop").status_code == 200
     assert said(other, "Hello").status_code == 200
     listed = root.get("/circadian/users").json()
@@ -195,26 +197,31 @@ def test_one_request_brings_so_many_events_and_an_inbox_holds_so_many(clients: C
     many = una.post(path, json=[event] * (EVENTS + 1))
     assert (many.status_code, "at most 5" in many.text) == (422, True)
     assert said(una, *["Hello"] * (EVENTS + 1)).status_code == 422
+    runs = f"/threads/{una.put('/circadian/agents/default').json()['thread_id']}/runs"
+    given = [event] * (EVENTS + 1)
+    for update in ({"events": given}, [["messages", "Hello"], ["events", given]]):
+        body = {"assistant_id": "agent", "command": {"update": update}}
+        assert una.post(runs, json=body).status_code == 422
     assert una.post(path, json=[event] * EVENTS).status_code == 202
     full = una.post(path, json=[event] * EVENTS)
     assert (full.status_code, "events wait: let the agent run" in full.text) == (507, True)
 
 
 def test_the_operator_erases_a_user_and_nobody_else_does(clients: Clients) -> None:
-    root, vera, will = clients.of("root", "operator"), clients.of("vera"), clients.of("will")
+    root, vera, will = clients.of("root", "operator"), clients.of("idp/vera"), clients.of("will")
     for client in (vera, will):
         assert said(client, SAID).status_code == 200
     for method, path, body in (
         ("GET", "/circadian/users", None),
-        ("DELETE", "/circadian/users/vera", None),
-        ("POST", "/circadian/users/vera/revoke", {}),
+        ("DELETE", "/circadian/users/idp/vera", None),
+        ("POST", "/circadian/users/idp/vera/revoke", {}),
     ):
         answer = will.request(method, path, json=body)
         assert (answer.status_code, "vera" in answer.text) == (403, False)
-    for acting in ("x", "vera"):
+    for acting in ("x", "idp/vera"):
         answer = will.get("/circadian/agents", headers={"X-Circadian-Acting": acting})
         assert answer.status_code == 401
-    erased = root.delete("/circadian/users/vera").json()["erased"]
+    erased = root.delete("/circadian/users/idp/vera").json()["erased"]
     assert (erased["threads"], erased["records"] > 0) == (1, True)
     assert vera.get("/circadian/agents").json() == []
     assert vera.post("/store/namespaces", json={}).json()["namespaces"] == []

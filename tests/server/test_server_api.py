@@ -11,7 +11,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 
-from tests.server.test_server_auth import token
+from tests.server.test_server_auth import http, said, token
 from tests.support.api_client import ApiClient
 from tests.support.server import Server
 
@@ -44,9 +44,7 @@ class Home:
         self.server = server
 
     def say(self, text: str) -> None:
-        with get_sync_client(url=self.server.url, api_key=token(ADA)) as client:
-            message: Any = {"messages": [{"role": "user", "content": text}]}
-            client.runs.wait(self.thread, "agent", input=message)
+        said(self.server, ADA, NAME["name"], text)
 
     def finish(self, started: dict[str, str]) -> None:
         """Wait for the end of a run that an action began."""
@@ -61,11 +59,6 @@ class Home:
     def facts(self, **how: Any) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self.ada.list_facts(**NAME, **how)["items"]
         return items
-
-
-def http(server: Server, user: str, **headers: str) -> httpx.Client:
-    headers["Authorization"] = f"Bearer {token(user)}"
-    return httpx.Client(base_url=server.url, headers=headers, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -289,9 +282,9 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
 @pytest.mark.parametrize(
     ("method", "path", "status", "allowed"),
     [
-        ("PUT", "/agents/home/facts", 405, "GET"),
-        ("PATCH", "/agents/home/events", 405, "GET, POST"),
-        ("OPTIONS", "/agents/home/facts", 405, "GET"),
+        ("PUT", "/agents/home/facts", 405, "GET, HEAD"),
+        ("PATCH", "/agents/home/events", 405, "GET, HEAD, POST"),
+        ("OPTIONS", "/agents/home/facts", 405, "GET, HEAD"),
         ("POST", "/me", 405, "DELETE"),
         ("PUT", "/nowhere", 404, None),
     ],
@@ -302,6 +295,13 @@ def test_a_method_that_a_route_does_not_take_is_named(
     answer = home.https[ADA].request(method, f"/circadian{path}")
     assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_head_answers_as_get_does_without_the_body(home: Home) -> None:
+    for path in ("ready", "agents", "agents/home/facts", "agents/home/export", "metrics", "me"):
+        read, asked = (home.https[ADA].request(m, f"/circadian/{path}") for m in ("GET", "HEAD"))
+        assert (asked.status_code, asked.content) == (read.status_code, b""), path
+        assert asked.headers.get("etag") == read.headers.get("etag"), path
 
 
 def test_a_misspelt_parameter_changes_nothing(home: Home) -> None:

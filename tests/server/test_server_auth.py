@@ -32,6 +32,16 @@ def http(server: Server, user: str | None, **more: Any) -> httpx.Client:
     return httpx.Client(base_url=server.url, headers=headers, timeout=60)
 
 
+def said(server: Server, user: str, agent: str, words: str) -> str:
+    """Say something to a user's agent; its thread."""
+    with http(server, user) as client:
+        thread = str(client.put(f"/circadian/agents/{agent}").json()["thread_id"])
+        given = {"messages": [{"role": "user", "content": words}]}
+        body = {"assistant_id": "agent", "input": given}
+        client.post(f"/threads/{thread}/runs/wait", json=body).raise_for_status()
+    return thread
+
+
 @pytest.fixture(scope="module")
 def ada(token_server: Server) -> Iterator[Api]:
     with get_sync_client(url=token_server.url, api_key=token(ADA)) as client:
@@ -45,15 +55,9 @@ def ben(token_server: Server) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def adas(token_server: Server, ada: Api) -> str:
+def adas(token_server: Server) -> str:
     """The thread of Ada's agent, in which something was said."""
-    with http(token_server, ADA) as client:
-        made = client.put("/circadian/agents/default")
-    assert made.status_code == 200, made.text
-    thread = str(made.json()["thread_id"])
-    said: Any = {"messages": [{"role": "user", "content": SAID}]}
-    ada.runs.wait(thread, "agent", input=said)
-    return thread
+    return said(token_server, ADA, "default", SAID)
 
 
 def test_a_name_gives_the_same_thread_every_time(token_server: Server, adas: str) -> None:
@@ -62,6 +66,11 @@ def test_a_name_gives_the_same_thread_every_time(token_server: Server, adas: str
         assert client.get("/circadian/agents").json() == [
             {"agent": "default", "thread_id": adas, "status": "idle"}
         ]
+        # Neither a copy nor another name in its metadata hides it or passes for it.
+        client.post(f"/threads/{adas}/copy")
+        client.patch(f"/threads/{adas}", json={"metadata": {"agent": "another"}})
+        listed = client.get("/circadian/agents").json()
+        assert [(one["agent"], one["thread_id"]) for one in listed] == [("default", adas)]
     assert adas == thread_id(ADA, "default")
     with http(token_server, BEN) as client:
         assert client.get("/circadian/agents").json() == []
@@ -219,11 +228,8 @@ def test_an_event_brings_a_text_and_gets_the_rest(token_server: Server, ada: Api
 def test_who_erases_themselves_leaves_nothing_and_nobody_else(
     token_server: Server, ada: Api, adas: str
 ) -> None:
+    said(token_server, "zora", "default", "My parrot is called Quetzalcoatl")
     with http(token_server, "zora") as client:
-        thread = client.put("/circadian/agents/default").json()["thread_id"]
-        said = {"messages": [{"role": "user", "content": "My parrot is called Quetzalcoatl"}]}
-        run = {"assistant_id": "agent", "input": said}
-        assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
         counted = client.delete("/circadian/me").json()["erased"]
         assert counted["threads"] == 1
         assert counted["records"] > 0

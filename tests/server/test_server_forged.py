@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from langgraph_sdk import get_sync_client
 
-from tests.server.test_server_auth import http, token
+from tests.server.test_server_auth import http, said, token
 from tests.support.fuzz import FORGED, resolved
 from tests.support.server import Server
 
@@ -28,12 +27,7 @@ CLAIMS = [
 @pytest.fixture(scope="module")
 def thread(token_server: Server) -> str:
     """Of Ada's agent, which knows something."""
-    with http(token_server, ADA) as client:
-        made = str(client.put("/circadian/agents/home").json()["thread_id"])
-    said: Any = {"messages": [{"role": "user", "content": SAID}]}
-    with get_sync_client(url=token_server.url, api_key=token(ADA)) as api:
-        api.runs.wait(made, "agent", input=said)
-    return made
+    return said(token_server, ADA, "home", SAID)
 
 
 def asks(thread: str) -> list[tuple[str, str, object]]:

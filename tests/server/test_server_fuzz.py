@@ -7,16 +7,15 @@ declared form, and none has a word of another user's memory, which stays as it i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langgraph_sdk import get_sync_client
 
 from graph.server.app import app
-from tests.server.test_server_auth import token
+from tests.server.test_server_auth import http
+from tests.server.test_server_inspector import say
 from tests.support.api_client import ApiClient
 from tests.support.fuzz import Asked, Operation, operations, requests, resolved
 from tests.support.server import Server
@@ -39,14 +38,10 @@ class World:
 
     def __init__(self, server: Server) -> None:
         self.document = httpx.get(f"{server.url}/openapi.json", timeout=60).json()
-        self.https = {user: _http(server, user) for user in SAID}
+        self.https = {user: http(server, user, operator=user == ROOT) for user in SAID}
         self.known = {"ada": ADA}
         for user, text in SAID.items():
-            thread = self.https[user].put("/circadian/agents/home").json()["thread_id"]
-            message: Any = {"messages": [{"role": "user", "content": text}]}
-            with get_sync_client(url=server.url, api_key=token(user)) as client:
-                client.runs.wait(thread, "agent", input=message)
-                client.runs.wait(thread, "agent", input={"request": "sleep"})
+            say(server, user, "home", text)
         for name, user in (("ada", ADA), ("ben", BEN)):
             for what in LISTS:
                 found = self.https[user].get(f"/circadian/agents/home/{what}").json()
@@ -68,12 +63,6 @@ class World:
         return self.https[user].request(
             asked.method, "/", content=content, headers=headers, extensions=target
         )
-
-
-def _http(server: Server, user: str) -> httpx.Client:
-    signed = token(user, operator=user == ROOT)
-    headers = {"Authorization": f"Bearer {signed}"}
-    return httpx.Client(base_url=server.url, headers=headers, timeout=120)
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,11 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import httpx
 import pytest
-from langgraph_sdk import get_sync_client
 
-from tests.server.test_server_auth import token
+from tests.server.test_server_auth import http, said, token
 from tests.support.server import Server
 from tests.support.visiting import OURS, text_of
 
@@ -53,14 +51,11 @@ class Browser:
 
 
 def say(server: Server, user: str, agent: str, words: str) -> None:
-    headers = {"Authorization": f"Bearer {token(user)}"}
-    made = httpx.put(f"{server.url}/circadian/agents/{agent}", headers=headers, timeout=60)
-    with get_sync_client(url=server.url, api_key=token(user)) as client:
-        thread, message = made.json()["thread_id"], {"role": "user", "content": words}
-        given: Any = {"messages": [message]}
-        client.runs.wait(thread, "agent", input=given)
-        asleep: Any = {"request": "sleep"}
-        client.runs.wait(thread, "agent", input=asleep)
+    """Say something to a user's agent, which then sleeps over it."""
+    thread, asleep = said(server, user, agent, words), {"request": "sleep"}
+    with http(server, user) as client:
+        body = {"assistant_id": "agent", "input": asleep}
+        client.post(f"/threads/{thread}/runs/wait", json=body).raise_for_status()
 
 
 @pytest.fixture(scope="module")
@@ -130,12 +125,7 @@ def test_each_sees_the_own_agents_and_no_other(ada: Browser, ben: Browser) -> No
 
 
 def test_nights_are_previewed_applied_and_taken_back(token_server: Server, ada: Browser) -> None:
-    say_only = {"messages": [{"role": "user", "content": "My parrot Otto lives by the window"}]}
-    headers = {"Authorization": f"Bearer {token(ADA)}"}
-    made = httpx.put(f"{token_server.url}/circadian/agents/aviary", headers=headers, timeout=60)
-    with get_sync_client(url=token_server.url, api_key=token(ADA)) as client:
-        given: Any = say_only
-        client.runs.wait(made.json()["thread_id"], "agent", input=given)
+    said(token_server, ADA, "aviary", "My parrot Otto lives by the window")
     ada.post("/preview")
     done = ada.ended()
     assert "make it into facts" in text_of(done)
@@ -159,8 +149,12 @@ def test_a_fact_is_mended_and_forgotten(ada: Browser) -> None:
     assert ada.post("/forget/nothing", 404).headers["content-type"].startswith("text/html")
 
 
-def test_signing_out_ends_it(token_server: Server) -> None:
-    browser = Browser(token_server, BEN, "garden")
-    with closing(browser.http) as http:
+def test_who_has_no_agent_is_told_how_to_make_one_and_can_sign_out(token_server: Server) -> None:
+    with closing(Browser(token_server, "nobody-yet", "garden").http) as http:
+        for path in ("/", "/garden/today"):
+            page = http.get(f"{PAGES}{path}")
+            assert (page.status_code, f'action="{PAGES}/sign-out"' in page.text) == (404, True)
+            assert f'href="{PAGES}/"' in page.text
+        assert "PUT /circadian/agents/NAME" in text_of(http.get(f"{PAGES}/").text)
         http.post(f"{PAGES}/sign-out", headers=OURS)
         assert http.get(f"{PAGES}/").status_code == 401

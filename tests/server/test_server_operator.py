@@ -16,7 +16,7 @@ from graph.server.settings import STUDIO, USERS_OWN, Serving
 from memory import runtime
 from memory.errors import InputError
 from memory.settings import Settings
-from tests.server.test_server_auth import token
+from tests.server.test_server_auth import http
 from tests.support.server import Server
 from tests.support.source_files import ROOT
 
@@ -35,8 +35,7 @@ COSTLY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def greta(token_server: Server) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {token(USER)}"}
-    with httpx.Client(base_url=token_server.url, headers=headers, timeout=60) as client:
+    with http(token_server, USER) as client:
         yield client
 
 

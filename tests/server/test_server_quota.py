@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
-from graph.server.settings import Serving
-from graph.server.tokens import token_for
+from tests.server.test_server_auth import http
 from tests.support import launching
 from tests.support.openai_server import OpenAIServer, text
 from tests.support.server import SECRET, Server
 
 MOST = 6
 SAID = "My parrot is called Quetzalcoatl"
-
-
-def client_of(server: Server, user: str) -> httpx.Client:
-    serving = Serving.model_validate({"token_secret": SECRET})
-    made = token_for(user, serving, now=datetime.now(UTC), days=1, operator=False)
-    return httpx.Client(
-        base_url=server.url, headers={"Authorization": f"Bearer {made}"}, timeout=60
-    )
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +63,14 @@ def user() -> Iterator[Users]:
     with ExitStack() as opened:
 
         def make(server: Server, name: str, agent: str = "default") -> User:
-            return User(opened.enter_context(client_of(server, name)), agent)
+            return User(opened.enter_context(http(server, name)), agent)
 
         yield make
 
 
 def test_who_is_full_may_still_stop_sleep_forget_and_delete(server: Server, user: Users) -> None:
     hoarder = user(server, "hoarder")
+    assert hoarder.run(*["Jam."] * (MOST + 1)).status_code == 507
     # Marks, runs and links do not count: half a dozen messages are half a dozen.
     for number in range(MOST // 2):
         assert hoarder.run(f"Shelf {number} holds jam.").status_code == 200
@@ -123,13 +115,30 @@ def test_a_thread_takes_the_agents_memory_and_files_along(server: Server, user: 
         assert any("Quetzalcoatl" in one["content"] for one in left.journal())
 
 
+def test_what_deletes_no_thread_takes_no_memory_along(server: Server, user: Users) -> None:
+    """The server asks `delete` also for a run, and for all threads of a prune at once."""
+    eve, ben = user(server, "eve"), user(server, "ben", "beside")
+    assert eve.run(SAID).status_code == 200
+    [run] = eve.client.get(f"/threads/{eve.thread}/runs").json()
+    assert eve.client.delete(f"/threads/{eve.thread}/runs/{run['run_id']}").status_code == 204
+    for others, strategy, status in (
+        ([ben.thread], "delete", 404),
+        ([str(uuid4())], "delete", 404),
+        ([], "keep_latest", 422),
+    ):
+        asked = {"thread_ids": [eve.thread, *others], "strategy": strategy}
+        refused = eve.client.post("/threads/prune", json=asked)
+        assert refused.status_code == status, refused.text
+    assert [one["content"] for one in eve.journal()] == [SAID]
+
+
 def test_a_thread_whose_agent_works_is_not_deleted_under_it(
     user: Users, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does a second user's run wait for the first's: seen on the same server."""
     launching.set_up(monkeypatch, tmp_path)
     monkeypatch.delenv("TZ")  # a server that learns its zone from the machine's files
-    with OpenAIServer(text("Well, ...", delay=4.0), text("At once.")) as model:
+    with OpenAIServer(text("Well, ...", delay=5.0), text("At once."), text("I see.")) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
         slow = Server(tmp_path / "server", CIRCADIAN_TOKEN_SECRET=SECRET).start()
         try:
@@ -144,8 +153,15 @@ def test_a_thread_whose_agent_works_is_not_deleted_under_it(
                 assert ada.client.get(f"{runs}/{begun}").json()["status"] in ("pending", "running")
             assert ben.run("Are you there?").json()["report"]["failures"] == []
             assert ada.client.get(f"{runs}/{begun}").json()["status"] == "running"
-            refused = ada.client.delete(f"/threads/{ada.thread}")
-            assert (refused.status_code, "running" in refused.text) == (409, True)
+            idle = user(slow, "ada", "idle")
+            assert idle.run(SAID).status_code == 200
+            both = {"thread_ids": [idle.thread, ada.thread]}
+            for refused in (
+                ada.client.delete(f"/threads/{ada.thread}"),
+                ada.client.post("/threads/prune", json=both),
+            ):
+                assert (refused.status_code, "running" in refused.text) == (409, True)
+            assert idle.journal() != []
             assert ada.client.get(f"{runs}/{begun}/join").status_code == 200
             assert ada.client.delete(f"/threads/{ada.thread}").status_code == 204
         finally:

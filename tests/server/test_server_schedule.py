@@ -11,29 +11,22 @@ from typing import Any
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
-from graph.server.auth import allowed, limits_left
+from graph.server.auth import count_request
 from graph.server.settings import Serving
-from tests.server.test_server_commands import until_it_closes
+from tests.server.test_server_auth import http
+from tests.server.test_server_commands import fresh, socket, until_it_closes
 from tests.support.commandline import Done, circadian
-from tests.support.server import Server
+from tests.support.server import SECRET, Server
 
-SECRET = "another secret for tests, long enough"
-OVERHEARD = {"addressed": False, "at": "2026-03-02T09:00:00+00:00"}
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    running = Server(
-        folder,
-        CIRCADIAN_TOKEN_SECRET=SECRET,
-        CIRCADIAN_REQUESTS_PER_MINUTE="60",
-        CIRCADIAN_MEMORIES_PER_USER="40",
-    ).start()
+    limits = {"CIRCADIAN_TOKEN_SECRET": SECRET, "CIRCADIAN_REQUESTS_PER_MINUTE": "60"}
+    running = Server(tmp_path_factory.mktemp("server"), cold=False, **limits).start()
     yield running
     running.kill()
 
@@ -49,11 +42,6 @@ def token(capsys: Capture, monkeypatch: Patch) -> str:
 
 def scheduled(capsys: Capture, server: Server, *args: str) -> Done:
     return circadian(capsys, "schedule", "--url", server.url, *args)
-
-
-def listed(server: Server, token: str) -> httpx.Response:
-    """A small request, on a connection of its own."""
-    return httpx.get(f"{server.url}/circadian/agents", headers={"X-Api-Key": token})
 
 
 def test_schedules_are_installed_once_listed_and_removed(
@@ -125,25 +113,10 @@ def test_tokens_need_a_secret_that_is_long_enough_and_a_user(
     assert circadian(capsys, "token", "ada", "--days", "0").status == 2
 
 
-def test_limits_of_memories_and_requests_are_errors(
-    capsys: Capture, server: Server, monkeypatch: Patch
-) -> None:
-    monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
-    made = circadian(capsys, "token", "hoarder", "--json").document["token"]
-    with httpx.Client(base_url=server.url, headers={"X-Api-Key": made}, timeout=60) as client:
-        thread = client.put("/circadian/agents/default").json()["thread_id"]
-        events = [
-            {"id": f"e{n}", "text": f"Shelf {n} is full.", "sender": "Ada", **OVERHEARD}
-            for n in range(40)
-        ]
-        run: dict[str, Any] = {"assistant_id": "agent", "input": {"events": events}}
-        assert client.post(f"/threads/{thread}/runs/wait", json=run).status_code == 200
-        full = client.post(f"/threads/{thread}/runs/wait", json=run)
-        assert (full.status_code, "memories are kept" in full.text) == (507, True)
-        # What is put into the inbox is kept, too.
-        posted = client.post("/circadian/agents/default/events", json=events[0])
-        assert (posted.status_code, "memories are kept" in posted.text) == (507, True)
-    answers = [listed(server, made) for _ in range(60)]
+def test_more_requests_than_the_limit_are_refused(server: Server) -> None:
+    with http(server, "hoarder") as client, http(server, "other") as other:
+        answers = [client.get("/circadian/agents") for _ in range(61)]
+        assert other.get("/circadian/agents").status_code == 200
     assert answers[0].status_code == 200
     limit, left = (int(answers[0].headers[f"X-RateLimit-{n}"]) for n in ("Limit", "Remaining"))
     assert (limit, 0 < left < 60) == (60, True)
@@ -151,39 +124,30 @@ def test_limits_of_memories_and_requests_are_errors(
     assert answers[-1].headers["X-RateLimit-Remaining"] == "0"
     assert "more than 60 requests a minute" in answers[-1].text
     assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
-    other = circadian(capsys, "token", "other", "--json").document["token"]
-    assert listed(server, other).status_code == 200
 
 
-def test_commands_on_a_socket_count_as_requests(
-    capsys: Capture, server: Server, monkeypatch: Patch
-) -> None:
-    monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
-    made = circadian(capsys, "token", "talker", "--json").document["token"]
-    headers = {"X-Api-Key": made}
-    path = f"{server.url}/circadian/agents/default"
-    thread = httpx.put(path, headers=headers, timeout=60).json()["thread_id"]
-    url = f"ws{server.url.removeprefix('http')}/threads/{thread}/stream/events"
+def test_commands_on_a_socket_count_as_requests(server: Server) -> None:
     subscribe = {"method": "subscription.subscribe", "params": {"channels": ["values"]}}
-    with connect(url, additional_headers=headers) as opened:
+    with (
+        http(server, "talker") as client,
+        socket(server, "talker", fresh(client, "default")) as opened,
+    ):
         for number in range(80):
             with suppress(ConnectionClosed):
                 opened.send(json.dumps({"id": number, **subscribe}))
         answers = list(until_it_closes(opened))
-        assert (opened.close_code, "60 requests a minute" in str(opened.close_reason)) == (
-            1008,
-            True,
-        )
-    assert 0 < len(answers) < 60
-    assert listed(server, made).status_code == 429
+        closed = (opened.close_code, "60 requests a minute" in str(opened.close_reason))
+        assert closed == (1008, True)
+        assert 0 < len(answers) < 60
+        assert client.get("/circadian/agents").status_code == 429
 
 
 async def test_who_asks_too_often_is_told_when_the_next_request_may_come(
     monkeypatch: Patch,
 ) -> None:
     serving = Serving(requests_per_minute=1)
-    assert [await allowed("hasty", serving) for _ in range(2)] == [True, False]
-    assert 40 < int((await limits_left("hasty", serving))["X-RateLimit-Reset"]) <= 60
+    assert [(await count_request("hasty", serving))[0] for _ in range(2)] == [True, False]
+    assert 40 < int((await count_request("hasty", serving))[1]["X-RateLimit-Reset"]) <= 60
     later = time() + 20
     monkeypatch.setattr("graph.server.auth.time", lambda: later)
-    assert 1 < int((await limits_left("hasty", serving))["X-RateLimit-Reset"]) <= 40
+    assert 1 < int((await count_request("hasty", serving))[1]["X-RateLimit-Reset"]) <= 40
