@@ -19,7 +19,6 @@ from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
 from memory.guards import repeats, rests_on, rewords, stands_near
-from memory.journal import audience_of
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
 from memory.records import (
@@ -230,15 +229,6 @@ def stranger_in(runtime: Runtime) -> str | None:
     served = resources_of(runtime.config).served
     by_owner = set_off_by_owner(event, owners=owners_in(runtime), served=served)
     return None if by_owner else event["sender"]
-
-
-def in_private(runtime: Runtime) -> bool:
-    """Whether nobody but owners reads the tick's answer."""
-    event, settings = event_of(runtime), settings_of(runtime.context)
-    if event is None:
-        return True
-    by_owner = stranger_in(runtime) is None
-    return audience_of(event["channel"], by_owner=by_owner, settings=settings) == "private"
 
 
 async def given_by(text: str, runtime: Runtime) -> list[str]:

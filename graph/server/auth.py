@@ -10,8 +10,9 @@ server on a loopback address. `Guard` and `Throttle` stand before all routes.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import lru_cache, wraps
 from math import ceil
 from time import time
@@ -466,9 +467,12 @@ async def _pruning(
     async def again() -> asgi.Message:
         return read.pop() if read else await receive()
 
-    why = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
-    stays = b"keep_latest" in body
-    return again, JSONResponse({"detail": why}, INVALID) if stays else None
+    with suppress(ValueError):  # The server says what is wrong with a body that is no JSON.
+        given = json.loads(body)
+        if isinstance(given, dict) and given.get("strategy") == "keep_latest":
+            why = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+            return again, JSONResponse({"detail": why}, INVALID)
+    return again, None
 
 
 def _path(scope: asgi.Scope) -> str:

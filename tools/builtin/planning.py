@@ -41,8 +41,8 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
-from tools.origins import check_change, given_by, in_private, marks_of, stranger_in
-from tools.policy import material
+from tools.origins import check_change, given_by, marks_of, stranger_in
+from tools.policy import listeners_of, material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
 
@@ -336,7 +336,7 @@ async def add_session_memory(
         memory_type,
         content,
         by=by,
-        private=in_private(runtime),
+        private=_in_private(runtime),
     )
     return answer(runtime, result, session_memory=after)
 
@@ -364,9 +364,14 @@ async def compact_session_memory(
         now_of(runtime),
         by=by,
         rests_on=dict.fromkeys(reworded, " and ".join(others)) if others else {},
-        private=in_private(runtime),
+        private=_in_private(runtime),
     )
     return answer(runtime, result, session_memory=after)
+
+
+def _in_private(runtime: Runtime) -> bool:
+    settings, resources = settings_of(runtime.context), resources_of(runtime.config)
+    return listeners_of(event_of(runtime), settings, resources).audience == "private"
 
 
 def _check(texts: Sequence[str], runtime: Runtime) -> None:
