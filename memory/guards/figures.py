@@ -74,7 +74,7 @@ def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
     theirs = fact.evidence.numbers
     values = {value for one in theirs for value in one.readings}
     values |= {0.5 for _, digits in fact.evidence.readings if _HALF.search(digits)}
-    made = numbers.shares(theirs, rest=_adds(fact)) | values
+    made = numbers.shares(theirs, rest=_adds(fact)) | numbers.changes(theirs) | values
     return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
 
 

@@ -46,7 +46,8 @@ class Clause(NamedTuple):
 
 _CLAUSES = re.compile(
     r"\s(?=so (?-i:[A-Z]|he|she|they|we|i\b))|\s(?=and (?:i|we|he|she|they)\b|und (?:ich|wir|er)\b"
-    r"|y yo\b|et (?:je|j'|on|nous|il|elle)\b)|[;\u2013\u2014()，；：]|[,:](?!\d)|\s-\s|\u2192"
+    r"|y yo\b|et (?:je|j'|on|nous|il|elle)\b)|[;\u2014()，；：]|(?<!\d)\u2013"
+    r"|[\u2013,:](?!\d)|\s-\s|\u2192"
     r"|\s\b(?=(?:but|although|though|because|while|aber|weil|obwohl|pero|porque|aunque|mais"
     r"|ama|fakat"
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",

@@ -25,6 +25,8 @@ ARITHMETIC = [
     ("The threshold was 99%, up from 11:20 to 13:05.", "The threshold was 99."),
     ("Mozaik 2x3 m.", "Mozaik 6 metrekarelik bir alan kaplıyor."),
     ("Mein Rating ging von 1510 auf 1534.", "Ana hat 24 Punkte Rating gewonnen."),
+    ("The left lens is 1.75 now, it was 1.25.", "The left lens is stronger by half a dioptre."),
+    ("Order 45 kilos of flour from May, not 30.", "Ana raises the order of flour by half."),
 ]
 WRITINGS = [
     ("Kaution sind zwei Mieten, also 1.720 Euro.", "Als Kaution sind 1.720 € fällig."),
@@ -37,6 +39,7 @@ WRITINGS = [
     ("The calf cramped at 35k.", "Ana's calf cramped at kilometre 35."),
     ("三号机又不转了，要换皮带，一百八。", "三号洗衣机换皮带要180元。"),
     ("Il faut trois quarts d'heure.", "Il faut 45 minutes."),
+    ("Staying there 4–6 November then.", "They stay from 4 to 6 November."),
     ("Toplantı üç buçuk saat sürdü.", "Toplantı 210 dakika sürdü."),
     ("La sesión dura hora y media.", "La sesión dura 90 minutos."),
     ("Ana bought 5½ m of silk.", "Ana bought 5.5 metres of silk."),
