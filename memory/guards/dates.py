@@ -179,7 +179,7 @@ _DAY_ALONE = re.compile(
     rf"|(?<!\w)the (\d{{1,2}})(?![\d:%\w]|[.,]\d)(?! (?!of|at|in|and|or|to|till|until|for)[a-z])"
     rf"|(?<![\d.])(?<!\d,)(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
     r"|(?<![\w.,])(?<!to )(?<!at )(?<!past )(?<!um )(?<!nach )(?<!las )"
-    rf"(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|$|,)"
+    rf"(\d{{1,2}})\.(?!{_SPACED_MONTH})(?= [a-z]|,)"
     r"|(?<![\d.,])(\d{1,2})'?(?:s?i|u|[ui]n|[iu]nde|[iu]nden|[iu]na|[dt]e|[dt]a|[dt]en"
     r"|[dt]an)(?![a-z])"
 )

@@ -39,6 +39,7 @@ WRITINGS = [
     ("The calf cramped at 35k.", "Ana's calf cramped at kilometre 35."),
     ("三号机又不转了，要换皮带，一百八。", "三号洗衣机换皮带要180元。"),
     ("Il faut trois quarts d'heure.", "Il faut 45 minutes."),
+    ("Only 4. We stayed under 13.", "On 22 October 2026 it was only 4: they stayed under 13."),
     ("Staying there 4–6 November then.", "They stay from 4 to 6 November."),
     ("Toplantı üç buçuk saat sürdü.", "Toplantı 210 dakika sürdü."),
     ("La sesión dura hora y media.", "La sesión dura 90 minutos."),
