@@ -15,7 +15,6 @@ from memory.text import cached_by_text
 class Mood(Enum):
     """How a sentence puts what it says."""
 
-    STATEMENT = "statement"
     QUESTION = "question"
     CONDITION = "condition"
     WISH = "wish"
