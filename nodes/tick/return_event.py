@@ -36,7 +36,8 @@ def describe(error: BaseException | str) -> str:
     LangGraph keeps an error as its `repr`: that is what a run that goes on after a crash is given.
     """
     text = redact(encodable(" ".join(str(error).split())), os.environ)[:500]
-    return text if isinstance(error, CircadianError | str) else f"{type(error).__name__}: {text}"
+    named = not isinstance(error, CircadianError | str)
+    return ": ".join(filter(None, (type(error).__name__ if named else "", text)))
 
 
 def kind_of(error: BaseException | str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,18 @@ def test_without_the_extra_packages_a_token_is_one_line(
 
 def test_an_export_into_a_folder_is_one_line(capsys: Capture, two: Path) -> None:
     told = run(capsys, two, "export", two)
-    assert (told.status, f"{two} is a folder: name a file" in told.error) == (2, True)
+    assert (told.status, f"{two} is a folder or a device" in told.error) == (2, True)
+
+
+def test_an_export_replaces_no_device_and_no_link(
+    capsys: Capture, two: Path, tmp_path: Path
+) -> None:
+    pipe, link, file = (tmp_path / name for name in ("pipe", "link", "file"))
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    assert (run(capsys, two, "export", pipe).status, pipe.is_fifo()) == (2, True)
+    assert (run(capsys, two, "export", link).status, link.is_symlink()) == (0, True)
+    assert file.read_text().startswith('{"agent"')
 
 
 def test_the_documents_say_which_event_and_which_agent(capsys: Capture, two: Path) -> None:

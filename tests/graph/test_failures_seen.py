@@ -29,6 +29,7 @@ from memory.errors import (
 from memory.events import inbox
 from memory.models import CUT_OFF
 from memory.settings import Settings
+from nodes.tick.return_event import describe
 from tests.support.agents import Opening, entries, night_model, overheard, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
@@ -48,6 +49,19 @@ async def test_a_run_whose_tick_failed_raises_and_loses_nothing(opening: Opening
         assert item["event"]["id"] == "e1"
         out = await agent.ainvoke({})
     assert out["report"]["ticks"][0]["reply"] == "There you are."
+
+
+async def test_a_night_that_does_not_begin_raises_the_kind_of_its_failure(opening: Opening) -> None:
+    async with opening(scripted(WRONG_KEY, WRONG_KEY)) as agent:
+        with pytest.raises(ConfigurationError):
+            await agent.ainvoke(said("Hi", id="e1"))
+        with pytest.raises(ConfigurationError, match="event e1 waits in the inbox"):
+            await agent.sleep()
+
+
+def test_an_error_without_a_text_is_told_by_its_type() -> None:
+    assert describe(NotImplementedError()) == "NotImplementedError"
+    assert describe(NotImplementedError("not here")) == "NotImplementedError: not here"
 
 
 async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(opening: Opening) -> None:
@@ -254,6 +268,9 @@ async def test_a_model_that_cannot_work_is_told_at_opening(
             pass
     with pytest.raises(InputError, match=told), open_agent(tmp_path / "data", model=model):
         pass
+    with pytest.raises(InputError, match="embedder must be a name"):
+        async with open_agent(tmp_path / "data", model="offline", embedder=model):
+            pass
     assert not (tmp_path / "data").exists()
 
 
