@@ -85,7 +85,7 @@ async def recall(
         raise InputError("say what to look for, or see everything with --all")
     if not everything and (limit or 0) > MOST:
         raise InputError(f"a search gives at most {MOST:,} memories; --all gives every one")
-    async with reading(options, announce=True) as session:
+    async with reading(options) as session:
         if everything:
             await _show_all(session, query, limit)
             return 0
