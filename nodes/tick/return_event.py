@@ -27,7 +27,7 @@ from memory.text import encodable, redact, safe
 
 log = logging.getLogger("circadian.tick")
 
-_NO_FAULT = (CircuitOpen, ConfigurationError)
+_NO_FAULT = {CircuitOpen.__name__, ConfigurationError.__name__}
 
 
 def describe(error: BaseException | str) -> str:
@@ -112,9 +112,7 @@ def _no_fault(error: BaseException | str) -> bool:
 
     Also where a tool or the memory ran into that.
     """
-    if isinstance(error, str):
-        return kind_of(error) in (CircuitOpen.__name__, ConfigurationError.__name__)
-    return isinstance(error, _NO_FAULT) or isinstance(error.__cause__, _NO_FAULT)
+    return kind_of(error) in _NO_FAULT or kind_of(getattr(error, "__cause__", "")) in _NO_FAULT
 
 
 def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:
