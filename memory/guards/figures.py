@@ -270,8 +270,7 @@ def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
 
 
 _LABEL = re.compile(
-    r"(?<![^\W\d_])([^\W\d_]{3,}) (?:#|nr\.? |no\.? )?"
-    r"(?:\d+(?:, | und | and | y | et | ve | e |-))*$"
+    r"\b([^\W\d_]{3,}) (?:#|nr\.? |no\.? )?(?:\d+(?:, | und | and | y | et | ve | e |-))*$"
 )
 
 
@@ -333,11 +332,10 @@ _REPLACED = re.compile(
     r"(?:not|instead of|rather than|used to be|formerly|statt|nicht|anstatt|vorher|bisher"
     r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是|原来"
     r"|之前) ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)|\b(?:from|von"
-    r"|d[eu]) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d|(\d[\d.,]{0,20})"
-    r" ?(?:tl|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d|\b(?:was|were|war|waren|era|eran"
+    r"|d[eu]) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d|(\d[\d.,]{,15}) ?(?:tl"
+    r"|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d|\b(?:was|were|war|waren|era|eran"
     r"|etait) (?:\w+ )?[€$£]?(\d[\d.,]*)(?=.{0,40}\b(?:now|jetzt|nun|ahora|maintenant)\b)"
-    r"|(\d[\d.,]{0,20}) (?:degil|yerine)\b"
-    r"|从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"
+    r"|(\d[\d.,]{,15}) (?:degil|yerine)\b|从(\d[\d.]*)[^\d]{,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"
 )
 """A number in what is cited that is not the one, or no longer."""
 _CONTRASTS = re.compile(

@@ -363,9 +363,8 @@ def has_consequence(clause: str, codes: tuple[str, ...]) -> bool:
 
 
 _CONSEQUENCE = re.compile(
-    r"(?:\S{1,40} ){3}(?:(?:i|we|he|she|they|you|it)(?:'\w+)?"
-    r" (?:will|can|could|would|might|may|should)"
-    r"|(?:i|we|he|she|they|you|it)'(?:ll|d)|i|we|je|j'\w+|on|nous)(?!\w)"
+    r"(?:\S{1,40} ){3}(?:(?:i|we|he|she|they|you|it)(?:'\w+)? (?:will|can|could|would|might"
+    r"|may|should)|(?:i|we|he|she|they|you|it)'(?:ll|d)|i|we|je|j'\w+|on|nous)(?!\w)"
 )
 
 

@@ -416,9 +416,8 @@ _RATED = re.compile(r"\d (?:[a-z]+ )?$")
 """Before a measure that is no number: "nineteen dollars a gallon"."""
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d{{1,9}}) ?(?:{_HALF})(?!\w)"
-    rf"|(?<!\w)((?:(\d{{1,9}}|{_ONES}) )?([a-z]+)"
-    r" (?:and a half|y media?|et demie?|and a quarter))(?!\w)"
-    r"|(?<!\w)(?:(bir)) bucuk"
+    rf"|(?<!\w)((?:(\d{{1,9}}|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?"
+    r"|and a quarter))(?!\w)|(?<!\w)(?:(bir)) bucuk"
 )
 _QUARTER = re.compile("quar|cuart")
 FRACTIONS = (

@@ -50,9 +50,7 @@ def traced(error: BaseException | str) -> BaseException | None:
 
     An error of an earlier process is no more than text.
     """
-    if isinstance(error, CircadianError | str):
-        return None
-    return error
+    return None if isinstance(error, CircadianError | str) else error
 
 
 @checked
