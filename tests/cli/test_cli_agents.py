@@ -108,6 +108,10 @@ def test_doctor_finds_a_file_that_was_deleted(
     assert told in problem["detail"]
     shown, lost = run(capsys, data, "status"), file == "checkpoints.db"
     assert (shown.status, told in shown.err) == (int(lost), lost)
+    if file == "facts.db":  # and a night prunes no link that tells of the loss
+        run(capsys, data, "send", "Thank you.")
+        run(capsys, data, "sleep")
+        assert run(capsys, data, "doctor").status == 1
 
 
 def test_doctor_finds_checkpoints_of_a_later_time(capsys: Capture, data: Path) -> None:
