@@ -200,14 +200,13 @@ class SqliteTable:
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
         """The nearest matching rows, nearest first, with cosine (-1..1)."""
         checked_vector(vector, self._dimension)
-        return self._found(filters, limit, lambda index, *where: index.nearest(vector, *where))
+        return self._found(filters, limit, lambda one, *at: one.nearest(vector, *at))
 
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
         """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
-        given = self._words, list(terms)
-        return self._found(filters, limit, lambda index, *where: index.worded(*given, *where))
+        return self._found(filters, limit, lambda one, *at: one.worded(self._words, [*terms], *at))
 
     def _found(
         self, filters: Filters, limit: int, search: Callable[..., list[tuple[int, float]]]
