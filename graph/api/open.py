@@ -20,6 +20,7 @@ from graph.blocking import BackgroundLoop, shared_loop
 from graph.persistence import open_saver, open_store
 from graph.use_cases import AgentContext
 from memory import models
+from memory.errors import InputError
 from memory.installation import Installation, checked_lock, open_installation
 from memory.prompt import Extensions, PromptComponent
 from memory.recall import repair
@@ -151,6 +152,9 @@ class open_agents:
         """What runs depend on, and the installation with its memory: to be closed."""
         deployment = _with_arguments(deployment, self._folder, mcp=self._mcp)
         embedder = self._embedder
+        if not isinstance(embedder, str | Embeddings | None):
+            kind = type(embedder).__name__
+            raise InputError(f"embedder must be a name or LangChain embeddings; got {kind}")
         model = _chat_model(self._model, deployment)
         added = await self._extensions(deployment)
         home = await asyncio.to_thread(

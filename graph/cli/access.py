@@ -99,18 +99,17 @@ async def running(
 
 
 @asynccontextmanager
-async def reading(options: Options, *, announce: bool = False) -> AsyncIterator[Session]:
+async def reading(options: Options, *, announce: bool = True) -> AsyncIterator[Session]:
     """Open the agent without running it: waits for nobody, needs no model, makes no data folder.
 
-    `announce`: note that the agent is new, if the folder has others. With `--json` a named agent
-    that is not there is an InputError, since a program would take the empty document for its own.
+    `announce`: note that the agent is not there, if the folder has others. With `--json` and a name
+    it is an InputError, since a program would take the empty document for its own.
     """
     await must_be_made(options)
     screen = Screen(json=options.json)
     async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
-        strict = options.json and options.is_named
-        if (announce or strict) and not await _is_known(agent):
-            if strict:
+        if announce and not await _is_known(agent):
+            if options.json and options.is_named:
                 listed = "`circadian agents` lists those that are"
                 raise InputError(f"there is no agent {options.agent!r:.80} here; {listed}")
             screen.note(f"no agent {options.agent} here yet")

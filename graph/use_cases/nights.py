@@ -289,8 +289,7 @@ def _night_in(sleep: StateSnapshot) -> str | None:
 def of_run(output: Mapping[str, Any]) -> NightReport:
     """The night in the output of a run that was for it. Raises CircadianError if there is none."""
     report = output["report"]
-    if report["failures"]:
-        raise CircadianError("; ".join(failure["error"] for failure in report["failures"]))
+    runs.check_failures(report)
     if report["night"] is None:
         raise CircadianError(" ".join(report["notes"]) or "the run ended before the night began")
     found: NightReport = report["night"]

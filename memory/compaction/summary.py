@@ -37,7 +37,7 @@ _DETAIL = re.compile(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
 )
 
-_NAME = re.compile(r"(?<=\S\s)[\W_]*[A-Z\u00c0-\u00de][\w'-]+")
+_NAME = re.compile(r"(?<=\S\s)[\W_]{0,9}[A-Z\u00c0-\u00de][\w'-]+")
 """A capitalised word that is not the first."""
 
 _SPREAD = 0.618033988749895

@@ -210,18 +210,17 @@ def beside(text: str, days: Collection[date]) -> set[date]:
 def named_in(digits: str, *, strict: bool = True) -> list[Named]:
     """The days that a text names, in order; `strict` leaves out months that may be other words."""
     found: list[Named] = []
-    taken: list[tuple[int, int]] = []
+    taken: set[int] = set()
     for kind, pattern in enumerate(_EXPLICIT):
         for match in pattern.finditer(digits):
-            start, end = match.span()
-            if any(start < to and at < end for at, to in taken):
+            place = range(*match.span())
+            if not taken.isdisjoint(place):
                 continue
             if (made := _explicit(kind, match, strict=strict)) is not None:
-                found.append(made)
-                taken.append((start, end))
-                for extra in _in_range(made, digits):
-                    found.append(extra)
-                    taken.append((extra.start, extra.end))
+                taken.update(place)
+                extras = [*_in_range(made, digits)]
+                found += [made, *extras]
+                taken.update(*(range(one.start, one.end) for one in extras))
     return sorted(found, key=lambda one: one.start)
 
 

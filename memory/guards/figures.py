@@ -243,7 +243,7 @@ _TIMES = re.compile(
 
 _AND = r"(?:,? (?:and|und|y|e|et|ve|ile|oder|or|o|ou|&|\+) |, | ?/ ?|[、和跟与])"
 _LISTED = re.compile(
-    rf"(?<![\w])(?:[\w#'-]+(?: [\w#'-]+){{0,2}}{_AND}){{1,6}}[\w#'-]+"
+    rf"(?<![\w#'-])(?:[\w#'-]+(?: [\w#'-]+){{0,2}}{_AND}){{1,6}}[\w#'-]+"
     rf"|[\u3400-\u9fff]+(?:[、和跟与][\u3400-\u9fff]+)+"
 )
 
@@ -270,7 +270,7 @@ def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
 
 
 _LABEL = re.compile(
-    r"([^\W\d_]{3,}) (?:#|nr\.? |no\.? )?(?:\d+(?:, | und | and | y | et | ve | e |-))*$"
+    r"\b([^\W\d_]{3,}) (?:#|nr\.? |no\.? )?(?:\d+(?:, | und | and | y | et | ve | e |-))*$"
 )
 
 
@@ -332,10 +332,10 @@ _REPLACED = re.compile(
     r"(?:not|instead of|rather than|used to be|formerly|statt|nicht|anstatt|vorher|bisher"
     r"|en lugar de|en vez de|antes|no|au lieu de|avant|pas|de gauche|eskiden|不是|而不是|原来"
     r"|之前) ?(?:the |den |die |der |les? |la |el |los )?[€$£]?(\d[\d.,]*)|\b(?:from|von"
-    r"|d[eu]) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d|(\d[\d.,]*) ?(?:tl|lira"
-    r"|euro?)?'?[dt][ae]n (?:\w+ )?\d|\b(?:was|were|war|waren|era|eran"
+    r"|d[eu]) [€$£]?(\d[\d.,]*)(?: ?[€%\w]{1,6})? (?:to|auf|a|au) [€$£]?\d|(\d[\d.,]{,15}) ?(?:tl"
+    r"|lira|euro?)?'?[dt][ae]n (?:\w+ )?\d|\b(?:was|were|war|waren|era|eran"
     r"|etait) (?:\w+ )?[€$£]?(\d[\d.,]*)(?=.{0,40}\b(?:now|jetzt|nun|ahora|maintenant)\b)"
-    r"|(\d[\d.,]*) (?:degil|yerine)\b|从(\d[\d.]*)[^\d]{0,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"
+    r"|(\d[\d.,]{,15}) (?:degil|yerine)\b|从(\d[\d.]*)[^\d]{,3}(?:涨|降|升|减|增|改|加|调)?[到至成]"
 )
 """A number in what is cited that is not the one, or no longer."""
 _CONTRASTS = re.compile(

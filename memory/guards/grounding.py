@@ -469,7 +469,7 @@ _I_SPANISH = re.compile(
     r"(?<!\w)(?:he|voy|estoy|soy|tengo|puedo|quiero|hago|digo|\w{2,}[éí])(?!\w)"
 )
 """Verbs in the first person: he visto, llamé."""
-_MY_TURKISH = re.compile(r"\w{2,}[aiu]m(?:[ae]|[iu]n?|[dt][ae]n?|l[ae])?(?!\w)")
+_MY_TURKISH = re.compile(r"(?<!\w)\w{2,}[aiu]m(?:[ae]|[iu]n?|[dt][ae]n?|l[ae])?(?!\w)")
 """Arabam, sirtim: my car, my back."""
 
 

@@ -139,7 +139,7 @@ _OWN = {
     "es": re.compile(r"[\u00bf\u00a1]|(?<!\w)[a-z]+\u00f1\w*"),
     "de": re.compile(r"(?<!\w)[a-z\u00e4\u00f6\u00fc]+\u00df\w*"),
     "pt": re.compile(r"(?<!\w)[a-z]+[\u00e3\u00f5]\w*"),
-    "pl": re.compile(r"\w*[ąćęłńśźż]\w*"),
+    "pl": re.compile(r"(?<!\w)\w*[ąćęłńśźż]\w*"),
 }
 """Letters that no other known language has, in words that are no names."""
 _SIGN = 0.35

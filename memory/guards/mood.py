@@ -39,16 +39,19 @@ _TAG = re.compile(
 """A statement may end in one of these and a question mark."""
 
 
+NEAR = 200
+"""Characters before and behind a point that tell whether a sentence ends there."""
+
+
 @cached_by_text(2_048)
 def sentences(text: str) -> tuple[tuple[int, str], ...]:
     """The sentences of a text, each with its place."""
     found: list[tuple[int, str]] = []
     start = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        piece = text[start:end]
-        if end < len(text) and _goes_on(piece, text[end:]):
+        if end < len(text) and _goes_on(text[max(start, end - NEAR) : end], text[end : end + NEAR]):
             continue
-        if piece.strip():
+        if (piece := text[start:end]).strip():
             found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
         start = end
     return tuple(found)
@@ -230,8 +233,8 @@ _QUOTING = {
         "fr": r"(?<!\w)(?:dit|a dit|m'a dit|croit|a ecrit|m'a ecrit|pense|trouve|estime|jure)"
         r" qu(?:e |')(?!il (?!manque|y a|faut|reste)|elle |ils |elles |on |oui|non|j|tu |vous )"
         r"[a-z]",
-        "tr": r"(?:\w'n?[iu]n|\w{3,}[iu]n) .*?(?:digini|dugunu|tigini|tugunu|acagini|ecegini) "
-        r"(?:soyl|anlat|yaz|dusun|san)",
+        "tr": r"(?<!\w)(?:\w+'n?[iu]n|\w{3,}[iu]n) .{0,300}?"
+        r"(?:digini|dugunu|tigini|tugunu|acagini|ecegini) (?:soyl|anlat|yaz|dusun|san)",
         "zh": "[\u4e00-\u9fff]{2}(?<![我听据虽就想再来])"
         "(?:说(?!不定|明|服|话|好|过|起|是|我|实|他|她|自己)|觉得|认为)",
     }.items()
@@ -359,8 +362,8 @@ def has_consequence(clause: str, codes: tuple[str, ...]) -> bool:
 
 
 _CONSEQUENCE = re.compile(
-    r"(?:\S+ ){3,}(?:(?:i|we|he|she|they|you|it)(?:'\w+)? (?:will|can|could|would|might|may|should)"
-    r"|(?:i|we|he|she|they|you|it)'(?:ll|d)|i|we|je|j'\w+|on|nous)(?!\w)"
+    r"(?:\S{1,40} ){3}(?:(?:i|we|he|she|they|you|it)(?:'\w+)? (?:will|can|could|would|might"
+    r"|may|should)|(?:i|we|he|she|they|you|it)'(?:ll|d)|i|we|je|j'\w+|on|nous)(?!\w)"
 )
 
 

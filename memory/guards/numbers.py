@@ -355,10 +355,10 @@ def readings_of(written: str) -> frozenset[float]:
 
 
 _MIXED = (
-    (re.compile(r"(\d+|(?<!\w)(?:an|one|eine|une|una|bir)(?= )) ?"
+    (re.compile(r"((?<!\d)\d{1,9}|(?<!\w)(?:an|one|eine|une|una|bir)(?= )) ?"
                 r"(?:h|hr|hrs|hours?|stunden?|std|heures?|horas?|saat|小时)"
                 r"(?: (?:and|und|y|et) )? ?([0-5]?\d)(?!\d)"), ("time", 1.0), 3600.0, 60.0),
-    (re.compile(r"(\d+) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
+    (re.compile(r"(?<!\d)(\d{1,9}) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
                 r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s(?!\w)|sec|sek|saniye"
                 r"|秒)"), ("time", 1.0), 60.0, 1.0),
     (re.compile(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
@@ -415,9 +415,9 @@ _ONE_UNIT = re.compile(
 _RATED = re.compile(r"\d (?:[a-z]+ )?$")
 """Before a measure that is no number: "nineteen dollars a gallon"."""
 _HALVES = re.compile(
-    rf"(?<![\w.,])(\d+) ?(?:{_HALF})(?!\w)"
-    rf"|(?<!\w)((?:(\d+|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?|and a quarter))(?!\w)"
-    r"|(?<!\w)(?:(bir)) bucuk"
+    rf"(?<![\w.,])(\d{{1,9}}) ?(?:{_HALF})(?!\w)"
+    rf"|(?<!\w)((?:(\d{{1,9}}|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?"
+    r"|and a quarter))(?!\w)|(?<!\w)(?:(bir)) bucuk"
 )
 _QUARTER = re.compile("quar|cuart")
 FRACTIONS = (

@@ -176,7 +176,7 @@ def _bring_up_to_date(folder: DataFolder) -> None:
 def _read(path: Path) -> Metadata | None:
     """The metadata; None if there is no folder yet. Writes nothing."""
     try:
-        text = (path / HEAD).read_text(encoding="utf-8")
+        text = (path / HEAD).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -187,7 +187,7 @@ def _read(path: Path) -> Metadata | None:
     return head
 
 
-def _parsed(path: Path, text: str) -> Metadata:
+def _parsed(path: Path, text: bytes) -> Metadata:
     try:
         version = int(json.loads(text)["schema_version"])
         if version > FOLDER_SCHEMA:

@@ -131,7 +131,7 @@ _TRANSPORT = {
     *("IncompleteRead", "ProtocolError", "ConnectionError", "TimeoutError"),
 }
 
-_UNREADABLE = (ValueError, KeyError, TypeError)
+_UNREADABLE = (ValueError, LookupError, TypeError)
 
 _OF_THE_KEY = {401, 403, "invalid_api_key", "authentication_error", "permission_error"}
 
@@ -179,7 +179,7 @@ def judge(error: Exception) -> Failure:
     """The verdict on an exception of a model call; the causes it wraps are asked too.
 
     again: rate limits, 408, 409, 5xx, dropped connections, time limits, bodies that are not JSON.
-    give_up: any other status, a spent quota, and ValueError, KeyError or TypeError of the model's
+    give_up: any other status, a spent quota, and ValueError, LookupError or TypeError of its
     own code: it could not read the answer, or the request is wrong, and neither mends by waiting.
     unknown: everything else is a bug, and not for a retry to hide.
     """

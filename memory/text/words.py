@@ -127,10 +127,10 @@ def content_stems(text: str) -> list[str]:
 
 def sentences(text: str) -> list[str]:
     """The sentences of `text`, trimmed; a line break ends a sentence."""
-    found: list[str] = []
+    found: list[str] = []  # of the last, only the end is searched: a text may be long
     for piece in _SENTENCE_END.split(text):
         part = piece.strip()
-        if found and _ABBREVIATION.search(found[-1]):
+        if found and _ABBREVIATION.search(found[-1][-8:]):
             found[-1] = f"{found[-1]} {part}".strip()
         elif part:
             found.append(part)

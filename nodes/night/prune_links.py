@@ -40,8 +40,9 @@ async def _think(context: NightContext) -> Thought:
 
 
 async def _existing(context: NightContext, ids: Collection[str]) -> set[str]:
-    """Those of `ids` that are facts or journal entries."""
-    known = {fact["id"] for fact in await context.resources.semantic.all(context.scope)}
+    """Those of `ids` that are facts or journal entries; all, where the table of facts is lost."""
+    if not (known := {one["id"] for one in await context.resources.semantic.all(context.scope)}):
+        return set(ids)
     asked = sorted(id_ for id_ in ids if id_ not in known)
     for start in range(0, len(asked), BATCH):
         some = asked[start : start + BATCH]

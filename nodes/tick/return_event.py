@@ -27,7 +27,7 @@ from memory.text import encodable, redact, safe
 
 log = logging.getLogger("circadian.tick")
 
-_NO_FAULT = (CircuitOpen, ConfigurationError)
+_NO_FAULT = {CircuitOpen.__name__, ConfigurationError.__name__}
 
 
 def describe(error: BaseException | str) -> str:
@@ -36,7 +36,8 @@ def describe(error: BaseException | str) -> str:
     LangGraph keeps an error as its `repr`: that is what a run that goes on after a crash is given.
     """
     text = redact(encodable(" ".join(str(error).split())), os.environ)[:500]
-    return text if isinstance(error, CircadianError | str) else f"{type(error).__name__}: {text}"
+    named = not isinstance(error, CircadianError | str)
+    return ": ".join(filter(None, (type(error).__name__ if named else "", text)))
 
 
 def kind_of(error: BaseException | str) -> str:
@@ -49,9 +50,7 @@ def traced(error: BaseException | str) -> BaseException | None:
 
     An error of an earlier process is no more than text.
     """
-    if isinstance(error, CircadianError | str):
-        return None
-    return error
+    return None if isinstance(error, CircadianError | str) else error
 
 
 @checked
@@ -111,9 +110,7 @@ def _no_fault(error: BaseException | str) -> bool:
 
     Also where a tool or the memory ran into that.
     """
-    if isinstance(error, str):
-        return kind_of(error) in (CircuitOpen.__name__, ConfigurationError.__name__)
-    return isinstance(error, _NO_FAULT) or isinstance(error.__cause__, _NO_FAULT)
+    return kind_of(error) in _NO_FAULT or kind_of(getattr(error, "__cause__", "")) in _NO_FAULT
 
 
 def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:

@@ -166,7 +166,7 @@ def test_reading_notes_an_unknown_agent_of_a_folder_in_use(capsys: Capture, data
     assert circadian(capsys, "status", "--data", data).err == ""
     circadian(capsys, "send", "I moved to Oslo", "--data", data, "--agent", "one")
     circadian(capsys, "wake", "--data", data, "--agent", "woken")
-    for command in (["status"], ["recall", "Oslo"]):
+    for command in (["status"], ["recall", "Oslo"], ["log"], ["export", "-"]):
         other = circadian(capsys, *command, "--data", data, "--agent", "two")
         assert (other.status, other.error.startswith("no agent two here yet")) == (0, True)
         for name in ("one", "woken"):

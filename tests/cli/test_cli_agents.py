@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,10 @@ def test_doctor_finds_a_file_that_was_deleted(
     assert told in problem["detail"]
     shown, lost = run(capsys, data, "status"), file == "checkpoints.db"
     assert (shown.status, told in shown.err) == (int(lost), lost)
+    if file == "facts.db":  # and a night prunes no link that tells of the loss
+        run(capsys, data, "send", "Thank you.")
+        run(capsys, data, "sleep")
+        assert run(capsys, data, "doctor").status == 1
 
 
 def test_doctor_finds_checkpoints_of_a_later_time(capsys: Capture, data: Path) -> None:
@@ -139,9 +144,15 @@ def test_without_the_extra_packages_a_token_is_one_line(
     assert (done.status, "pip install '.[server]' in the clone" in done.error) == (2, True)
 
 
-def test_an_export_into_a_folder_is_one_line(capsys: Capture, two: Path) -> None:
-    told = run(capsys, two, "export", two)
-    assert (told.status, f"{two} is a folder: name a file" in told.error) == (2, True)
+def test_an_export_replaces_no_folder_no_device_and_no_link(
+    capsys: Capture, two: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for place in (two, pipe):
+        told = run(capsys, two, "export", place)
+        assert (told.status, f"{place} is a folder or a device" in told.error) == (2, True)
+    (link := tmp_path / "link").symlink_to(tmp_path / "file")
+    assert (run(capsys, two, "export", link).status, link.is_symlink()) == (0, True)
 
 
 def test_the_documents_say_which_event_and_which_agent(capsys: Capture, two: Path) -> None:

@@ -301,8 +301,11 @@ def test_the_conversation_shows_who_said_what_when(capsys: Capture, file: Path, 
         event(2, addressed=False, channel="garden"),
         event(3, text="Add a goal: mend the fence"),
         {"request": "tick", "at": "2026-05-02T09:00:00Z"},
+        {"request": "sleep", "at": "2026-05-02T10:00:00Z"},
+        {"request": "tick", "at": "2026-05-02T11:00:00Z"},
     )
     out = replayed(capsys, file, data, "--conversation").out
+    assert "(Asleep. A message or `wake` wakes the agent.)" in out.partition("11:00")[2]
     assert "Saturday 2 May 2026 (UTC) ─" in out
     assert "08:01 Ana        Hello\n      Circadian  Hello, Ana.\n" in out
     assert "08:02 Ana        I planted 2 beans (garden)\n" in out

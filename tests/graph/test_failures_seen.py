@@ -29,6 +29,7 @@ from memory.errors import (
 from memory.events import inbox
 from memory.models import CUT_OFF
 from memory.settings import Settings
+from nodes.tick.return_event import describe
 from tests.support.agents import Opening, entries, night_model, overheard, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
@@ -48,6 +49,10 @@ async def test_a_run_whose_tick_failed_raises_and_loses_nothing(opening: Opening
         assert item["event"]["id"] == "e1"
         out = await agent.ainvoke({})
     assert out["report"]["ticks"][0]["reply"] == "There you are."
+
+
+def test_an_error_without_a_text_is_told_by_its_type() -> None:
+    assert describe(NotImplementedError()) == "NotImplementedError"
 
 
 async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(opening: Opening) -> None:
@@ -131,11 +136,13 @@ async def test_a_wrong_key_counts_against_nothing_and_the_message_waits(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "1")
-    model = scripted(*[WRONG_KEY] * 6, "Now I hear you.")
+    model = scripted(*[WRONG_KEY] * 7, "Now I hear you.")
     async with opening(model) as agent:
         for message in ({"messages": [HumanMessage("Hello", id="m1")]}, *[{}] * 5):
             with pytest.raises(ConfigurationError, match="set OPENAI_API_KEY"):
                 await agent.ainvoke(message)
+        with pytest.raises(ConfigurationError, match="event m1 waits in the inbox"):
+            await agent.sleep()
         [item] = await inbox.waiting(agent.store, agent.scope)
         assert (item["event"]["id"], item["attempts"]) == ("m1", 0)
         state = (await agent.aget_state()).values
@@ -254,6 +261,9 @@ async def test_a_model_that_cannot_work_is_told_at_opening(
             pass
     with pytest.raises(InputError, match=told), open_agent(tmp_path / "data", model=model):
         pass
+    with pytest.raises(InputError, match="embedder must be a name"):
+        async with open_agent(tmp_path / "data", model="offline", embedder=model):
+            pass
     assert not (tmp_path / "data").exists()
 
 

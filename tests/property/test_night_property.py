@@ -5,12 +5,11 @@ Links go both ways and lead somewhere, cited memories exist, and new observation
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from itertools import count
 from typing import Any, cast
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -32,7 +31,7 @@ from memory.records.operations import (
 )
 from memory.records.records import Operation
 from nodes.night.weigh_night import facts_leaving, heirs_of
-from tests.support.facts import draft, memory_at
+from tests.support.facts import draft
 from tests.support.night_deeds import AT, DEEDS, ENTRIES, OLD, Night, before_a_night
 from tests.support.night_memories import ADA, NOW, Memory, entry, noticed, observation
 
@@ -41,13 +40,6 @@ ACTS = st.one_of(
     st.tuples(st.sampled_from(["night", "preview"]), DEEDS),
     st.tuples(st.sampled_from(["apply", "resume", "undo", "correct", "cite", "notice"]), PLACES),
 )
-
-
-@pytest.fixture(scope="module")
-def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemory]:
-    made = memory_at(tmp_path_factory.mktemp("facts"))
-    yield made
-    made.close()
 
 
 class Life:

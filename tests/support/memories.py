@@ -1,6 +1,6 @@
 """Semantic memory for tests, on both databases: facts written through Mem0, with its history.
 
-The fixture is registered for every test by conftest.py: `memories` is each of the two in turn.
+The fixtures are registered for every test by conftest.py: `memories` is each of the two in turn.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ class Memories:
         query = "SELECT event, new_memory FROM memory_history ORDER BY number"
         with self._pool.connection() as connection:
             return [(event, text) for event, text in connection.execute(query)]
+
+
+@pytest.fixture(scope="module")
+def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemory]:
+    """One in a file, for all tests of a module."""
+    made = facts.memory_at(tmp_path_factory.mktemp("facts"))
+    yield made
+    made.close()
 
 
 @pytest.fixture(params=DATABASES)

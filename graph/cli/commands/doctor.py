@@ -299,7 +299,7 @@ async def _vectors(home: Installation) -> Check:
 
 async def _agent(options: Options) -> Check:
     try:
-        async with reading(options) as (_, _, agent):
+        async with reading(options, announce=False) as (_, _, agent):
             if left := await half_done(agent.context):
                 return _problem(next(iter(left)), "; ".join(left.values()))
             if lost := await losses(agent.context):

@@ -85,7 +85,7 @@ async def recall(
         raise InputError("say what to look for, or see everything with --all")
     if not everything and (limit or 0) > MOST:
         raise InputError(f"a search gives at most {MOST:,} memories; --all gives every one")
-    async with reading(options, announce=True) as session:
+    async with reading(options) as session:
         if everything:
             await _show_all(session, query, limit)
             return 0
@@ -248,8 +248,9 @@ async def _write(session: Session, out: TextIO) -> int:
 
 async def _write_file(session: Session, file: Path) -> int:
     """Write a file beside `file`, then replace `file`: a broken export replaces nothing."""
-    if await asyncio.to_thread(file.is_dir):
-        raise InputError(f"{file} is a folder: name a file")
+    file = await asyncio.to_thread(file.resolve)  # a link stays, and its target is replaced
+    if await asyncio.to_thread(lambda: file.exists() and not file.is_file()):
+        raise InputError(f"{file} is a folder or a device: name a file, or - to print")
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with beside.open("x", encoding="utf-8") as out:

@@ -356,6 +356,8 @@ class ConversationPlayer(Player):
         if step.request == "sleep" and report["night"] is not None:
             names = await labels_for(agent.context, report["night"]["operations"])
             self._screen.show("", night_view(report["night"], names))
+        for note in report["notes"] if step.request == "tick" and not report["ticks"] else ():
+            self._rows.aside(f"({note})")
         self._answers(report)
         return report
 

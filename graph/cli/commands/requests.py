@@ -181,7 +181,7 @@ async def sleep(
 @command()
 async def nights(options: Options) -> int:
     """List the nights, oldest first."""
-    async with reading(options, announce=True) as (_, screen, agent):
+    async with reading(options) as (_, screen, agent):
         found = await agent.nights()
     screen.result(found, nights_view(found))
     return 0

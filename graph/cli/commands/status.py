@@ -60,7 +60,7 @@ async def status(
     ] = False,
 ) -> int:
     """Show the agent at a glance, even while it runs."""
-    async with reading(options, announce=True) as session:
+    async with reading(options) as session:
         return await print_status(session, verbose=verbose)
 
 
@@ -243,7 +243,7 @@ async def agents(
     """List the agents with what each holds, or delete one."""
     match words or []:
         case []:
-            async with reading(options) as session:
+            async with reading(options, announce=False) as session:
                 lines = await list_agents(session.agent.context)
                 view = _view(lines) if lines else Text("There is no agent yet.")
                 session.screen.result(lines, view)
@@ -255,7 +255,7 @@ async def agents(
 
 
 async def _delete(options: Options, name: str, *, yes: bool) -> None:
-    async with reading(replace(options, agent=name)) as session:
+    async with reading(replace(options, agent=name), announce=False) as session:
         async with session.waiting():
             line = await agent_held(session.agent.context)
             if yes:

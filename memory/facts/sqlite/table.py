@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -200,28 +200,22 @@ class SqliteTable:
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
         """The nearest matching rows, nearest first, with cosine (-1..1)."""
         checked_vector(vector, self._dimension)
-        scope, test = _split(filters)
-        with self._file.reading():
-            at = self._revision()
-            found = [
-                pair
-                for number in self._scopes(scope)
-                for pair in self._index(number).nearest(vector, test, limit, at)
-            ]
-            return self._ranked(found, limit)
+        return self._found(filters, limit, lambda one, *at: one.nearest(vector, *at))
 
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
         """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
+        return self._found(filters, limit, lambda one, *at: one.worded(self._words, [*terms], *at))
+
+    def _found(
+        self, filters: Filters, limit: int, search: Callable[..., list[tuple[int, float]]]
+    ) -> list[tuple[Row, float]]:
+        """The rows that `search` finds in the indexes of the scopes, best first."""
         scope, test = _split(filters)
         with self._file.reading():
-            at = self._revision()
-            found = [
-                pair
-                for number in self._scopes(scope)
-                for pair in self._index(number).worded(self._words, list(terms), test, limit, at)
-            ]
+            at, numbers = self._revision(), self._scopes(scope)
+            found = [pair for one in numbers for pair in search(self._index(one), test, limit, at)]
             return self._ranked(found, limit)
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:

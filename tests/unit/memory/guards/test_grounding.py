@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from memory.guards.dates import named_in
 from memory.guards.grounding import ungrounded
 from memory.guards.reading import Source
+from memory.text import sentences
 
 AT = "2026-10-22T08:30:00+02:00"
 """A Thursday."""
@@ -339,3 +342,12 @@ def test_what_is_said_plainly_in_an_unusual_form_passes(said: str, text: str) ->
 )
 def test_a_slip_of_day_name_or_number_is_rejected(said: str, text: str) -> None:
     assert ungrounded(text, "Ana", [Source(said, "Ana", AT)], people=["Ben"]) is not None
+
+
+@pytest.mark.parametrize("part", ["x", "1", "A", "Mr. "])
+def test_a_long_message_takes_no_long_time(part: str) -> None:
+    begun = time.process_time()
+    sentences(part * 20_000)
+    why("Ana has 5 cats.", f"{part * (24_000 // len(part))} I have 5 cats.")
+    why(f"Ana has {part * 5_000} and a half cats.", "I have 5 cats.")
+    assert time.process_time() - begun < 10

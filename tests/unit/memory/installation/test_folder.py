@@ -220,12 +220,12 @@ def test_a_failed_upgrade_of_the_facts_leaves_the_head(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"schema_version": 1}', '{"schema_version": "x"}']
+    "text", [b"", b"{", b"[]", b'{"schema_version": 1}', b'{"schema_version": "x"}', b"\xb6\xff"]
 )
-def test_a_damaged_head_is_refused_and_kept(tmp_path: Path, text: str) -> None:
-    (tmp_path / "folder.json").write_text(text)
+def test_a_damaged_head_is_refused_and_kept(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "folder.json").write_bytes(text)
     assert "folder.json is damaged" in refusal(tmp_path, offline=True)
-    assert (tmp_path / "folder.json").read_text() == text
+    assert (tmp_path / "folder.json").read_bytes() == text
 
 
 def test_an_impossible_path_is_refused(tmp_path: Path) -> None:

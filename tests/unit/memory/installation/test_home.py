@@ -92,20 +92,6 @@ def test_a_new_database_records_its_metadata(url: str) -> None:
     assert tables == [("circadian_head",)]
 
 
-def test_reopening_ignores_a_changed_default(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened(url, offline=True)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    assert opened(url).embedder == "offline"
-
-
-def test_another_embedder_is_refused_with_the_way_to_change_it(url: str) -> None:
-    opened(url, offline=True)
-    said = refusal(url, embedder="openai:text-embedding-3-small")
-    assert "/test_" in said
-    assert "made with the embedder offline, not openai:text-embedding-3-small" in said
-    assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
-
-
 def test_the_embedder_is_changed_on_request(url: str) -> None:
     opened(url, offline=True)
     assert opened(url, embeddings=WordEmbeddings(), change=True).dimension == DIMENSION

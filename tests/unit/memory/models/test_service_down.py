@@ -85,6 +85,7 @@ FAILURES: list[tuple[Step, type[ModelError], int, str]] = [
     ("", ModelError, 0, "an empty answer"),
     (REFUSED, ModelRefused, 0, "no"),
     (ValueError("no choices"), ModelError, 0, "ValueError: no choices"),
+    (IndexError("out of range"), ModelError, 0, "IndexError: out of range"),
     (Status(400, "unknown parameter: context"), ModelError, 0, "HTTP 400: unknown parameter"),
     (Status(400, "max_tokens is too large: 99999"), ModelError, 0, "max_tokens is too large"),
     (Status(413, "the body is too large"), ModelError, 0, "HTTP 413"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,11 @@ from memory.operations.apply import facts_after, fields_after
 from memory.records.operations import add_fact, change_entity, change_fact, supersede_fact
 from memory.records.records import Fact, Operation
 from nodes.night.dream import settle
-from tests.support.facts import draft, memory_at
+from tests.support.facts import draft
 from tests.support.night_answers import pair
 from tests.support.night_memories import ADA, NOW, Memory, ada, fact, noticed, observation
 
 LATER = "2026-05-02T08:00:00+00:00"
-
-
-@pytest.fixture(scope="module")
-def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemory]:
-    made = memory_at(tmp_path_factory.mktemp("facts"))
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -29,19 +28,12 @@ from memory.records.operations import (
 from memory.records.records import Fact, Operation
 from nodes.night.consolidate_entities import consolidated
 from nodes.night.dream import settle
-from tests.support.facts import draft, memory_at
+from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, pair
 from tests.support.night_memories import ADA, NOW, Memory, entry, fact, noticed, observation
 
 E0, E1 = "event_20260402_e0", "event_20260402_e1"
 LATER = "2026-05-04T02:00:00+00:00"
-
-
-@pytest.fixture(scope="module")
-def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemory]:
-    made = memory_at(tmp_path_factory.mktemp("facts"))
-    yield made
-    made.close()
 
 
 @pytest.fixture

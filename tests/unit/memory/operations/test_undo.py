@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,20 +31,13 @@ from memory.records.operations import (
 from memory.records.records import Operation
 from nodes.night.consolidate_entities import consolidated
 from nodes.night.dream import settle
-from tests.support.facts import draft, memory_at
+from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, pair
 from tests.support.night_deeds import AT, DEEDS, Night, before_a_night
 from tests.support.night_memories import NOW, Memory, ada, entry, fact, noticed, observation
 
 TEA = observation(9, "Ada likes tea.")
 TOLD = ("kind", "target", "before", "after", "sources")
-
-
-@pytest.fixture(scope="module")
-def semantic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SemanticMemory]:
-    made = memory_at(tmp_path_factory.mktemp("facts"))
-    yield made
-    made.close()
 
 
 # The inverse
