@@ -18,7 +18,6 @@ from pydantic import SecretStr
 
 from memory.errors import DatabaseDown, FolderError, InputError
 from memory.installation.database import DATABASE_SCHEMA, Database, open_database
-from memory.installation.folder import DataFolder
 from memory.installation.opening import Installation, is_made, open_installation
 from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
 from memory.settings import environment_only
@@ -69,10 +68,9 @@ def test_the_database_variable_moves_everything_there(url: str, tmp_path: Path) 
 
 
 def test_a_named_data_folder_comes_before_the_variable(url: str, tmp_path: Path) -> None:
-    home = open_installation(environment_only(), data=tmp_path / "named")
-    assert isinstance(home, DataFolder)
-    assert home.name == str(tmp_path / "named")
-    assert is_made(environment_only(), tmp_path / "named")
+    named = tmp_path / "named"
+    assert open_installation(environment_only(), data=named).name == str(named)
+    assert is_made(environment_only(), named)
     assert not is_made(environment_only())
 
 
@@ -92,8 +90,11 @@ def test_a_new_database_records_its_metadata(url: str) -> None:
     assert tables == [("circadian_head",)]
 
 
-def test_the_embedder_is_changed_on_request(url: str) -> None:
+def test_the_embedder_is_changed_on_request_alone(url: str) -> None:
     opened(url, offline=True)
+    said = refusal(url, embedder="openai:text-embedding-3-small")
+    assert "offline, not openai:text-embedding-3-small" in said
+    assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
     assert opened(url, embeddings=WordEmbeddings(), change=True).dimension == DIMENSION
     assert head(url) == (DATABASE_SCHEMA, "custom:WordEmbeddings", DIMENSION)
     assert "from Python (custom:WordEmbeddings)" in refusal(url)
