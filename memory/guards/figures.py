@@ -28,9 +28,7 @@ def other_number(fact: ProposedFact) -> str | None:
         is_length = number.unit is not None and number.unit[0] == "time"
         theirs = fact.evidence.amounts if is_length else fact.evidence.numbers
         if number.unit == numbers.PART:
-            if fact.familiar and not _is_share(number, fact):
-                return _number_said(number, theirs)
-            continue
+            continue  # "By half", "half a year": rules do not know of what it is a part.
         if not (
             _stands(number, theirs, mine)
             or _is_one(number, fact)
@@ -67,15 +65,6 @@ def _adds(fact: ProposedFact) -> bool:
     """Whether the fact has a word of sums of its own."""
     told = {found for _, digits in fact.evidence.readings for found in MORE.findall(digits)}
     return bool({*MORE.findall(fact.digits)} - told)
-
-
-def _is_share(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether a fraction in words is one that the sources say, or that their numbers make."""
-    theirs = fact.evidence.numbers
-    values = {value for one in theirs for value in one.readings}
-    values |= {0.5 for _, digits in fact.evidence.readings if _HALF.search(digits)}
-    made = numbers.shares(theirs, rest=_adds(fact)) | numbers.changes(theirs) | values
-    return any(abs(one - each) <= 0.04 for one in number.readings for each in made)
 
 
 _CODE = re.compile(r"(?<![\w.,])[^\W\d_]{1,24}\d+\w*")

@@ -118,25 +118,10 @@ def _other_title(fact: ProposedFact) -> str | None:
     return next((one for one in titles if joined(fold(one)) not in heard.joined), None)
 
 
-_LETTER = re.compile(r"(?<!\w)([^\W\d_]{3,}) ([A-Z])(?![\w.'\u2019&-])")
-
-
-def _other_letter(fact: ProposedFact) -> tuple[str, str] | None:
-    """A thing with a letter, such as "locker B", and the letter that its sources give it."""
-    theirs = [*_LETTER.finditer(fact.evidence.heard.text)]
-    for mine in _LETTER.finditer(fact.text):
-        same = [one for one in theirs if alike(fold(one[1]), fold(mine[1]))]
-        if same and all(one[2] != mine[2] for one in same):
-            return mine[0], same[0][0]
-    return None
-
-
 def _other_name(fact: ProposedFact) -> str | None:
     """A name of the fact that its sources do not have."""
     if (title := _other_title(fact)) is not None:
         return f"What it cites gives another title than {title}"
-    if (letter := _other_letter(fact)) is not None:
-        return f"What it cites says {letter[1]}, and the fact says {letter[0]}"
     for name in names_in(fact.text, fact.people, fact.tongue):
         if fact.translated and name.key not in fact.people:
             continue
@@ -281,26 +266,51 @@ def _turned(fact: ProposedFact) -> str | None:
     """A denial that the fact makes an assertion."""
     if fact.translated or not fact.familiar or mood.denies(fact.text, fact.codes):
         return None
+    if _is_denied_nearest(fact) or _has_what_is_denied(fact):
+        return "What it cites says that this is not so: keep the negation"
+    return None
+
+
+def _is_denied_nearest(fact: ProposedFact) -> bool:
+    """Whether the nearest parts of the sources have half of the fact's words, and deny them."""
     best = max(near for _, near, _ in fact.parts)
     if best < max(1, 0.5 * len(fact.words)):
-        return None
+        return False
     top = [(text, clause) for text, near, clause in fact.parts if near == best]
     said = [word for text, clause in top for word in content(text, clause.codes)]
     rest = [one for one in fact.words if one not in shared(fact.words, said)]
-    if any(
+    # "Not on Monday, but on Tuesday" goes on with what is not denied.
+    return not any(
         not _denies_of(fact, text, clause) and shared(rest, content(text, clause.codes))
         for text, _, clause in fact.parts
         if clause.sentence == top[0][1].sentence
-    ):
-        return None  # It goes on with what is not denied: "not on Monday, but on Tuesday".
-    if all(
-        _denies_of(fact, text, clause)
-        and not mood.is_question(clause.sentence)
-        and not mood.is_limited(text, clause.codes)
-        for text, clause in top
-    ):
-        return "What it cites says that this is not so: keep the negation"
-    return None
+    ) and all(_denies_of(fact, text, one) and _states(text, one) for text, one in top)
+
+
+def _has_what_is_denied(fact: ProposedFact) -> bool:
+    """Whether the fact has most words of a denial, and words that nothing else in its sources has.
+
+    "He does no cover-ups" is a small part of a fact that joins it with the days of his visit.
+    """
+    parts = [(text, mood.denied_in(text, one.codes), one) for text, _, one in fact.parts]
+    said = [word for text, no, one in parts if no is None for word in content(text, one.codes)]
+    for text, denied, clause in parts:
+        words = content(denied or "", clause.codes)
+        both = shared(words, fact.words)
+        enough = len(both) >= max(2, 0.6 * len(words)) and not shared(both, said)
+        needs = _WITHOUT.search(fold(text))
+        if enough and not needs and _digits(denied or "") <= _digits(fact.text):
+            return _states(text, clause)
+    return False
+
+
+_WITHOUT = re.compile(r"(?<!\w)(?:without|ohne|sans|sin)(?!\w)")
+"""What does not come without something needs it."""
+
+
+def _states(text: str, clause: Clause) -> bool:
+    """Whether a part of a clause neither asks nor sets a condition."""
+    return not mood.is_question(clause.sentence) and not mood.is_limited(text, clause.codes)
 
 
 def _denies_of(fact: ProposedFact, text: str, clause: Clause) -> bool:

@@ -551,12 +551,6 @@ def shares(sources: Sequence[Number], *, rest: bool) -> set[float]:
     return made | ({1 - one for one in made} if rest else set())
 
 
-def changes(sources: Sequence[Number]) -> set[float]:
-    """By how much two numbers differ, and the share of the smaller that this is."""
-    pairs = (pair for one in combinations(sources[:14], 2) for pair in _pairs(*one) if all(pair))
-    return {part for a, b in pairs for part in (abs(a - b), abs(a - b) / min(a, b))}
-
-
 def is_slip(number: Number, other: Number) -> bool:
     """Whether two numbers differ in one digit or in the order of their digits alone."""
     mine, theirs = (re.sub(r"\D", "", one.written) for one in (number, other))

@@ -105,7 +105,6 @@ SLIPS = [
     ("Mitmachtag ist Samstag in zwei Wochen.", "Der Mitmachtag ist am 31. Oktober 2026."),
     ("The meeting is next Tues at 7pm.", "The meeting is on 20 October 2026."),
     ("The open day is on the 28th.", "The open day is on 28 December 2026."),
-    ("The propane tank is a third full.", "The propane tank is two thirds full."),
     ("We shot six and a half pages.", "They shot six and a quarter pages."),
     ("The calf got 2 litres of milk.", "The calf got a litre and a half of milk."),
     ("We ordered 30 boxes and they sent 20.", "They sent 50 % of the boxes that were ordered."),

@@ -44,6 +44,7 @@ MOODS = [
     ("On apporte les chaises samedi, qui vient ?", "Ana apporte les chaises samedi."),
     ("我带六十个罐头，谁来签字？", "Ana带六十个罐头。"),
     ("Margery reckons copper tape works, I never tried it.", "Ana has never tried copper tape."),
+    ("22 kilos de thon. Rien sans facture d'achat.", "Pour 22 kilos de thon, facture d'achat."),
     ("J'aimerais emmener douze élèves.", "J'aimerais emmener douze élèves."),
     (
         "Si on trouve un frigo à moins de 150, je le prends.",
@@ -73,7 +74,7 @@ OTHERS = [
     ("厂家说主镜没镀好。", "主镜没镀好。"),
     ("Die Nachbarin meint, Oma lässt den Herd an.", "Oma lässt den Herd an."),
     ("I broke one of the teapots carrying it in.", "Ben broke one of the teapots."),
-    ("The life jackets in locker C are old.", "The life jackets in locker B are old."),
+    ("I work 4 to 9 May. I do no car repairs.", "From 4 to 9 May Ana works and does car repairs."),
     ("Dolaplar mutfağa gelmedi.", "Dolaplar mutfağa geldi."),
     ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
 ]
