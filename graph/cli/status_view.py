@@ -342,7 +342,7 @@ def _told(what: What, detail: Mapping[str, Any]) -> Iterator[str]:
         yield f"now {detail['fact']}"
     elif what == "forgotten":
         kinds = ((detail[kind], forms) for kind, forms in COUNTED.items() if kind in detail)
-        yield ", ".join(counted(number, one, many) for number, (one, many, _) in kinds)
+        yield ", ".join(f"{counted(n, one, many)} {more}".strip() for n, (one, many, more) in kinds)
     elif what == "night" and "operations" in detail:
         yield from _night(detail)
     elif what in ("question_asked", "question_answered") and "id" in detail:

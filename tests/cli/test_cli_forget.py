@@ -99,6 +99,7 @@ def test_one_entry_is_forgotten_by_the_id_that_is_shown(
     assert f"_{shown}" in whole
     assert circadian(capsys, data, "forget", "--entry", shown, "--yes").status == 0
     assert holding(data, ["oven"]) == []
+    assert "2 messages of the conversation" in circadian(capsys, data, "log").out
     again = circadian(capsys, data, "forget", "--entry", whole, "--yes")
     assert (again.status, "there is no entry" in again.error) == (2, True)
 

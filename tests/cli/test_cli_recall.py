@@ -160,7 +160,7 @@ def test_for_people_a_superseded_fact_names_the_one_that_holds(
     assert line.split()[1] == paris["id"][:8]
     assert f"Paris (superseded by {oslo['id'][:8]} since 3 Feb 2026;" in line
     assert "superseded" not in next(line for line in done.out.splitlines() if "Oslo" in line)
-    assert done.error == "3 facts (1 superseded), 1 journal entry not made into facts yet"
+    assert done.error == "3 facts (1 superseded), 1 journal entry"
     assert "\x1b[9mAda lives in Paris" in styled(memory_view([dict(paris, **_shown(paris))]))
 
 

@@ -357,9 +357,8 @@ def memory_counts(rows: Sequence[Mapping[str, Any]]) -> str:
     facts = [row for row in rows if row["kind"] == "fact"]
     gone = len([row for row in facts if not _holds(row)])
     counts = [counted(len(facts), "fact") + (f" ({gone:,} superseded)" if gone else "")]
-    if waiting := len(rows) - len(facts):
-        entries = counted(waiting, "journal entry", "journal entries")
-        counts.append(f"{entries} not made into facts yet")
+    if entries := len(rows) - len(facts):
+        counts.append(counted(entries, "journal entry", "journal entries"))
     return ", ".join(counts)
 
 

@@ -34,7 +34,8 @@ _COMMAND = re.compile(
     r"(?:circadian[ ,:]+|and )*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
     r"|(?:can|could|would|will) you\b|i (?:want|need) you to (?!know|remember|note|keep in mind)"
     r"|remove .*\b(?:goal|project|memory|note|fact)|(?:forget|delete|erase|remind|cancel|undo)\b"
-    r"|set (?:an? |the )?(?:alarm|timer|reminder)\b|go to sleep\b"
+    r"|set (?:an? |the )?(?:alarm|timer|reminder)\b|(?:go to sleep|pause|rename|repeat|wake me)\b"
+    r"|read (?:me|the file|this)\b|mark .*\bdone\b|add .* to (?:my|our|the) (?:\w+ )?list\b"
     r"|(?:send|e-?mail|phone|text|message|book|order|buy|pay|write|draft|compose|translate"
     r"|summari[sz]e|calculate|compute|search|google|find out|find me|explain|describe|play|open"
     rf"|close|schedule|list|show|tell)\b(?! from\b| of\b|{_STATED}))",
