@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache
 from shutil import rmtree
@@ -66,9 +66,14 @@ async def agent_threads(request: Request) -> list[tuple[str, dict[str, Any]]]:
         found += [dict(thread) for thread in page]
         if len(page) < PAGE:
             break
-    named = [(str((thread.get("metadata") or {}).get(AGENT)), thread) for thread in found]
-    own = [(name, one) for name, one in named if str(one["thread_id"]) == thread_id(user, name)]
-    return sorted(own, key=lambda line: line[0])
+    named = [(own_name(user, str(one["thread_id"]), one.get("metadata")), one) for one in found]
+    return sorted([(name, one) for name, one in named if name], key=lambda line: line[0])
+
+
+def own_name(user: str, thread: str, metadata: Mapping[str, Any] | None) -> str | None:
+    """The agent's name in a thread's metadata, if the thread's id is the user's of that name."""
+    name = (metadata or {}).get(AGENT)
+    return name if isinstance(name, str) and thread == thread_id(user, name) else None
 
 
 def checked_name(name: Annotated[str, Path(description="The agent's name.")]) -> str:
@@ -179,7 +184,7 @@ async def is_running(client: LangGraphClient, thread: str) -> bool:
     return False
 
 
-def context_of(scope: Scope, hold: Hold) -> AgentContext:
+def context_of(scope: Scope, hold: AbstractAsyncContextManager[Any]) -> AgentContext:
     """What the use cases work with, for one agent of this server."""
     process = process_now()
     assert process.saver is not None
@@ -195,17 +200,12 @@ def context_of(scope: Scope, hold: Hold) -> AgentContext:
     )
 
 
-async def erase_agent(scope: Scope, client: LangGraphClient) -> None:
-    """Erase the memory and the files of an agent, if there are any.
-
-    Raises:
-        BusyError: a run of the agent is under way.
-    """
+async def erase_agent(scope: Scope) -> None:
+    """Erase the memory and the files of an agent, if there are any. The caller holds the agent."""
     process = process_now()
-    context = context_of(scope, Hold(scope.thread, scope.thread, client))
     facts = await process.resources.semantic.count(scope)
     if facts or await count_items(process.served_store, scope.namespace()):
-        await forget_agent(context)
+        await forget_agent(context_of(scope, nullcontext()))
     await erase_files(scope)
 
 

@@ -34,7 +34,7 @@ from starlette.websockets import WebSocketClose
 from graph.inspector import with_headers
 from graph.server import tokens
 from graph.server.accounts import LEDGER, REVOKED
-from graph.server.agents import Hold, erase_agent
+from graph.server.agents import Hold, erase_agent, own_name
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
     ACTING,
@@ -55,7 +55,7 @@ from memory import telemetry
 from memory.errors import BusyError, InputError, TokenError
 from memory.events import inbox
 from memory.facts import user_filters
-from memory.records import LOCAL_USER, Scope, thread_id
+from memory.records import LOCAL_USER, Scope
 from memory.runtime import process_now
 from memory.storage import count_items, namespaces_below
 
@@ -184,8 +184,8 @@ async def delete_thread(ctx: Context, value: Any) -> Filter:
         async with AsyncExitStack() as holds:
             for thread in ids:
                 await holds.enter_async_context(Hold(thread, thread, client))
-        for thread in ids:
-            await erase_agent(Scope(user, thread), client)
+            for thread in ids:
+                await erase_agent(Scope(user, thread))
     except BusyError as error:
         raise _error(409, str(error)) from error
     return kept
@@ -281,14 +281,13 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
 
     The id is the user's own if it derives from the agent's name, or if the agent has memory.
     """
-    derived, name = thread.version == _DERIVED, metadata.get(AGENT)
-    if derived and isinstance(name, str) and str(thread) == thread_id(user, name):
+    if own_name(user, str(thread), metadata) is not None:
         return
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     others = any(not is_own_namespace(user, namespace) for namespace in found)
     # One error for both: guessing names must not reveal which agents have memory.
-    if others or (derived and not found and await _owner_of(thread) != user):
+    if others or (thread.version == _DERIVED and not found and await _owner_of(thread) != user):
         raise _forbidden("another's thread")
 
 
