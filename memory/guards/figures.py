@@ -25,10 +25,10 @@ def other_number(fact: ProposedFact) -> str | None:
         text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
     mine = whole(numbers.numbers_in(_without_names(fact, text)))
     for number in mine:
-        is_length = number.unit is not None and number.unit[0] == "time"
-        theirs = fact.evidence.amounts if is_length else fact.evidence.numbers
         if number.unit == numbers.PART:
             continue  # "By half", "half a year": rules do not know of what it is a part.
+        is_length = number.unit is not None and number.unit[0] == "time"
+        theirs = fact.evidence.amounts if is_length else fact.evidence.numbers
         if not (
             _stands(number, theirs, mine)
             or _is_one(number, fact)

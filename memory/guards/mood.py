@@ -39,7 +39,7 @@ _TAG = re.compile(
 """A statement may end in one of these and a question mark."""
 
 
-NEAR = 200
+_NEAR = 200
 """Characters before and behind a point that tell whether a sentence ends there."""
 
 
@@ -49,7 +49,8 @@ def sentences(text: str) -> tuple[tuple[int, str], ...]:
     found: list[tuple[int, str]] = []
     start = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        if end < len(text) and _goes_on(text[max(start, end - NEAR) : end], text[end : end + NEAR]):
+        behind = text[end : end + _NEAR]
+        if behind and _goes_on(text[max(start, end - _NEAR) : end], behind):
             continue
         if (piece := text[start:end]).strip():
             found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
