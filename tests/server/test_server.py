@@ -271,24 +271,6 @@ def test_an_event_without_an_id_is_the_users_and_of_its_run(client: SyncLangGrap
     assert len(set(thread.journal())) == 2
 
 
-def test_a_run_rolled_back_by_the_next_leaves_the_thread_usable(
-    client: SyncLangGraphClient,
-) -> None:
-    thread = Thread(client)
-    thread.run("Hello")
-    events = long_work(10)
-    given: Any = {"events": events}
-    first = client.runs.create(thread.id, "agent", input=given)
-    thread.wait_for(lambda values: values["tick"] >= 2)
-    given = {"messages": [said("Stop")]}
-    second = client.runs.create(thread.id, "agent", input=given, multitask_strategy="rollback")
-    out = cast(dict[str, Any], client.runs.join(thread.id, second["run_id"]))
-    assert first["run_id"] not in [run["run_id"] for run in client.runs.list(thread.id)]
-    assert [tick["tick"] for tick in out["report"]["ticks"]] == list(range(2, 13))
-    assert handled(out)[:-1] == [one["id"] for one in events]
-    assert thread.run("Hello")["report"]["ticks"][0]["tick"] == 13
-
-
 def test_the_agent_of_the_command_line_is_the_same_and_one_writer_at_a_time_runs_it(
     server: Server, client: SyncLangGraphClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ or answered twice in the state that stands, and the night is complete in the end
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, cast
@@ -17,7 +18,8 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
 from memory.records.records import LOCAL_USER
-from tests.server.test_server import Thread, event, long_work, said
+from tests.server.test_server import Thread, event, handled, said
+from tests.support.openai_server import KEY, OpenAIServer, Reply, text
 from tests.support.server import Server
 
 Strategy = Literal["enqueue", "reject", "interrupt", "rollback"]
@@ -29,15 +31,64 @@ SMALL = {"consolidate_batch_size": 1, "score_batch_size": 1, "night_calls_per_10
 FIRST_IS = {"enqueue": "success", "reject": "success", "interrupt": "interrupted", "rollback": None}
 
 
+class Model(OpenAIServer):
+    """A model that answers everything alike, its third request only once it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held, self.go = threading.Event(), threading.Event()
+
+    def begin(self) -> None:
+        """Forget what other tests asked."""
+        self.requests.clear()
+        self.held.clear()
+        self.go.clear()
+
+    def next_reply(self, body: dict[str, Any]) -> Reply:
+        self.requests.append(body)
+        if len(self.requests) == 3:
+            self.held.set()
+            self.go.wait(60)
+        return text("Noted.")
+
+
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncLangGraphClient]:
-    """A client of one server for all tests; each has a thread, that is an agent, of its own."""
-    running = Server(tmp_path_factory.mktemp("double")).start()
+def serving() -> Iterator[Model]:
+    with Model() as model:
+        yield model
+
+
+@pytest.fixture
+def model(serving: Model) -> Model:
+    """The model of the test's server, before its first request."""
+    serving.begin()
+    return serving
+
+
+@pytest.fixture(scope="module")
+def client(
+    tmp_path_factory: pytest.TempPathFactory, serving: Model
+) -> Iterator[SyncLangGraphClient]:
+    """A client of the server of all ticks; each test has a thread, that is an agent, of its own."""
+    asked: Any = {"CIRCADIAN_MODEL": "openai:none", "CIRCADIAN_EMBEDDER": "offline"}
+    asked |= {"OPENAI_BASE_URL": serving.base_url, "OPENAI_API_KEY": KEY}
+    yield from _client(Server(tmp_path_factory.mktemp("ticks"), **asked))
+    serving.go.set()
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncLangGraphClient]:
+    """The same for all nights, with the offline model."""
+    yield from _client(Server(tmp_path_factory.mktemp("nights")))
+
+
+def _client(server: Server) -> Iterator[SyncLangGraphClient]:
+    server.start()
     try:
-        with get_sync_client(url=running.url) as opened:
+        with get_sync_client(url=server.url) as opened:
             yield opened
     finally:
-        running.kill()
+        server.kill()
 
 
 class Two:
@@ -46,6 +97,7 @@ class Two:
     def __init__(self, thread: Thread, given: dict[str, Any], **more: Any) -> None:
         self.thread, self._runs, self.rejected = thread, thread.client.runs, False
         self._first = self._runs.create(thread.id, "agent", input=cast(Any, given), **more)
+        self._last = self._first
 
     def until(self, reached: Callable[[], bool]) -> None:
         """Wait for a place in the first run."""
@@ -55,35 +107,35 @@ class Two:
             time.sleep(0.02)
 
     def second(self, strategy: Strategy, given: dict[str, Any]) -> None:
-        """The second run; waits until neither goes on."""
-        assert self._of_first() in ("running", "pending"), "it was over before the second came"
+        """Begin the second run, or be refused."""
+        assert self.first in ("running", "pending"), "it was over before the second came"
         try:
-            made = self._runs.create(
+            self._last = self._runs.create(
                 self.thread.id, "agent", input=cast(Any, given), multitask_strategy=strategy
             )
         except httpx.HTTPStatusError as error:
             self.rejected = error.response.status_code == 409
-            self._runs.join(self.thread.id, self._first["run_id"])
-        else:
-            self._runs.join(self.thread.id, made["run_id"])
+
+    def end(self) -> dict[str, Any]:
+        """Wait until neither goes on: what the last one returns."""
+        return cast(dict[str, Any], self._runs.join(self.thread.id, self._last["run_id"]))
 
     @property
     def first(self) -> str | None:
         """What became of the first run. None: it is not there."""
-        return self._of_first()
-
-    def _of_first(self) -> str | None:
         found = {run["run_id"]: run["status"] for run in self._runs.list(self.thread.id)}
         return found.get(self._first["run_id"])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_tick(client: SyncLangGraphClient, strategy: Strategy) -> None:
+def test_a_tick(client: SyncLangGraphClient, model: Model, strategy: Strategy) -> None:
     thread = Thread(client)
-    events = long_work(EVENTS)
+    events = [event(f"e{n}", f"What about item {n}?") for n in range(EVENTS)]
     two = Two(thread, {"events": events})
-    two.until(lambda: thread.values.get("tick", 0) >= 2)
+    assert model.held.wait(30)
     two.second(strategy, {"messages": [said("Stop", id="stop")]})
+    model.go.set()
+    out = two.end()
     assert (two.first, two.rejected) == (FIRST_IS[strategy], strategy == "reject")
     expected = [one["id"] for one in events] + ([] if two.rejected else ["stop"])
     assert thread.journal() == sorted(expected)
@@ -95,17 +147,22 @@ def test_a_tick(client: SyncLangGraphClient, strategy: Strategy) -> None:
     answers = [one for one in values["messages"] if one["type"] == "ai" and one["content"]]
     assert len(answers) == len(expected)
     assert waiting(thread) == []
+    if strategy == "rollback":
+        # What the first run did is the second's now.
+        assert handled(out) == expected
+    assert thread.run("Hello")["report"]["ticks"][0]["tick"] == len(expected) + 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_night(client: SyncLangGraphClient, strategy: Strategy) -> None:
-    thread = Thread(client)
+def test_a_night(offline: SyncLangGraphClient, strategy: Strategy) -> None:
+    thread = Thread(offline)
     thread.run(events=[event(f"n{n}", said_by(n), addressed=False) for n in range(ENTRIES)])
     two = Two(thread, {"request": "sleep"}, context=SMALL)
     # It has begun to make facts, and has not applied them yet.
     two.until(lambda: len(facts(thread)) >= 3)
     two.second(strategy, {"messages": [said("Hello", id="hello")]})
+    two.end()
     assert (two.first, two.rejected) == (FIRST_IS[strategy], strategy == "reject")
     greeted = [one["content"] for one in thread.values["messages"] if one["type"] == "ai"]
     assert len(greeted) == (0 if two.rejected else 1)
