@@ -168,6 +168,7 @@ def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
 _SAID_AS = {
     Mood.QUESTION: "asks this as a question: nothing is stated yet",
     Mood.CONDITION: "says this on a condition or as a possibility: keep that in the fact",
+    Mood.UNDECIDED: "leaves this open: say in the fact that it is not decided",
     Mood.WISH: "wishes or hopes this: say so in the fact",
     Mood.REPORT: "passes this on as somebody's claim: say in the fact whose claim it is",
 }
@@ -256,9 +257,11 @@ def _digits(text: str) -> set[str]:
 
 def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
     """The moods of a clause of which the fact has no sign."""
-    if fact.marked:
-        return []
-    kept = {Mood.CONDITION} if mood.is_limited(fact.text, fact.codes) else set[Mood]()
+    kept: set[Mood] = {*Mood} - {Mood.UNDECIDED} if fact.marked else set()
+    if mood.is_limited(fact.text, fact.codes):
+        kept.add(Mood.CONDITION)
+    if fact.left_open:
+        kept.add(Mood.UNDECIDED)
     return [one for one in Mood if one in clause.moods - kept]
 
 

@@ -17,6 +17,7 @@ class Mood(Enum):
 
     QUESTION = "question"
     CONDITION = "condition"
+    UNDECIDED = "undecided"
     WISH = "wish"
     REPORT = "report"
 
@@ -162,8 +163,7 @@ en (?:maybe|perhaps|probably)(?! (?:\d|more|less|half|a (?:dozen|few)))|might|co
  |would(?! (?:rather|prefer|like|love))|(?:i|we|he|she|they
  |you)'d(?! (?:(?:already|just|never|once|also|even|long) )*(?:rather|prefer|like|love|better|\w+ed
  |been|had|done|gone|made|told|said|seen|got|given|taken|left|lost|found|bought|come|become|written
- |eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we|thinking (?:of|about)
- |considering
+ |eaten|known|thought|sent|paid|kept|met|read|run)(?!\w))|possibly|should we
 de vielleicht|wahrscheinlich|vermutlich|eventuell|evtl|ggf|könnt\w*|würd\w*|hätt\w*|wär(?:e\w*
  |s?t)?|müsst\w*|möglicherweise|womöglich
 es quiz[aá]s?|probablemente|tal vez|a lo mejor|podr[ií]a\w*|acaso|puede que
@@ -174,6 +174,36 @@ fr peut-etre|probablement|sans doute|pourrai\w*|serai(?:s|t|ent)|aurai(?:s|t|ent
 tr belki|muhtemelen|herhalde|\w{2,}(?:abilir|ebilir)\w*|galiba
 zh 也许|可能|大概|恐怕|说不定|或许|考虑|没准
 """)
+_DELIBERATIONS = _by_language(r"""
+en thinking (?:of|about)|considering|wondering|(?<!no )wonder (?:whether|if)|weighing|pondering
+ |mulling|toying with|undecided|torn between|in two minds|let me think|think it over
+ |(?:not sure|unsure|(?:not|n't) know|not certain|(?:not|n't) (?:yet )?(?:decided?|made up)\w*)
+ (?:yet )?(?:whether|if|about|on|between)
+de (?<!habe )uberleg(?:e|en|st|t)(?: \w+){0,3},? ob|(?<!habe )(?:ich|wir) uberleg(?:e|en)
+ |am uberlegen|uberleg(?:e|en) (?:noch|gerade|grad|mir noch|uns noch)
+ |(?:nicht|unsicher|unschlussig|offen|unklar),? ob|unschlussig|grubel\w*
+ |denk\w* (?:\w+ ){0,6}nach|gedanken,? \w|noch nicht entschieden|hin- und hergerissen
+ |mal (?:sehen|schauen),? ob|weis (?:es )?noch nicht|wissen (?:es )?noch nicht
+es me pregunto si|no se (?:aun |todavia )?si|estoy pensando|estamos pensando|dudo (?:si|entre)
+ |dud(?:o|amos|ando) (?:si|entre)|no (?:me )?he decidido|le doy vueltas|me lo (?:estoy )?pens\w*
+fr me demande si|demandons si|ne sais pas (?:encore )?si|sais pas (?:encore )?si|hesit\w+
+ |envisage(?:ons)? d\w*|reflechi(?:s|ssons)|pas encore decid\w*
+it mi chiedo se|non so (?:ancora )?se|sto pensando|stiamo pensando|indecis\w*
+ |non ho (?:ancora )?deciso
+tr \w+m[ae]y[iu] dusunuyor\w*|karar vermed\w*|karar veremed\w*|kararsiz\w*|emin degil\w*|acaba
+zh 在考虑|还在想|没决定|没想好|犹豫|不确定(?:是否|要不要)|不知道(?:是否|要不要|该不该)
+""")
+"""Who says one of these has not decided what stands behind it."""
+_DECIDED = _by_language(r"""
+en plan\w*|intend\w*|want\w*|aim\w*|expect\w*|hop\w*|will not|like\w*|love|say\w*|said|stat\w*
+ |when|seek\w*|look(?:s|ing) (?:for|to)
+de will|wollen|plan\w*|mocht\w*|sag\w*|wurde|hatte|gern\w*|muss\w*|hoff\w*
+es quier\w*|plan\w*|esper\w*|dice\w*|gustaria
+fr veut|veulent|prev\w*|compte\w*|dit|esper\w*
+tr planl\w*|isti\w*|iste[drm]\w*|soyl\w*
+zh 打算|计划|想要|说|要求
+""")
+"""Words of `_MARKED` with which a fact tells what was left open as decided."""
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
  |wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
@@ -373,6 +403,27 @@ def is_possibility(clause: str, codes: tuple[str, ...]) -> bool:
     if not codes or is_wish(clause, codes):
         return False
     return _says(_POSSIBILITIES, _TOLD.sub(" ", _read(clause, codes)), codes[:1])
+
+
+def is_undecided(clause: str, codes: tuple[str, ...]) -> bool:
+    """Whether it says that something is not decided yet: "I wonder whether to sell it"."""
+    return bool(codes) and _says(_DELIBERATIONS, fold(clause), codes[:1])
+
+
+def goes_on_open(clause: str) -> bool:
+    """Whether it says what the clause before it leaves open: "whether to sell it"."""
+    return _OPEN.search(fold(clause)) is not None
+
+
+_OPEN = re.compile(r"^(?:ob|whether|if|or|oder|si|s'ils?|se)(?!\w)|(?<!\w)zu \w+\W*$|要不要|是否")
+
+
+def is_left_open(fact: str, codes: tuple[str, ...]) -> bool:
+    """Whether a fact says that what it is about is not decided."""
+    folded = fold(fact)
+    for code in codes or tuple(_DECIDED):
+        folded = _DECIDED[code].sub(" ", folded) if code in _DECIDED else folded
+    return _says(_MARKED, folded, codes) or _says(_DELIBERATIONS, fold(fact), codes)
 
 
 _TOLD = re.compile(

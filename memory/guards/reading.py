@@ -273,11 +273,13 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
     is_told = mood.is_quote(sentence, codes)
     if is_answered:
         general -= {Mood.QUESTION, Mood.CONDITION}
-    is_quoted = False
+    is_quoted = is_open = False
     quote = mood.quotes_from(sentence, codes)
     for part in parts or [sentence]:
+        is_open = mood.is_undecided(part, codes) or (is_open and mood.goes_on_open(part))
         moods = general - ({Mood.CONDITION} if part in certain else set())
         moods |= _moods_of_clause(part, codes, quoted=is_told)
+        moods |= {Mood.UNDECIDED} if is_open else set()
         if (is_answered and is_asked) or is_agreed:
             moods -= {Mood.CONDITION}
         if part not in asked and asked not in part:
@@ -501,6 +503,11 @@ class ProposedFact:
     def marked(self) -> bool:
         """Whether it says that something is asked, possible, wished or somebody's claim."""
         return mood.is_marked(self.text, self.codes)
+
+    @cached_property
+    def left_open(self) -> bool:
+        """Whether it says that something is not decided."""
+        return mood.is_left_open(self.text, self.codes) or "?" in self.text
 
     @cached_property
     def words(self) -> list[str]:

@@ -55,6 +55,9 @@ MOODS = [
     ("Don't use the north tap, it's cracked.", "The north tap is cracked and must not be used."),
     ("Ewe 118 has mastitis, on pen-strep.", "One of the mothers has an inflamed udder."),
     ("The doctor says he doesn't need a cast.", "He doesn't need a cast."),
+    ("I'm thinking of you, the cake is at 5.", "The cake is at 5."),
+    ("Ich überlege, ob ich das Boot verkaufe.", "Ana is considering selling the boat."),
+    ("J'hésite entre le bleu et le vert.", "Ana hésite entre le bleu et le vert."),
 ]
 
 OTHERS = [
@@ -76,6 +79,9 @@ OTHERS = [
     ("I broke one of the teapots carrying it in.", "Ben broke one of the teapots."),
     ("I work 4 to 9 May. I do no car repairs.", "From 4 to 9 May Ana works and does car repairs."),
     ("Dolaplar mutfağa gelmedi.", "Dolaplar mutfağa geldi."),
+    ("Ich überlege, ob ich das Boot verkaufe.", "Ana will das Boot verkaufen."),
+    ("I'm wondering whether to sell the boat.", "Ana plans to sell the boat."),
+    ("Stiamo pensando di trasferirci a Graz.", "Ana si trasferisce a Graz."),
     ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
 ]
 
