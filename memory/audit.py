@@ -139,7 +139,7 @@ def of_clear(*, at: datetime, tick: int | None, who: str) -> AuditEntry:
     return entry_of(at, "stop_cleared", STOP, who=who, tick=tick)
 
 
-def of_question(question: Question, *, tick: int | None) -> AuditEntry:
+def of_question(question: Question) -> AuditEntry:
     """A person is asked whether a dangerous tool may run."""
     return entry_of(
         datetime.fromisoformat(question["asked_at"]),
@@ -147,7 +147,6 @@ def of_question(question: Question, *, tick: int | None) -> AuditEntry:
         question["tool"],
         why=question["reason"],
         detail={key: question[key] for key in ("id", "args", "difference") if question[key]},
-        tick=tick,
         origin=question["event_id"],
     )
 
@@ -194,9 +193,7 @@ def of_correction(old: str, new: str, *, at: datetime, who: str, origin: str) ->
     return entry_of(at, "fact_corrected", old, who=who, detail={"fact": new}, origin=origin)
 
 
-def of_night(
-    record: NightRecord, operations: Sequence[Operation], *, tick: int, model: str
-) -> AuditEntry:
+def of_night(record: NightRecord, operations: Sequence[Operation], *, model: str) -> AuditEntry:
     """A night ended; counts its operations by kind, and lists its errors."""
     started, ended = record["started"], record["ended"] or record["started"]
     took = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
@@ -215,12 +212,11 @@ def of_night(
         },
         duration_ms=round(took.total_seconds() * 1_000),
         model=model,
-        tick=tick,
         origin=record["id"],
     )
 
 
-def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) -> AuditEntry:
+def of_mode_change(change: ModeChange, *, origin: str | None) -> AuditEntry:
     """The agent fell asleep or woke."""
     return entry_of(
         datetime.fromisoformat(change["at"]),
@@ -228,7 +224,6 @@ def of_mode_change(change: ModeChange, *, tick: int | None, origin: str | None) 
         CAUSES[change["why"]],
         why=change["reason"],
         detail={"why": change["why"]},
-        tick=tick,
         origin=origin,
     )
 

@@ -586,4 +586,4 @@ class _Visit:
         event = self.state["event"]
         for change in self.state["report"]["mode_changes"][told:]:
             origin = event["id"] if event else None
-            self.log.append(of_mode_change(change, tick=self.state["tick"], origin=origin))
+            self.log.append(of_mode_change(change, origin=origin))

@@ -148,8 +148,8 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
 
 
 def _is_of(entry: AuditEntry, report: TickReport) -> bool:
-    """Whether the tick itself wrote it: nights, wakings and parked ticks share its number."""
-    return entry["origin"] == report["event_id"] and entry["what"] not in ("fell_asleep", "woke")
+    """Whether the tick itself wrote it: a tick that was parked before had its number, too."""
+    return entry["origin"] == report["event_id"]
 
 
 async def _last_ticks(context: AgentContext) -> list[TickReport]:

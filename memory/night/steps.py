@@ -172,7 +172,7 @@ class NightContext:
         return audit.of_calls(
             calls,
             at=self.resources.clock(),
-            tick=self.state["tick"],
+            tick=None,
             origin=self.record["id"],
             model=called(self.resources.chat_model),
         )

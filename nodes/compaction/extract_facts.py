@@ -158,7 +158,7 @@ async def _turn(
         log=audit.of_calls(
             done.calls,
             at=resources.clock(),
-            tick=state["tick"],
+            tick=None if state["turn"] == "night" else state["tick"],
             origin=origin,
             model=called(resources.chat_model),
         ),

@@ -67,7 +67,7 @@ async def _end(context: NightContext) -> None:
     resources, operations = context.resources, context.plans.operations()
     now, model = resources.clock(), called(resources.chat_model)
     context.record = record = ended(context, now.isoformat())
-    entry = audit.of_night(record, operations, tick=context.state["tick"], model=model)
+    entry = audit.of_night(record, operations, model=model)
     telemetry.NIGHTS.labels(night.status_of(record)).inc()
     telemetry.NIGHT_SECONDS.observe(_seconds(record))
     telemetry.NIGHT_OPERATIONS.inc(len(operations))

@@ -44,7 +44,7 @@ async def confirm(
     lines = [audit.of_answer(question, decision, tick=state["tick"])]
     if wakes:
         (change,) = awake["report"]["mode_changes"][-1:]
-        lines.append(of_mode_change(change, tick=state["tick"], origin=question["event_id"]))
+        lines.append(of_mode_change(change, origin=question["event_id"]))
     await audit.write(store, scope, lines, visit=audit.visit_of(state["loop"], "confirm"))
     return {
         **awake,

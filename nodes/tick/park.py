@@ -42,7 +42,7 @@ async def park(state: State, runtime: Runtime[Settings], config: RunnableConfig)
         "loop": waiting,
         "messages": messages_to_dict(mine),
     }
-    asked = audit.of_question(question, tick=state["tick"])
+    asked = audit.of_question(question)
     visit = audit.visit_of(loop, "park")
     await audit.write(store_of(runtime), scope_of(config), [asked], visit=visit)
     report = state["report"]

@@ -165,7 +165,7 @@ def test_stops_questions_and_answers_name_who_it_was() -> None:
     assert stop["why"] == "5 failures in a row"
     cleared = audit.of_clear(at=AT, tick=3, who="Ada")
     assert briefly(cleared) == ("Ada", "stop_cleared", "emergency stop", "ok")
-    asked = audit.of_question(question(), tick=3)
+    asked = audit.of_question(question())
     assert briefly(asked) == ("agent", "question_asked", "update_system_prompt", "ok")
     assert asked["detail"] == {
         "id": "ask_1",
