@@ -58,7 +58,9 @@ async def one_person(visit: Visit) -> Response:
     """A profile: what holds now, attributes with their sources, talks, favourability."""
     found = await person_detail(visit.context, visit.named("id"))
     semantic, scope = visit.context.semantic, visit.context.scope
-    cited = {id_ for one in found.profile["attributes"].values() for id_ in one["evidence"]}
+    attributes = found.profile["attributes"].values()
+    values = [value for one in attributes for value in (one, *one["replaced"])]
+    cited = {id_ for value in values for id_ in value["evidence"]}
     facts = await semantic.by_op(scope, sorted(cited))
     ended = {op: fact for op, fact in facts.items() if fact["invalid_at"] is not None}
     return visit.show(

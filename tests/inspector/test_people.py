@@ -37,11 +37,16 @@ async def test_an_attribute_whose_fact_was_corrected_says_what_holds_instead(
     old = next(one for one in await context.semantic.all(context.scope) if "Paris" in one["text"])
     profile = (await entities.read(context.store, context.scope, [id_]))[id_]
     home = {"value": "Paris", "at": old["created"], "evidence": [old["op"]], "replaced": []}
-    value = {**profile, "attributes": {"home": {**home, "trust": 0.9}}}
+    flat = {**home, "value": "a flat", "evidence": ["obs_1"], "replaced": [home]}
+    value = {**profile, "attributes": {"home": {**home, "trust": 0.9}, "flat": flat}}
     await context.store.aput(context.scope.namespace(entities.ENTITIES), id_, value)
-    assert "Paris no longer holds" not in text_of(await visitor.get(f"/people/{id_}"))
+    page = await visitor.get(f"/people/{id_}")
+    assert "Paris no longer holds" not in text_of(page)
+    assert '<span class="words">Paris</span>' in page
     await visitor.agent.correct(old["id"], "I live in Oslo.")
-    shown = text_of(await visitor.get(f"/people/{id_}"))
+    page = await visitor.get(f"/people/{id_}")
+    assert 'noted earlier: <span class="words ended">Paris</span>' in page
+    shown = text_of(page)
     assert "home Paris no longer holds instead: I live in Oslo." in shown
     assert "I live in Oslo. you 4 Mar 2026 new: the next night takes it up" in shown
 
