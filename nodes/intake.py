@@ -31,7 +31,8 @@ from memory.events import (
     why_wait,
 )
 from memory.messages import changes, merge_messages, without_waiting
-from memory.operations import apply_operations, finish_corrections
+from memory.operations import apply_operations, begun_corrections, carry_out
+from memory.planning import session_memory
 from memory.recall import episodes
 from memory.records import (
     Classification,
@@ -397,7 +398,12 @@ class _Visit:
         if undo_looked_for(self.config):
             done = undone_night(self.config)
         else:
-            await finish_corrections(self.store, self.resources.semantic, self.scope)
+            for begun in await begun_corrections(self.store, self.scope):
+                before = self.state["session_memory"]
+                after = session_memory.corrected(before, begun, self.owners)
+                self.change(session_memory=after)
+                semantic = self.resources.semantic
+                await carry_out(begun, store=self.store, semantic=semantic, scope=self.scope)
             done = await night.finish(self.store, self.resources.semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])

@@ -14,8 +14,9 @@ from memory import night
 from memory.errors import InputError, StateError
 from memory.events import owner_of
 from memory.facts import SemanticMemory
-from memory.operations import CORRECTING, finish_corrections
-from memory.records import Scope, is_reflection
+from memory.operations import CORRECTING, BegunCorrection, begun_corrections, carry_out
+from memory.planning import session_memory
+from memory.records import Fact, Scope, is_reflection
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
@@ -124,6 +125,15 @@ class AgentContext:
         }
         await self.graph.aupdate_state(self.config(), whole, as_node="intake")
 
+    async def carry_out(self, begun: BegunCorrection) -> Fact:
+        """Do what a correction says, in session memory as well; returns the new fact."""
+        before = (await self.values()).get("session_memory")
+        if before is not None:
+            after = session_memory.corrected(before, begun, [self.owner])
+            if after != before:
+                await self.replace_state({"session_memory": after})
+        return await carry_out(begun, store=self.store, semantic=self.semantic, scope=self.scope)
+
     @asynccontextmanager
     async def held(self) -> AsyncIterator[str | None]:
         """Hold the agent, and finish an interrupted correction and an interrupted undo.
@@ -138,7 +148,8 @@ class AgentContext:
             store = await read_ahead(self.store, [scope.namespace(name) for name in marks])
             if left := await importing.unfinished(store, scope):
                 raise InputError(left)
-            await finish_corrections(store, self.semantic, scope)
+            for begun in await begun_corrections(store, scope):
+                await self.carry_out(begun)
             yield await night.finish(store, self.semantic, scope)
 
     def for_a_night(self) -> Self:

@@ -9,7 +9,7 @@ from graph.use_cases.context import AgentContext, match_id
 from memory import journal
 from memory.errors import InputError, NotFoundError
 from memory.guards import persona
-from memory.operations import begin_correction, carry_out, correction_id
+from memory.operations import begin_correction, correction_id
 from memory.recall import recall as recall_memories
 from memory.records import LONGEST_FACT, SELF, Fact, JournalEntry, RecallHit
 from memory.text import shortened, terms
@@ -146,7 +146,7 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         begun = await begin_correction(
             old, said, who, at, store=store, semantic=semantic, scope=scope
         )
-        return await carry_out(begun, store=store, semantic=semantic, scope=scope)
+        return await context.carry_out(begun)
 
 
 async def find_fact(context: AgentContext, given: str) -> Fact:

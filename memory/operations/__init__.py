@@ -16,17 +16,18 @@ from memory.operations.collector import Collector, PlanCollector, collector_of, 
 from memory.operations.conflicts import changed_since, find_conflicts
 from memory.operations.corrections import (
     CORRECTING,
+    BegunCorrection,
     begin_correction,
     begun_corrections,
     carry_out,
     correction_id,
-    finish_corrections,
 )
 
 __all__ = [
     "CORRECTING",
     "LINKS",
     "UNDREAMED",
+    "BegunCorrection",
     "Collector",
     "PlanCollector",
     "apply",
@@ -43,7 +44,6 @@ __all__ = [
     "fact_from",
     "facts_after",
     "find_conflicts",
-    "finish_corrections",
     "last_reflection",
     "with_collector",
 ]

@@ -46,6 +46,8 @@ class BegunCorrection(TypedDict):
     by: str
     at: str
     operations: list[Operation]
+    texts: tuple[str, str]
+    """What the fact said, and what is true."""
 
 
 def correction_id(old: Fact, said: str, who: str) -> str:
@@ -75,6 +77,7 @@ async def begin_correction(
         "by": who,
         "at": at,
         "operations": [*_operations(old, said, who, op, at), *doubted],
+        "texts": (old["text"], said),
     }
     value = cast(dict[str, Any], dict(begun))
     await write_batch(store, [PutOp(scope.namespace(CORRECTING), op, value, index=False)])
@@ -94,12 +97,6 @@ async def carry_out(
     done = PutOp(scope.namespace(CORRECTING), op, None)
     await audit.write(store, scope, [line], also=[done])
     return new
-
-
-async def finish_corrections(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
-    """Finish those that were broken off. The caller holds the agent."""
-    for begun in await begun_corrections(store, scope):
-        await carry_out(begun, store=store, semantic=semantic, scope=scope)
 
 
 async def begun_corrections(store: BaseStore, scope: Scope) -> list[BegunCorrection]:

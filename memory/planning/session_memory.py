@@ -6,7 +6,7 @@ speaker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, cast
@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from typing_extensions import TypedDict
 
 from memory.errors import Refusal
-from memory.guards import ERROR, SUGGESTION, share, violation
+from memory.guards import ERROR, SUGGESTION, repeats, share, violation
 from memory.records import CompletedTask, SessionMemory
 
 MemoryType = Literal["fact", "pattern"]
@@ -123,6 +123,41 @@ def compact(
     after = _named(after, speakers)
     after = _hidden(after, [one for one in items if _is_private(one, memory, private)])
     return after, {"before": before, "after": _counts(after), "summary": summary}
+
+
+class Correction(TypedDict):
+    """A fact that somebody corrects."""
+
+    by: str
+    texts: tuple[str, str]
+    """What the fact said, and what is true."""
+
+
+def corrected(
+    memory: SessionMemory, correction: Correction, owners: Collection[str]
+) -> SessionMemory:
+    """The memory with what is true in place of the items that repeat what was wrong.
+
+    A text in the first person is left out: an item does not say whose it is.
+    """
+    old, said = correction.get("texts", ("", ""))  # an older version kept none
+    by = correction["by"]
+    standing = (*memory["key_facts"], *memory["learned_patterns"])
+    wrong = {one for one in standing if repeats(one, [old])}
+    if not wrong:
+        return memory
+    new = [] if violation(said) else [said]
+    lists = (memory["key_facts"], memory["learned_patterns"])
+    facts, patterns = (
+        _each_once(text for one in texts for text in (new if one in wrong else [one]))
+        for texts in lists
+    )
+    after: SessionMemory = {**memory, "key_facts": facts, "learned_patterns": patterns}
+    hidden = memory.get("private", [])
+    return _hidden(
+        _named(after, {said: None if by in owners else by}),
+        [*hidden, *(new if wrong & {*hidden} else ())],
+    )
 
 
 def without_private(memory: SessionMemory) -> SessionMemory:

@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from rich.console import Console
 
 from graph.api.async_agent import AsyncAgent
 from graph.cli.status_view import log_view
+from graph.use_cases.context import AgentContext
 from graph.use_cases.memories import correct, find_fact
 from graph.use_cases.status import half_done
 from memory import audit
@@ -132,6 +134,36 @@ async def test_default_recall_finds_only_the_new_fact(agent: AsyncAgent, paris: 
 
 async def test_the_default_speaker_is_the_owner(agent: AsyncAgent, paris: Fact) -> None:
     assert (await correct(agent.context, paris["id"], OSLO))["speaker"] == "local"
+
+
+@pytest.mark.parametrize("broken_off", [True, False])
+async def test_session_memory_no_longer_says_what_was_wrong(
+    agent: AsyncAgent, monkeypatch: pytest.MonkeyPatch, broken_off: bool
+) -> None:
+    was, others = "The hall is open on Tuesdays only.", ["The hall is blue.", "Ben is late."]
+    now = "The hall is open on Fridays only."
+    await agent.ainvoke({"request": "wake"})
+    standing = (await agent.aget_state()).values["session_memory"]
+    items = {"key_facts": [was.rstrip("."), *others], "said_by": {was.rstrip("."): "Rosa"}}
+    await agent.context.replace_state({"session_memory": {**standing, **items}})
+    (fact,) = await agent.resources.semantic.add(agent.scope, [draft("hall", was, speaker="Rosa")])
+    if broken_off:
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                "graph.use_cases.context.carry_out", AsyncMock(side_effect=OSError("disk"))
+            )
+            patch.setattr(AgentContext, "replace_state", AsyncMock(side_effect=OSError("disk")))
+            with pytest.raises(OSError, match="disk"):
+                await correct(agent.context, fact["id"], now)
+        await agent.ainvoke({"request": "wake"})
+    else:
+        await correct(agent.context, fact["id"], now, by="Ben")
+    after = (await agent.aget_state()).values["session_memory"]
+    assert after["key_facts"] == [now, *others]
+    assert after.get("said_by") == (None if broken_off else {now: "Ben"})
+    new = next(one for one in await stored(agent) if one["text"] == now)
+    await correct(agent.context, new["id"], "I keep the hall open.")
+    assert (await agent.aget_state()).values["session_memory"]["key_facts"] == others
 
 
 @pytest.mark.parametrize("repeated", [True, False])
