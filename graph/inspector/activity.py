@@ -15,12 +15,12 @@ from graph.documents import LogFilter, goals, log_page, tick_detail, tick_page
 from graph.inspector.jobs import Tell
 from graph.inspector.memories import day_bounds, find_lines, folded, heard_by
 from graph.inspector.visits import Visit
-from graph.use_cases import briefing, complete_state, decide, overview
+from graph.use_cases import briefing, complete_state, decide, nights, overview
 from memory import pages
 from memory.audit import AuditEntry, Outcome, What
 from memory.errors import BusyError, NotFoundError
 from memory.events import inbox
-from memory.night import records, status_of
+from memory.night import plans_of, records, status_of
 from memory.planning import tree
 from memory.text import terms
 
@@ -42,10 +42,17 @@ async def today(visit: Visit) -> Response:
     disputes = await pages.open_disputes(context.store, context.semantic, context.scope)
     state = complete_state((await context.snapshot()).values)
     about = {parked["question"]["id"]: parked["event"] for parked in state["parked"]}
-    nights = await records(context.store, context.scope)
+    newest = {status_of(one): one for one in await records(context.store, context.scope)}
+    stale = set()
+    for kind in ("preview", "held"):
+        if kind in newest:
+            plans = await plans_of(context.store, context.scope, newest[kind]["id"])
+            if await nights.why_not(context, newest[kind], plans, "apply") is not None:
+                stale.add(kind)
     return visit.show(
         "today.html",
-        newest={status_of(one): one for one in nights},
+        newest=newest,
+        stale=stale,
         now=now,
         about=about,
         prompt=state["assistant_prompt"],

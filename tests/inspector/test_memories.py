@@ -196,6 +196,10 @@ async def test_a_preview_names_the_kinds_of_what_goes(visitor: Visitor) -> None:
 
 
 async def test_today_shows_the_agent_at_a_glance(visitor: Visitor) -> None:
+    memory = (await visitor.agent.aget_state()).values["session_memory"]
+    said = {"key_facts": ["Tea at four."], "said_by": {"Tea at four.": "Ben"}}
+    await visitor.agent.context.replace_state({"session_memory": {**memory, **said}})
     shown = text_of(await visitor.get("/today"))
+    assert "Session memory Tea at four. Ben" in shown
     for words in ("Awake", "Since the last night", "can be taken back", "Projects", "spent today"):
         assert words in shown
