@@ -125,7 +125,7 @@ def compact(
     return after, {"before": before, "after": _counts(after), "summary": summary}
 
 
-class Correction(TypedDict):
+class CorrectedFact(TypedDict):
     """A fact that somebody corrects."""
 
     by: str
@@ -134,7 +134,7 @@ class Correction(TypedDict):
 
 
 def corrected(
-    memory: SessionMemory, correction: Correction, owners: Collection[str]
+    memory: SessionMemory, correction: CorrectedFact, owners: Collection[str]
 ) -> SessionMemory:
     """The memory with what is true in place of the items that repeat what was wrong.
 

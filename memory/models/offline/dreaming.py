@@ -197,6 +197,11 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 """Words that name a value that no longer holds, or a thing that is over."""
+_PROGRESS = re.compile(
+    r"(?P<what>.{3,80}?) (?:is|are) (?P<state>(?:\d+ ?% )?(?:done|finished|completed?|ready))\b",
+    re.IGNORECASE,
+)
+"""How far something has come: a later state ends the one before."""
 _KINDS = {
     "day": re.compile(r"(?<![\w.,:])(\d{1,2})(?=(?:st|nd|rd|th)\b|\.(?= ?[a-z])|\. ?\d)"),
     "time": re.compile(r"(?<![\w.,])(\d{1,2}[:.h]\d\d)\b"),
@@ -306,6 +311,9 @@ def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> tuple[int, dict[
 
 def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, str]:
     """(points for a change, the words that announce it)."""
+    states = [_PROGRESS.match(one.text) for one in (later, earlier)]
+    if (new := states[0]) and (old := states[1]) and new["what"].lower() == old["what"].lower():
+        return (_ALL, new["state"]) if later.at > earlier.at else (0, "")
     telling = _telling(later, earlier, shown)
     leads = {_lead(one, shown) for one in (later, earlier)} - {""}
     if len(leads) > 1 and not telling & shown.names:

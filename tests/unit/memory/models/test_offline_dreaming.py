@@ -84,6 +84,7 @@ async def test_the_same_words_of_the_same_speaker_are_duplicates() -> None:
         ("The trip to Turin is in June.", "The trip to Turin is postponed to July.", "postponed"),
         ("My shift begins at 9.", "My shift begins at 7 now.", "now"),
         ("The gate opens at six.", "The opening of the gate changed to seven.", "changed"),
+        ("The stand is 50% done.", "The stand is done.", "done"),
         # A correction.
         ("We open at 7.", "No, we open at 8.", "no"),
         ("The bus leaves at 9.", "Sorry, no, the bus leaves at 10.", "sorry, no"),
@@ -127,6 +128,7 @@ async def test_a_later_fact_that_says_what_changed_supersedes(
         ("The kiln is booked for Friday.", "Lunch is not on Friday but on Sunday."),
         ("The kiln is booked for Friday.", "The kiln is hot, not on Friday but always."),
         ("Kahn moved to house number 5.", "Lopez moved to house number 6."),
+        ("The stand is 50% done.", "The gutter is done."),
         # Nothing changes.
         ("I won't quit my fencing lessons.", "I won't quit these fencing lessons of mine."),
         ("The fair is on Friday, with kites.", "I can't wait: a fair with kites on Saturday!"),
