@@ -564,5 +564,5 @@ def _begun(news: EntityNews, operation: Operation, now: str) -> list[Operation]:
     if not news.speaks and not operation["after"]["attributes"]:
         return []
     name, id_ = news.profile["name"], news.profile["id"]
-    reason = f"{len(news.facts)} facts"
+    reason = f"{len(news.facts)} fact{'s' * (len(news.facts) != 1)}"
     return [add_entity(id_, name, speaks=news.speaks, now=now, reason=reason), operation]
