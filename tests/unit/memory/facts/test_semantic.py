@@ -201,7 +201,9 @@ async def test_a_superseded_fact_leaves_recall_and_keeps_its_record(
     memory: SemanticMemory,
 ) -> None:
     old, new = await memory.add(ANA, [draft("a", "red fox"), draft("b", "red panda")])
-    await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03", "superseded_by": new["id"]})
+    await memory.update(
+        ANA, old["id"], {"invalid_at": "2026-03-03T00:00Z", "superseded_by": new["id"]}
+    )
     for look in (partial(nearest_facts, memory), memory.keywords):
         assert texts([one for one, _ in await look(ANA, "red", 5)]) == ["red panda"]
         everything = await look(ANA, "red", 5, include_superseded=True)

@@ -147,7 +147,13 @@ def waiting() -> dict[str, Any]:
     asked.additional_kwargs = dict(mark)
     done = ToolMessage("{}", tool_call_id=str(asked.tool_calls[0]["id"]), additional_kwargs=mark)
     tick = tick_state()
-    event: Any = {"id": "e1", "at": "", "sender": "Ada", "text": "Go", "channel": None}
+    event: Any = {
+        "id": "e1",
+        "at": "2026-03-02T09:00Z",
+        "sender": "Ada",
+        "text": "Go",
+        "channel": None,
+    }
     return {
         "question": {
             "id": "ask_1",
