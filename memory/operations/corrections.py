@@ -6,6 +6,7 @@ its first change to after its last.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any, cast
 
@@ -30,6 +31,7 @@ from memory.records import (
     supersede_fact,
 )
 from memory.storage import list_items, write_batch
+from memory.text import says
 
 CORRECTING = "correcting"
 
@@ -114,7 +116,7 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
         "source_entries": [entry["id"]],
         "source_events": entry["sources"],
         "speaker": who,
-        "entities": old["entities"],
+        "entities": _about(old, said),
         "trust": entry["source_trust"],
         "importance": entry["importance"],
         "created": at,
@@ -127,6 +129,22 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
         supersede_fact(old, op, at, [entry["id"], *entry["sources"]], reason),
         link(entry["id"], op, at, reason),
     ]
+
+
+def _about(old: Fact, said: str) -> list[str]:
+    """Whom and what the new fact is about.
+
+    Names that the old text has and the new one lacks are gone; the new one's stand in their place.
+    """
+    kept = [one for one in old["entities"] if says(said, one) or not says(old["text"], one)]
+    if len(kept) == len(old["entities"]):
+        return kept
+    new = (one for one in _NAME.findall(said) if not says(old["text"], one))
+    return list(dict.fromkeys([*kept, *new]))
+
+
+_NAME = re.compile(r"(?<=[\w,;] )[^\W\d_a-z][\w-]+")
+"""A word with a capital letter that begins no sentence."""
 
 
 def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:
