@@ -19,9 +19,17 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from memory.errors import MemoryStoreError
-from memory.facts.postgres.rows import RANKED, PostgresRows, as_asked, as_kept, content_of
+from memory.facts.postgres.rows import (
+    RANKED,
+    Ids,
+    PostgresRows,
+    Transactions,
+    as_asked,
+    as_kept,
+    content_of,
+    scope_key,
+)
 from memory.facts.postgres.schema import bring_up_to_date
-from memory.facts.postgres.transactions import Ids, Transactions, scope_key
 from memory.facts.table import (
     ROW,
     SCOPE,
