@@ -36,7 +36,7 @@ from memory.messages import (
     one_line,
     prompt_lines,
 )
-from memory.models import ask, in_vain, is_offline, total
+from memory.models import in_vain, is_offline, total
 from memory.night import (
     Job,
     NightContext,
@@ -124,13 +124,8 @@ async def _turn(
     tools = tools_for(CONTEXT, pattern, ())
     exchange = _exchange(turns) or await _opening(context, batch)
     try:
-        answer = await ask(
-            context.resources.chat_model,
-            as_model_sees(exchange),
-            settings,
-            tools=tools,
-            config=context.config,
-            breaker=context.resources.breakers.model,
+        answer = await context.resources.ask(
+            as_model_sees(exchange), settings, context.config, tools=tools
         )
     except ModelError as error:
         if not turns:
