@@ -20,7 +20,6 @@ import numpy as np
 import orjson
 from langchain_core.utils.iter import batch_iterate
 
-from memory.errors import MemoryStoreError
 from memory.facts.sqlite import schema
 from memory.facts.sqlite.indexes import ScopeIndex, WordIndex, encoded
 from memory.facts.sqlite.schema import SqliteRows
@@ -41,13 +40,10 @@ from memory.facts.table import (
     where,
 )
 from memory.storage import TOGETHER, Wanted
-from memory.storage.sqlite import compact, use_wal
+from memory.storage.sqlite import PATIENCE, clear_errors, compact, use_wal
 
 SCOPES_IN_MEMORY = 200
 """Most agents whose indexes stay in memory, the last searched; others are loaded again."""
-
-BUSY_TIMEOUT = 30.0
-"""Seconds to wait for another process's write."""
 
 PAGE_SIZE = 8_192
 """Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
@@ -363,9 +359,9 @@ class SqliteFile:
         self.writing = False
         """A write transaction is open; its rows may yet be rolled back."""
         self._path = path
-        with self.errors():
+        with clear_errors(self._path):
             self.connection = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
             try:
                 self._prepare()
@@ -380,14 +376,6 @@ class SqliteFile:
         self.connection.execute("PRAGMA synchronous = FULL")
         # Deleted content is overwritten at once; `scrub` then finds less.
         self.connection.execute("PRAGMA secure_delete = ON")
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turn SQLite's errors into one that names the file."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise MemoryStoreError(f"semantic memory at {self._path}: {error}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -405,7 +393,7 @@ class SqliteFile:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
-        with self.lock, self.errors():
+        with self.lock, clear_errors(self._path):
             if self.connection.in_transaction:
                 yield
                 return
@@ -419,7 +407,7 @@ class SqliteFile:
 
     def compact(self) -> None:
         """Rewrite the file without any deleted content."""
-        with self.lock, self.errors():
+        with self.lock, clear_errors(self._path):
             compact(self.connection)
 
     def close(self) -> None:
