@@ -139,7 +139,6 @@ def _problem(
     seen: Collection[tuple[bool, frozenset[str]]],
     gone: Collection[str],
 ) -> str | None:
-    """Why a claim is refused; None if it is not."""
     unknown = [one for one in (claim.fact, claim.other) if one not in shown]
     if unknown:
         return f"unknown id: {', '.join(unknown)}"

@@ -98,7 +98,6 @@ def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMe
 
 
 def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
-    """The answer as it goes into the history."""
     used: set[str] = set()
     if answer.message.tool_calls:
         waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]

@@ -306,7 +306,6 @@ async def update_project(
 
 
 def _active(runtime: Runtime) -> Project | None:
-    """The active project, if there is one."""
     projects: Projects = runtime.state["projects"]
     return projects["slots"].get(str(projects["active"]))
 

@@ -104,8 +104,6 @@ class Executed:
 
 @dataclass
 class _Answered:
-    """What became of one call."""
-
     message: ToolMessage
     update: dict[str, Any] = field(default_factory=dict)
     raised: bool = False
