@@ -237,13 +237,12 @@ async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, A
     Of several writers at once, the first wins. A store that cannot insert in one step is never
     shared by our processes: only the one run of a thread writes to it.
     """
+    if isinstance(store, _ReadAhead) or _offers(type(store)):
+        return await cast(OwnStore, store).aput_new(puts)
     gets = [GetOp(op.namespace, op.key) for op in puts]
     found = await store.abatch(gets)
-    if None in found:
-        if isinstance(store, _ReadAhead) or _offers(type(store)):
-            return await cast(OwnStore, store).aput_new(puts)
-        await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
-        found = await store.abatch(gets)
+    await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
+    found = await store.abatch(gets)
     return [dict(item.value) for item in found if isinstance(item, Item)]
 
 
