@@ -7,26 +7,27 @@ process has one set, made from the environment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from memory.errors import InputError
 from memory.facts import SemanticMemory
-from memory.models import Breakers, breakers_of
+from memory.models import Answer, Breakers, ask, ask_for, breakers_of
 from memory.prompt import Extensions, PromptComponent
-from memory.records import LOCAL_USER, Report, Scope
+from memory.records import LOCAL_USER, Report, Scope, Usage
 from memory.settings import Settings, configured
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
     from memory.installation import Installation
+
+Form = TypeVar("Form", bound=BaseModel)
 
 KEY = "circadian"
 """Key of `config["configurable"]` for a run's Resources. Not a primitive, so not checkpointed."""
@@ -83,6 +86,28 @@ class Resources:
     def chat_model(self) -> BaseChatModel:
         """The model that answers."""
         return self.model()
+
+    async def ask(
+        self,
+        messages: Sequence[BaseMessage],
+        settings: Settings,
+        config: RunnableConfig,
+        **more: Any,
+    ) -> Answer:
+        """Ask the chat model, behind its breaker; see `memory.models.ask`, also for `more`."""
+        model, guard = self.chat_model, self.breakers.model
+        return await ask(model, messages, settings, config=config, breaker=guard, **more)
+
+    async def ask_for(
+        self,
+        messages: Sequence[BaseMessage],
+        form: type[Form],
+        settings: Settings,
+        config: RunnableConfig,
+    ) -> tuple[Form, Usage]:
+        """Ask the chat model for an answer of this form; see `memory.models.ask_for`."""
+        model, guard = self.chat_model, self.breakers.model
+        return await ask_for(model, messages, form, settings, config=config, breaker=guard)
 
 
 def resources_of(config: RunnableConfig) -> Resources:

@@ -103,7 +103,6 @@ STEPS = Steps()
 
 
 async def _until(reached: Callable[[], bool], seconds: float) -> None:
-    """Wait until `reached`, at most `seconds`."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not reached():

@@ -101,16 +101,9 @@ class Executed:
     """Tools that raised or timed out. Ruling 19 counts these as failures, and wrong calls not."""
     calls: list[CallRecord] = field(default_factory=list)
 
-    @property
-    def succeeded(self) -> int:
-        """Number of calls that succeeded."""
-        return sum(outcome["ok"] for outcome in self.outcomes)
-
 
 @dataclass
 class _Answered:
-    """What became of one call."""
-
     message: ToolMessage
     update: dict[str, Any] = field(default_factory=dict)
     raised: bool = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -19,28 +19,35 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from memory.errors import MemoryStoreError
-from memory.facts.postgres.rows import RANKED, PostgresRows, as_asked, as_kept, content_of
+from memory.facts.postgres.rows import (
+    RANKED,
+    Ids,
+    PostgresRows,
+    Transactions,
+    as_asked,
+    as_kept,
+    content_of,
+    scope_key,
+)
 from memory.facts.postgres.schema import bring_up_to_date
-from memory.facts.postgres.transactions import Ids, Transactions, scope_key
 from memory.facts.table import (
+    ROW,
     SCOPE,
     Counted,
     Dialect,
     Filters,
     Listing,
+    MemoryTable,
     Row,
-    SessionPlace,
     Sql,
     Vector,
     Waiting,
-    beside_columns,
     checked_vector,
     embedded_text,
     order_by,
     split,
     where,
 )
-from memory.storage import Wanted
 from memory.storage.postgres import Connection, lock_key, storable
 
 WORTH_INDEXING = 20_000
@@ -57,16 +64,14 @@ BUILD_MEMORY = "256MB"
 
 _LOG = logging.getLogger(__name__)
 
-_ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
-
 _EXACT = f"""
-SELECT {_ROW}, -(v.embedding <#> %s::vector) AS score
+SELECT {ROW}, -(v.embedding <#> %s::vector) AS score
 FROM memories AS m JOIN memory_vectors AS v USING (seq)
 WHERE v.space = %s AND v.scope = ANY(%s::int[]) AND {{where}} ORDER BY score DESC, v.seq LIMIT %s
 """
 
 _INDEXED = f"""
-SELECT {_ROW}, -(v.embedding::vector({{dimension}}) <#> %s::vector({{dimension}})) AS score
+SELECT {ROW}, -(v.embedding::vector({{dimension}}) <#> %s::vector({{dimension}})) AS score
 FROM memory_vectors AS v JOIN memories AS m USING (seq)
 WHERE v.scope = {{scope}} AND v.space = {{space}} AND {{where}}
 ORDER BY v.embedding::vector({{dimension}}) <#> %s::vector({{dimension}}) LIMIT %s
@@ -213,12 +218,14 @@ _DIALECT = Dialect(
 )
 
 
-class PostgresTable:
-    """The protocol `MemoryTable` on one database, for one embedder. See there.
+class PostgresTable(MemoryTable):
+    """The table in one database, for one embedder.
 
     The pool's owner closes it. Threads read in parallel; within one process they write one after
     the other. A transaction locks each scope that it touches until its end, across processes.
     """
+
+    dialect = _DIALECT
 
     def __init__(self, pool: ConnectionPool[Connection], *, model: str, dimension: int) -> None:
         self.lock = threading.RLock()
@@ -268,18 +275,6 @@ class PostgresTable:
         with self._writing() as rows:
             rows.touch(row_ids, at)
 
-    def select(
-        self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
-    ) -> list[Row]:
-        """The matching rows, oldest first, `wanted` or not."""
-        with self.transactions.connection() as connection:
-            text, values = self._where(connection, filters)
-            rows = connection.execute(
-                f"SELECT {_ROW} FROM memories AS m WHERE {text} ORDER BY m.seq LIMIT %s",
-                (*values, limit),
-            )
-            return [Row(*row) for row in rows]
-
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
         with self.transactions.connection() as connection:
@@ -294,7 +289,7 @@ class PostgresTable:
             query = f"FROM memories AS m WHERE {text}"
             [(total,)] = connection.execute(f"SELECT count(*) {query}", values)
             rows = connection.execute(
-                f"SELECT {_ROW} {query} ORDER BY {order_by(wanted)} LIMIT %s OFFSET %s",
+                f"SELECT {ROW} {query} ORDER BY {order_by(wanted)} LIMIT %s OFFSET %s",
                 (*values, wanted.limit, wanted.offset),
             )
             return [Row(*row) for row in rows], total
@@ -304,26 +299,13 @@ class PostgresTable:
         with self.transactions.connection() as connection:
             text, values = self._where(connection, filters)
             rows = connection.execute(
-                f"SELECT a.op, {_ROW}, false AS own FROM memory_aliases AS a JOIN memories AS m"
+                f"SELECT a.op, {ROW}, false AS own FROM memory_aliases AS a JOIN memories AS m"
                 f" USING (seq) WHERE a.op = ANY(%s) AND {text}"
-                f" UNION ALL SELECT m.op, {_ROW}, true FROM memories AS m"
+                f" UNION ALL SELECT m.op, {ROW}, true FROM memories AS m"
                 f" WHERE m.op = ANY(%s) AND {text} ORDER BY own, seq",
                 (list(ops), *values, list(ops), *values),
             )
             return {op: Row(*row) for op, *row, _ in rows}
-
-    def count(self, filters: Filters) -> int:
-        """The number of matching rows."""
-        return self._count(filters, Sql("true"))
-
-    def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """Rows by `seq`; missing ones are left out."""
-        with self.transactions.connection() as connection:
-            rows = connection.execute(
-                f"SELECT {_ROW} FROM memories AS m WHERE m.seq = ANY(%s::bigint[])",
-                (list(numbers),),
-            )
-            return {row[0]: Row(*row) for row in rows}
 
     def vector(self, row_id: str) -> Vector | None:
         """A row's vector; None without a row, or without a vector of the embedder in use."""
@@ -353,7 +335,7 @@ class PostgresTable:
             scopes, asked = self._scopes(connection, split(filters)[0]), as_asked(terms)
             text, values = self._where(connection, filters)
             rows = connection.execute(
-                f"{RANKED} SELECT {_ROW}, score FROM ranked JOIN memories AS m USING (seq)"
+                f"{RANKED} SELECT {ROW}, score FROM ranked JOIN memories AS m USING (seq)"
                 f" WHERE {text} ORDER BY score DESC, m.seq LIMIT %s",
                 (scopes, asked, asked, scopes, *values, max(limit, 0)),
             )
@@ -369,44 +351,21 @@ class PostgresTable:
             counts = dict(connection.execute(_COUNTED, (scopes, scopes, list(asked))).fetchall())
         return Counted(counts.pop(None), {asked[term]: count for term, count in counts.items()})
 
-    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
-        """The episodes of these sessions, session by session, in the order of their time."""
-        with self.transactions.connection() as connection:
-            text, values = self._where(connection, filters)
-            rows = connection.execute(
-                "SELECT m.session, m.seq FROM memories AS m WHERE m.kind = 'episode'"
-                f" AND m.session = ANY(%s) AND {text}"
-                " ORDER BY m.session, m.valid_from NULLS FIRST, m.seq",
-                (storable(list(sessions)), *values),
-            )
-            return [SessionPlace(*row) for row in rows]
-
-    def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
-        """The `seq` of the `aside` episodes before and after each of these in its session."""
-        with self.transactions.connection() as connection:
-            text, values = self._where(connection, filters)
-            rows = connection.execute(
-                f"SELECT {beside_columns(aside)} FROM memories AS m"
-                f" WHERE m.seq = ANY(%s) AND {text}",
-                (list(numbers), *values),
-            )
-            return {seq for row in rows for seq in row if seq is not None}
-
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""
-        with self.transactions.connection() as connection:
-            text, values = self._where(connection, filters)
-            rows = connection.execute(
-                f"SELECT m.id, m.payload FROM memories AS m WHERE {text} AND {_WAITING}"
-                " ORDER BY m.seq DESC LIMIT %s",
-                (*values, self._nearest.space, self._nearest.space, max(limit, 0)),
-            )
-            return [Waiting(row_id, embedded_text(payload)) for row_id, payload in rows]
+        query = (
+            f"SELECT m.id, m.payload FROM memories AS m WHERE {{where}} AND {_WAITING}"
+            " ORDER BY m.seq DESC LIMIT %s"
+        )
+        space = self._nearest.space
+        rows = self._asked(filters, query, space, space, max(limit, 0))
+        return [Waiting(row_id, embedded_text(payload)) for row_id, payload in rows]
 
     def count_unembedded(self, filters: Filters) -> int:
         """The number of matching rows without a vector of the embedder in use."""
-        space = self._nearest.space
-        return self._count(filters, Sql(_WAITING, (space, space)))
+        query = f"SELECT count(*) FROM memories AS m WHERE {{where}} AND {_WAITING}"
+        [(number,)] = self._asked(filters, query, self._nearest.space, self._nearest.space)
+        return int(number)
 
     def scrub(self) -> None:
         """Remove deleted and changed content from the tables' files. Slow; others wait.
@@ -435,14 +394,11 @@ class PostgresTable:
     def _text(self, vector: Vector | None) -> str | None:
         return None if vector is None else self._nearest.text(vector)
 
-    def _count(self, filters: Filters, test: Sql) -> int:
+    def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         with self.transactions.connection() as connection:
-            text, values = self._where(connection, filters)
-            row = connection.execute(
-                f"SELECT count(*) FROM memories AS m WHERE {text} AND {test.text}",
-                (*values, *test.values),
-            ).fetchone()
-        return int(row[0]) if row else 0
+            text, given = self._where(connection, filters)
+            query = statement.replace("{where}", text)
+            return connection.execute(query, (*given, *values)).fetchall()
 
     def _where(self, connection: Connection, filters: Filters) -> Sql:
         """`filters` as a test of the rows `m`. Raises ValueError."""

@@ -14,8 +14,6 @@ from memory.state.schema import (
     State,
     fresh_state,
     merge_by_id,
-    merge_conversations,
-    merge_goals,
     merge_projects,
 )
 from memory.state.validation import checked, kept_problem, report_so_far, state_problem
@@ -109,9 +107,7 @@ def test_a_new_input_is_not_checked_as_state() -> None:
 @pytest.mark.parametrize("value", ["abc", "", [1], [], 0])
 def test_only_objects_can_be_merged(value: Any) -> None:
     with pytest.raises(StateError, match=r"^goals must be an object"):
-        merge_goals({}, value)
-    with pytest.raises(StateError, match=r"^conversations must be an object"):
-        merge_conversations({}, value)
+        merge_by_id({}, value, key="goals")
     with pytest.raises(StateError, match=r"^projects must be an object"):
         merge_projects(None, value)
     with pytest.raises(StateError, match=r"^projects\.slots must be an object"):
