@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
     from langgraph.store.base import BaseStore
 
+    from memory.events import Room
     from memory.installation import Installation
 
 KEY = "circadian"
@@ -72,6 +73,8 @@ class Resources:
     """On a server: owners never come from input or context."""
     night_only: bool = False
     """A run that previews or applies a night only; waiting events keep waiting."""
+    room: Callable[[Scope], Awaitable[Room]] | None = None
+    """How many events a run of an agent may take in; None: any number."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
     """Loads a model by the name in a setting, such as compact_model."""
 

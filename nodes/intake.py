@@ -30,7 +30,7 @@ from memory.events import (
     why_idle,
     why_wait,
 )
-from memory.messages import changes, merge_messages, without_waiting
+from memory.messages import changes, is_outside, merge_messages, without_waiting
 from memory.operations import apply_operations, finish_corrections
 from memory.recall import episodes
 from memory.records import (
@@ -381,6 +381,7 @@ class _Visit:
             owner=self.owners[0],
             now=self.now,
             run_id=str(run_id) if run_id is not None else None,
+            room=self.resources.room,
         )
         self.given = arrived.given
         done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
@@ -548,10 +549,14 @@ class _Visit:
             self._resume(decision.resumes)
 
     def show_waiting(self) -> None:
-        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none."""
+        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none.
+
+        Those for which the inbox had no room stay where they are.
+        """
         shown = self.waiting if self.state["turn"] != "rest" else set()
         history = without_waiting(self.state["messages"])
-        left = [*history, *(m for m in self.state["messages"][len(history) :] if m.id in shown)]
+        behind = self.state["messages"][len(history) :]
+        left = [*history, *(m for m in behind if m.id in shown or is_outside(m))]
         self.update.pop("messages", None)
         if changed := changes(self.begun, left):
             self.update["messages"] = changed

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import lru_cache, wraps
 from math import ceil
+from sys import maxsize
 from time import time
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -53,7 +54,7 @@ from graph.server.settings import (
 from graph.server.tokens import OPERATOR
 from memory import telemetry
 from memory.errors import BusyError, InputError, TokenError
-from memory.events import inbox
+from memory.events import Room, inbox
 from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope
 from memory.runtime import process_now
@@ -346,25 +347,43 @@ def check_limits(serving: Serving) -> None:
 
 async def why_full(user: str, serving: Serving, *, more: int) -> str | None:
     """Why `more` records of the user cannot be kept; None if they can."""
-    most = serving.memories_per_user
-    if most is None or (now := await kept(user)) + more <= most:
-        return None
-    return f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+    left = await _memories_left(user, serving)
+    return left.why if more > left.events else None
 
 
 async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, str] | None:
     """The status and the reason to refuse `more` events in one request; None to accept."""
     if more > serving.events_per_request:
-        return 422, f"{more:,} events; at most {serving.events_per_request:,} in one request"
-    space = scope.namespace(inbox.INBOX)
-    waiting = await count_items(process_now().served_store, space) if more else 0
-    if waiting + more > serving.events_waiting:
-        return 507, (
-            f"{waiting:,} of at most {serving.events_waiting:,} events wait: let the agent run, "
-            "then send them again"
-        )
-    full = await why_full(scope.user, serving, more=more) if more else None
-    return (507, full) if full else None
+        return INVALID, f"{more:,} events; {_at_once(serving).why}"
+    left = await _room(scope, serving) if more else None
+    return (507, left.why) if left is not None and more > left.events else None
+
+
+async def room(scope: Scope) -> Room:
+    """How many events an agent's run may take in. No hook is shown what comes with the state."""
+    return await _room(scope, serving())
+
+
+async def _room(scope: Scope, serving: Serving) -> Room:
+    waiting = await count_items(process_now().served_store, scope.namespace(inbox.INBOX))
+    most = serving.events_waiting
+    why = f"{waiting:,} of at most {most:,} events wait: let the agent run, then send them again"
+    bounds = [_at_once(serving), Room(most - waiting, why)]
+    return min(*bounds, await _memories_left(scope.user, serving))
+
+
+def _at_once(serving: Serving) -> Room:
+    most = serving.events_per_request
+    return Room(most, f"at most {most:,} events in one request")
+
+
+async def _memories_left(user: str, serving: Serving) -> Room:
+    most = serving.memories_per_user
+    if most is None:
+        return Room(maxsize, "")
+    now = await kept(user)
+    why = f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+    return Room(most - now, why)
 
 
 COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)

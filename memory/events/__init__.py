@@ -10,7 +10,7 @@ from memory.events.assessment import (
     complexity_of,
     event_class_of,
 )
-from memory.events.inbox import RUNS, Posted, check_request, completed, settled, take_in
+from memory.events.inbox import RUNS, Posted, Room, check_request, completed, settled, take_in
 from memory.events.next_action import (
     ASLEEP,
     CONTROLS,
@@ -60,6 +60,7 @@ __all__ = [
     "Kind",
     "Pending",
     "Posted",
+    "Room",
     "approvals",
     "ask_for_stop",
     "assess",
