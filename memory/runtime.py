@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
@@ -55,6 +55,15 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class Bounds(NamedTuple):
+    """What bounds an agent of a server, whatever its users write into its state."""
+
+    room: Callable[[Scope], Awaitable[Room]]
+    """How many events a run may take in."""
+    spent: Callable[[Scope], Awaitable[int]]
+    """The model tokens that its ticks used on this day (UTC)."""
+
+
 @dataclass(frozen=True)
 class Resources:
     """An installation's models, memory and clock."""
@@ -73,8 +82,8 @@ class Resources:
     """On a server: owners never come from input or context."""
     night_only: bool = False
     """A run that previews or applies a night only; waiting events keep waiting."""
-    room: Callable[[Scope], Awaitable[Room]] | None = None
-    """How many events a run of an agent may take in; None: any number."""
+    bounds: Bounds | None = None
+    """What a server's operator allows."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
     """Loads a model by the name in a setting, such as compact_model."""
 

@@ -17,6 +17,7 @@ from memory.events import (
     Judged,
     Pending,
     approvals,
+    at_least,
     goals_parked,
     hours_named,
     hours_over,
@@ -123,6 +124,7 @@ async def intake(
     if visit.take_request() == "clear_stop":
         await emergency.forget_stop(visit.store, visit.scope)
     await visit.take_stop()
+    await visit.count_spending()
     visit.carry_out(await visit.decision())
     visit.show_waiting()
     if committed:
@@ -381,7 +383,7 @@ class _Visit:
             owner=self.owners[0],
             now=self.now,
             run_id=str(run_id) if run_id is not None else None,
-            room=self.resources.room,
+            room=self.resources.bounds.room if self.resources.bounds else None,
         )
         self.given = arrived.given
         done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
@@ -441,6 +443,12 @@ class _Visit:
         if by is not None:
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
+
+    async def count_spending(self) -> None:
+        """Let the operator's ledger decide what was spent, where there is one."""
+        if (bounds := self.resources.bounds) is not None:
+            tokens = await bounds.spent(self.scope)
+            self.change(spending=at_least(self.state["spending"], self.now, tokens))
 
     async def _preview_asked(self) -> bool:
         """Whether this run of a server makes a preview, before all other work."""

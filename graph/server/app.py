@@ -58,7 +58,7 @@ from memory.facts import user_filters
 from memory.forgetting import erase_memories
 from memory.models import charging
 from memory.records import Scope, thread_id
-from memory.runtime import Process, process_now
+from memory.runtime import Bounds, Process, process_now
 from memory.state import GivenEvent
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
 
@@ -328,7 +328,8 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     tokens.check(serving())
     check_limits(serving())
     process = process_now()
-    process.resources = replace(process.resources, room=room)
+    bounds = Bounds(room, accounts.LEDGER.in_ticks)
+    process.resources = replace(process.resources, bounds=bounds)
     account = nullcontext() if serving().open else charging(accounts.LEDGER)
     with account:
         async with shutting_down(app):
