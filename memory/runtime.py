@@ -50,6 +50,10 @@ UNDONE = "circadian_undone"
 """Key for the id of a night whose interrupted undo was just finished."""
 
 
+IGNORED = "circadian_ignored"
+"""Key of a server run's metadata: what of its input was ignored, by the run's id."""
+
+
 def utc_now() -> datetime:
     """The wall clock, UTC."""
     return datetime.now(UTC)

@@ -47,6 +47,7 @@ from memory.records import (
     is_reflection,
 )
 from memory.runtime import (
+    IGNORED,
     Resources,
     resources_of,
     resumed_report,
@@ -282,6 +283,13 @@ async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
     return [mark for one in states for mark in one.get("handled") or []]
 
 
+def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
+    """Notes on what a server ignored of the run's input."""
+    ignored = metadata.get(IGNORED)
+    found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
+    return [f"Ignored: {one}." for one in found or [] if isinstance(found, list)]
+
+
 class _Visit:
     """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
 
@@ -375,7 +383,8 @@ class _Visit:
 
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
-        run_id = self.config.get("metadata", {}).get("run_id")
+        metadata = self.config.get("metadata", {})
+        run_id = metadata.get("run_id")
         arrived = await emergency.take_in(
             self.state,
             store=self.store,
@@ -386,6 +395,7 @@ class _Visit:
             room=self.resources.bounds.room if self.resources.bounds else None,
         )
         self.given = arrived.given
+        self.note(notes=ignored_by(metadata))
         done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
             *self.state["report"]["context_only"]
         }

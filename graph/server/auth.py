@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import lru_cache, wraps
@@ -47,6 +48,7 @@ from graph.server.settings import (
     INTERNAL_HOST,
     INVALID,
     Serving,
+    ignored_settings,
     refused_settings,
     serving,
     why_foreign,
@@ -57,10 +59,11 @@ from memory.errors import BusyError, InputError, TokenError
 from memory.events import Room, inbox
 from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope
-from memory.runtime import process_now
+from memory.runtime import IGNORED, process_now
 from memory.storage import count_items, namespaces_below
 
 auth = Auth()
+log = logging.getLogger("circadian")
 
 OWNER = "owner"
 """The metadata key of a resource's owner."""
@@ -154,9 +157,14 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     scope, words = Scope(ctx.user.identity, str(value["thread_id"])), len(_words(run))
     if over := await why_too_many(scope, words, serving()):
         raise _error(*over)
+    metadata = value.setdefault("metadata", {})
+    if ignored := ignored_settings(run):
+        log.warning("a run's configurable was ignored: %s", "; ".join(ignored[:SHOWN]))
+        # Bound to the run: LangGraph Server may pass a thread's metadata on to later runs.
+        metadata[IGNORED] = {str(value.get("run_id")): ignored[:SHOWN]}
     if serving().open:
         return None
-    user, metadata = ctx.user.identity, value.setdefault("metadata", {})
+    user = ctx.user.identity
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
     given = run.get("input")
@@ -263,6 +271,9 @@ async def store(ctx: Context, value: Any) -> Filter:
         raise _forbidden("memory is changed through the agent; that")
     return None
 
+
+SHOWN = 3
+"""Most ignored settings that a run names."""
 
 FREE = ("stop", "clear_stop", "wake")
 """Requests that call no model."""
