@@ -44,6 +44,20 @@ def test_agents_are_listed_with_what_each_holds(capsys: Capture, two: Path) -> N
     assert "garden" in shown
 
 
+@pytest.mark.parametrize("command", ["stop", "clear-stop", "wake", "tick", "sleep"])
+def test_a_request_to_an_agent_that_is_not_there_makes_none(
+    capsys: Capture, data: Path, tmp_path: Path, command: str
+) -> None:
+    nowhere = run(capsys, tmp_path / "none", command, "--agent", "gardn")
+    assert (nowhere.status, (tmp_path / "none").exists()) == (2, False)
+    run(capsys, data, "send", "The quinces are ripe.", "--agent", "garden")
+    for named in (["--agent", "gardn"], []):
+        refused = run(capsys, data, command, *named)
+        assert (refused.status, "there is no agent" in refused.error) == (2, True)
+    listed = run(capsys, data, "agents", "--json").document
+    assert [one["name"] for one in listed] == ["garden"]
+
+
 def test_an_agent_is_deleted_down_to_the_bytes(capsys: Capture, two: Path) -> None:
     preview = run(capsys, two, "agents", "delete", "garden")
     assert preview.out.startswith("Would be deleted: garden: 1 journal entry")
