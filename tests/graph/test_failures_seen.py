@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from importlib import import_module
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -27,11 +28,12 @@ from memory.errors import (
     failed,
 )
 from memory.events import inbox
-from memory.models import CUT_OFF
+from memory.models import CUT_OFF, ask
 from memory.settings import Settings
 from nodes.tick.return_event import describe
 from tests.support.agents import Opening, entries, night_model, overheard, said
 from tests.support.clock import Clock
+from tests.support.lives import holding
 from tests.support.scripted import call, scripted
 
 DOWN = ModelError("no usable answer from the model after 4 tries: HTTP 503: no")
@@ -55,7 +57,9 @@ def test_an_error_without_a_text_is_told_by_its_type() -> None:
     assert describe(NotImplementedError()) == "NotImplementedError"
 
 
-async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(opening: Opening) -> None:
+async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(
+    opening: Opening, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     broken = [RuntimeError("no sk-proj-abcdef123456"), ModelError("half \ud800")]
     async with opening(scripted(*broken, "Here.")) as agent:
         for attempt, told in enumerate(("RuntimeError: no ***", "half \ufffd"), 1):
@@ -63,6 +67,17 @@ async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(opening: Ope
             [failure] = out["report"]["failures"]
             assert (failure["error"], failure["attempts"]) == (told, attempt)
         assert (await agent.ainvoke(said("Hi", id="e1")))["reply"] == "Here."
+    assert holding(tmp_path, ["abcdef123456"]) == []
+    told = "".join(map(logging.Formatter().format, caplog.records))
+    assert ("RuntimeError: no ***" in told, "abcdef123456" in told) == (True, False)
+
+
+async def test_a_caller_is_shown_no_secret_of_a_provider() -> None:
+    model = scripted(ConnectionError("no answer for sk-proj-abcdef123456"))
+    with pytest.raises(ModelError) as raised:
+        await ask(model, [HumanMessage("Hi")], Settings(), attempts=1)
+    told = "".join(format_exception(raised.value))
+    assert ("ConnectionError: no answer for ***" in told, "abcdef" in told) == (True, False)
 
 
 @pytest.mark.parametrize("count", [-5, 10**30])
