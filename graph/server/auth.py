@@ -474,8 +474,8 @@ class Guard:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Pass a request on, or answer it with 401 or 403."""
         refusal = await _refusal(scope)
-        if refusal is None and _path(scope) == PRUNE:
-            receive, refusal = await _pruning(scope, receive)
+        if refusal is None and _path(scope) in MISFITS:
+            receive, refusal = await _fitting(scope, receive)
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
@@ -486,10 +486,25 @@ class Guard:
             await refusal(scope, receive, send)
 
 
-async def _pruning(
+def _keeps_latest(given: Mapping[str, Any]) -> str | None:
+    """Why threads that stay are not pruned: `delete_thread` is not told so, and would erase."""
+    kept = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+    return kept if given.get("strategy") == "keep_latest" else None
+
+
+def _searches_nowhere(given: Mapping[str, Any]) -> str | None:
+    """Why a search of the store is refused that LangGraph Server itself answers with 500."""
+    listed = isinstance(given.get("namespace_prefix"), list)
+    return None if listed else "namespace_prefix: a list of labels is missing"
+
+
+MISFITS = {PRUNE: _keeps_latest, "/store/items/search": _searches_nowhere}
+"""What LangGraph Server does not check itself about the bodies of its routes."""
+
+
+async def _fitting(
     scope: asgi.Scope, receive: asgi.Receive
 ) -> tuple[asgi.Receive, JSONResponse | None]:
-    """Refuse to prune threads that stay: `delete_thread` is not told so, and would erase."""
     body = await Request(scope, receive).body()
     read: list[asgi.Message] = [{"type": "http.request", "body": body}]
 
@@ -498,8 +513,7 @@ async def _pruning(
 
     with suppress(ValueError):  # The server says what is wrong with a body that is no JSON.
         given = json.loads(body)
-        if isinstance(given, dict) and given.get("strategy") == "keep_latest":
-            why = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+        if isinstance(given, dict) and (why := MISFITS[_path(scope)](given)):
             return again, JSONResponse({"detail": why}, INVALID)
     return again, None
 

@@ -208,6 +208,9 @@ def test_a_server_with_tokens_may_be_called_by_any_name_and_page(greta: httpx.Cl
 def test_what_is_not_served_is_off(token_server: Server, greta: httpx.Client, thread: str) -> None:
     called = greta.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert called.status_code in (403, 404), called.text
+    for body in ({}, {"namespace_prefix": None}, {"namespace_prefix": USER}):
+        answer = greta.post("/store/items/search", json=body)
+        assert (answer.status_code, "namespace_prefix" in answer.text) == (422, True), body
     for url in ("http://127.0.0.1:1/x", "http://10.0.0.1/x", "http://169.254.169.254/x", "/ok"):
         run = {"assistant_id": "agent", "input": {"request": "tick"}, "webhook": url}
         answer = greta.post(f"/threads/{thread}/runs", json=run)
