@@ -46,7 +46,7 @@ _VERBS = """
     choose clean clear close connect convert copy correct count create debug decrease deploy design
     dial dim disable disconnect do download draw drop edit empty enable enter export fetch fill find
     fix format generate get give hide import improve increase inform install invite keep launch lock
-    look lower make measure merge move mute notify organi[sz]e pick plan prepare press print publish
+    lower make measure merge move mute notify organi[sz]e pick plan prepare press print publish
     raise recommend reduce refresh register reject repair replace reply reserve reset resize restart
     restore return ring run save say share sign silence sing skip solve sort spell split start stop
     submit subscribe suggest switch track transfer turn uninstall unlock unmute unsubscribe update
@@ -59,9 +59,9 @@ _OBJECT = (
     r"|(?-i:[A-Z]\w+))\b"
 )
 _ORDER = re.compile(
-    rf"(?:(?:and|then|now|just|go and) )*(?!plan (?:to|on)\b|\w+ a note\b)"
+    rf"(?:(?:and|then|now|just|go and) )*(?!(?:plan|start) (?:to|on)\b|\w+ a note\b)"
     rf"(?:(?:{'|'.join(_VERBS.split())})(?:(?= {_OBJECT})(?!{_STATED})|\W*$)"
-    r"|(?:let|put) \w+ (?:know|on|in)\b)(?!.*\b(?:yesterday|ago|last)\b)",
+    r"|(?:let|put) \w+ (?:know|on|in)\b|look up\b)(?!.*\b(?:yesterday|ago|last)\b)",
     re.IGNORECASE,
 )
 """A verb in its base form and an object behind it: who does it is left out, as in an order."""
