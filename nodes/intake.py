@@ -285,9 +285,9 @@ async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
 
 def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
     """Notes on what a server ignored of the run's input."""
-    ignored = metadata.get(IGNORED)
+    ignored = metadata.get(IGNORED)  # which a client may have set as well
     found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
-    return [f"Ignored: {one}." for one in found or [] if isinstance(found, list)]
+    return [f"Ignored: {one}." for one in found] if isinstance(found, list) else []
 
 
 class _Visit:

@@ -8,6 +8,7 @@ Store namespaces, which no user can have, since a user's label never begins so:
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from secrets import token_hex
@@ -38,13 +39,6 @@ FRESH_SECONDS = 5.0
 log = logging.getLogger("circadian")
 
 
-class Spent(Usage):
-    """What the model calls of one agent used on a day."""
-
-    in_ticks: int
-    """Its tokens without those of nights."""
-
-
 class Ledger:
     """The model tokens of each agent, user and day, over all processes.
 
@@ -54,7 +48,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._process = token_hex(8)
-        self._spent: dict[tuple[str, Scope], Spent] = {}
+        self._spent: dict[tuple[str, Scope], Counter[str]] = {}
 
     async def check(self) -> None:
         """Raise ConfigurationError if the user of the run has used up their day."""
@@ -68,16 +62,14 @@ class Ledger:
             if (today, scope) not in self._spent:
                 self._spent = {key: one for key, one in self._spent.items() if key[0] == today}
                 await _drop_old_days(today)
-            before = self._spent.get((today, scope))
-            in_ticks = (before["in_ticks"] if before else 0) + usage["tokens"] * _is_in_tick()
-            spent = Spent(**total(before or _NOTHING, usage), in_ticks=in_ticks)
-            self._spent[today, scope] = spent
-            key, value = f"{self._process}/{scope.thread}", dict(spent)
-            put = PutOp(_usage_space(today, scope.user), key, value, index=False)
+            spent = self._spent.setdefault((today, scope), Counter())
+            spent.update({**usage, "in_ticks": usage["tokens"] * _is_in_tick()})
+            here, key = _usage_space(today, scope.user), f"{self._process}/{scope.thread}"
+            put = PutOp(here, key, dict(spent), index=False)
             await write_batch(process_now().served_store, [put])
 
     async def in_ticks(self, scope: Scope) -> int:
-        """The tokens that the ticks of an agent used today."""
+        """The tokens that the ticks of an agent used today, without those of nights."""
         records = await _records(scope.user)
         mine = [one for key, one in records.items() if key.endswith(f"/{scope.thread}")]
         return sum(one["in_ticks"] for one in mine)
