@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
     from langgraph.store.base import BaseStore
 
+    from memory.events import Room
     from memory.installation import Installation
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -52,9 +53,22 @@ UNDONE = "circadian_undone"
 """Key for the id of a night whose interrupted undo was just finished."""
 
 
+IGNORED = "circadian_ignored"
+"""Key of a server run's metadata: what of its input was ignored, by the run's id."""
+
+
 def utc_now() -> datetime:
     """The wall clock, UTC."""
     return datetime.now(UTC)
+
+
+class Bounds(NamedTuple):
+    """What bounds an agent of a server, whatever its users write into its state."""
+
+    room: Callable[[Scope], Awaitable[Room]]
+    """How many events a run may take in."""
+    spent: Callable[[Scope], Awaitable[int]]
+    """The model tokens that its ticks used on this day (UTC)."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,8 @@ class Resources:
     """On a server: owners never come from input or context."""
     night_only: bool = False
     """A run that previews or applies a night only; waiting events keep waiting."""
+    bounds: Bounds | None = None
+    """What a server's operator allows."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
     """Loads a model by the name in a setting, such as compact_model."""
 

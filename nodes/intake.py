@@ -17,6 +17,7 @@ from memory.events import (
     Judged,
     Pending,
     approvals,
+    at_least,
     goals_parked,
     hours_named,
     hours_over,
@@ -30,7 +31,7 @@ from memory.events import (
     why_idle,
     why_wait,
 )
-from memory.messages import changes, merge_messages, without_waiting
+from memory.messages import changes, is_outside, merge_messages, without_waiting
 from memory.operations import apply_operations, begun_corrections, carry_out
 from memory.planning import session_memory
 from memory.recall import episodes
@@ -47,6 +48,7 @@ from memory.records import (
     is_reflection,
 )
 from memory.runtime import (
+    IGNORED,
     Resources,
     resources_of,
     resumed_report,
@@ -124,6 +126,7 @@ async def intake(
     if visit.take_request() == "clear_stop":
         await emergency.forget_stop(visit.store, visit.scope)
     await visit.take_stop()
+    await visit.count_spending()
     visit.carry_out(await visit.decision())
     visit.show_waiting()
     if committed:
@@ -281,6 +284,13 @@ async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
     return [mark for one in states for mark in one.get("handled") or []]
 
 
+def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
+    """Notes on what a server ignored of the run's input."""
+    ignored = metadata.get(IGNORED)  # which a client may have set as well
+    found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
+    return [f"Ignored: {one}." for one in found] if isinstance(found, list) else []
+
+
 class _Visit:
     """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
 
@@ -374,7 +384,8 @@ class _Visit:
 
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
-        run_id = self.config.get("metadata", {}).get("run_id")
+        metadata = self.config.get("metadata", {})
+        run_id = metadata.get("run_id")
         arrived = await emergency.take_in(
             self.state,
             store=self.store,
@@ -382,8 +393,10 @@ class _Visit:
             owner=self.owners[0],
             now=self.now,
             run_id=str(run_id) if run_id is not None else None,
+            room=self.resources.bounds.room if self.resources.bounds else None,
         )
         self.given = arrived.given
+        self.note(notes=ignored_by(metadata))
         done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
             *self.state["report"]["context_only"]
         }
@@ -446,6 +459,12 @@ class _Visit:
         if by is not None:
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
+
+    async def count_spending(self) -> None:
+        """Let the operator's ledger decide what was spent, where there is one."""
+        if (bounds := self.resources.bounds) is not None:
+            tokens = await bounds.spent(self.scope)
+            self.change(spending=at_least(self.state["spending"], self.now, tokens))
 
     async def _preview_asked(self) -> bool:
         """Whether this run of a server makes a preview, before all other work."""
@@ -554,10 +573,14 @@ class _Visit:
             self._resume(decision.resumes)
 
     def show_waiting(self) -> None:
-        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none."""
+        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none.
+
+        Those for which the inbox had no room stay where they are.
+        """
         shown = self.waiting if self.state["turn"] != "rest" else set()
         history = without_waiting(self.state["messages"])
-        left = [*history, *(m for m in self.state["messages"][len(history) :] if m.id in shown)]
+        behind = self.state["messages"][len(history) :]
+        left = [*history, *(m for m in behind if m.id in shown or is_outside(m))]
         self.update.pop("messages", None)
         if changed := changes(self.begun, left):
             self.update["messages"] = changed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 from json import JSONDecodeError
 from secrets import token_hex
 from typing import Annotated
@@ -42,6 +43,7 @@ from graph.server.auth import (
     check_limits,
     kept,
     own_namespace,
+    room,
     why_too_many,
 )
 from graph.server.health import check_operator
@@ -56,7 +58,7 @@ from memory.facts import user_filters
 from memory.forgetting import erase_memories
 from memory.models import charging
 from memory.records import Scope, thread_id
-from memory.runtime import Process, process_now
+from memory.runtime import Bounds, Process, process_now
 from memory.state import GivenEvent
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
 
@@ -325,6 +327,9 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Check the server's variables before the first request; shut down gracefully."""
     tokens.check(serving())
     check_limits(serving())
+    process = process_now()
+    bounds = Bounds(room, accounts.LEDGER.in_ticks)
+    process.resources = replace(process.resources, bounds=bounds)
     account = nullcontext() if serving().open else charging(accounts.LEDGER)
     with account:
         async with shutting_down(app):

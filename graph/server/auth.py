@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import lru_cache, wraps
 from math import ceil
+from sys import maxsize
 from time import time
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -46,6 +48,7 @@ from graph.server.settings import (
     INTERNAL_HOST,
     INVALID,
     Serving,
+    ignored_settings,
     refused_settings,
     serving,
     why_foreign,
@@ -53,13 +56,14 @@ from graph.server.settings import (
 from graph.server.tokens import OPERATOR
 from memory import telemetry
 from memory.errors import BusyError, InputError, TokenError
-from memory.events import inbox
+from memory.events import Room, inbox
 from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope
-from memory.runtime import process_now
+from memory.runtime import IGNORED, process_now
 from memory.storage import count_items, namespaces_below
 
 auth = Auth()
+log = logging.getLogger("circadian")
 
 OWNER = "owner"
 """The metadata key of a resource's owner."""
@@ -153,9 +157,14 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     scope, words = Scope(ctx.user.identity, str(value["thread_id"])), len(_words(run))
     if over := await why_too_many(scope, words, serving()):
         raise _error(*over)
+    metadata = value.setdefault("metadata", {})
+    if ignored := ignored_settings(run):
+        log.warning("a run's configurable was ignored: %s", "; ".join(ignored[:SHOWN]))
+        # Bound to the run: LangGraph Server may pass a thread's metadata on to later runs.
+        metadata[IGNORED] = {str(value.get("run_id")): ignored[:SHOWN]}
     if serving().open:
         return None
-    user, metadata = ctx.user.identity, value.setdefault("metadata", {})
+    user = ctx.user.identity
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
     given = run.get("input")
@@ -263,6 +272,9 @@ async def store(ctx: Context, value: Any) -> Filter:
     return None
 
 
+SHOWN = 3
+"""Most ignored settings that a run names."""
+
 FREE = ("stop", "clear_stop", "wake")
 """Requests that call no model."""
 
@@ -346,25 +358,43 @@ def check_limits(serving: Serving) -> None:
 
 async def why_full(user: str, serving: Serving, *, more: int) -> str | None:
     """Why `more` records of the user cannot be kept; None if they can."""
-    most = serving.memories_per_user
-    if most is None or (now := await kept(user)) + more <= most:
-        return None
-    return f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+    left = await _memories_left(user, serving)
+    return left.why if more > left.events else None
 
 
 async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, str] | None:
     """The status and the reason to refuse `more` events in one request; None to accept."""
     if more > serving.events_per_request:
-        return 422, f"{more:,} events; at most {serving.events_per_request:,} in one request"
-    space = scope.namespace(inbox.INBOX)
-    waiting = await count_items(process_now().served_store, space) if more else 0
-    if waiting + more > serving.events_waiting:
-        return 507, (
-            f"{waiting:,} of at most {serving.events_waiting:,} events wait: let the agent run, "
-            "then send them again"
-        )
-    full = await why_full(scope.user, serving, more=more) if more else None
-    return (507, full) if full else None
+        return INVALID, f"{more:,} events; {_at_once(serving).why}"
+    left = await _room(scope, serving) if more else None
+    return (507, left.why) if left is not None and more > left.events else None
+
+
+async def room(scope: Scope) -> Room:
+    """How many events an agent's run may take in. No hook is shown what comes with the state."""
+    return await _room(scope, serving())
+
+
+async def _room(scope: Scope, serving: Serving) -> Room:
+    waiting = await count_items(process_now().served_store, scope.namespace(inbox.INBOX))
+    most = serving.events_waiting
+    why = f"{waiting:,} of at most {most:,} events wait: let the agent run, then send them again"
+    bounds = [_at_once(serving), Room(most - waiting, why)]
+    return min(*bounds, await _memories_left(scope.user, serving))
+
+
+def _at_once(serving: Serving) -> Room:
+    most = serving.events_per_request
+    return Room(most, f"at most {most:,} events in one request")
+
+
+async def _memories_left(user: str, serving: Serving) -> Room:
+    most = serving.memories_per_user
+    if most is None:
+        return Room(maxsize, "")
+    now = await kept(user)
+    why = f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+    return Room(most - now, why)
 
 
 COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
@@ -444,8 +474,8 @@ class Guard:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Pass a request on, or answer it with 401 or 403."""
         refusal = await _refusal(scope)
-        if refusal is None and _path(scope) == PRUNE:
-            receive, refusal = await _pruning(scope, receive)
+        if refusal is None and _path(scope) in MISFITS:
+            receive, refusal = await _fitting(scope, receive)
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
@@ -456,10 +486,25 @@ class Guard:
             await refusal(scope, receive, send)
 
 
-async def _pruning(
+def _keeps_latest(given: Mapping[str, Any]) -> str | None:
+    """Why threads that stay are not pruned: `delete_thread` is not told so, and would erase."""
+    kept = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+    return kept if given.get("strategy") == "keep_latest" else None
+
+
+def _searches_nowhere(given: Mapping[str, Any]) -> str | None:
+    """Why a search of the store is refused that LangGraph Server itself answers with 500."""
+    listed = isinstance(given.get("namespace_prefix"), list)
+    return None if listed else "namespace_prefix: a list of labels is missing"
+
+
+MISFITS = {PRUNE: _keeps_latest, "/store/items/search": _searches_nowhere}
+"""What LangGraph Server does not check itself about the bodies of its routes."""
+
+
+async def _fitting(
     scope: asgi.Scope, receive: asgi.Receive
 ) -> tuple[asgi.Receive, JSONResponse | None]:
-    """Refuse to prune threads that stay: `delete_thread` is not told so, and would erase."""
     body = await Request(scope, receive).body()
     read: list[asgi.Message] = [{"type": "http.request", "body": body}]
 
@@ -468,8 +513,7 @@ async def _pruning(
 
     with suppress(ValueError):  # The server says what is wrong with a body that is no JSON.
         given = json.loads(body)
-        if isinstance(given, dict) and given.get("strategy") == "keep_latest":
-            why = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+        if isinstance(given, dict) and (why := MISFITS[_path(scope)](given)):
             return again, JSONResponse({"detail": why}, INVALID)
     return again, None
 

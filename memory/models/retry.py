@@ -35,7 +35,7 @@ from memory.errors import (
 )
 from memory.models.breaker import Breaker, guarded
 from memory.telemetry import named
-from memory.text import safe
+from memory.text import bare, safe
 
 Kind = Literal["model", "embedder"]
 
@@ -445,6 +445,7 @@ def _given_up(failure: Failure, whom: Service, tries: int) -> ModelError:
 
 def _translated(error: Exception, whom: Service) -> Exception:
     failure = judge(error)
+    bare(error)  # it is the cause of what is raised, and printed with it
     if failure.verdict == "unknown":
         return error
     if failure.misfit == "address":

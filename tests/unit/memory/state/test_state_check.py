@@ -218,3 +218,18 @@ def test_a_tampered_parked_tick_is_named(edit: Callable[[dict[str, Any]], Any], 
     assert problem is not None
     assert f"wrong parked.1.{words}" in problem
     assert "update_state" in problem
+
+
+async def test_what_a_node_raises_has_no_secrets() -> None:
+    class Coded(Exception):
+        def __str__(self) -> str:
+            return "no postgresql://ada:hunter2x@db/x"
+
+    for error in (ValueError("no postgresql://ada:hunter2x@db/x"), Coded()):
+
+        @checked
+        async def broken(state: State) -> dict[str, Any]:
+            raise error  # noqa: B023 - called at once
+
+        with pytest.raises(Exception, match=r"no postgresql://ada:\*\*\*@db/x$"):
+            await broken(fresh_state())
