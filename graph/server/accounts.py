@@ -111,7 +111,6 @@ async def used_today(user: str) -> Usage:
 
 
 async def _records(user: str) -> dict[str, dict[str, Any]]:
-    """Today's records of a user."""
     items = await list_items(process_now().served_store, _usage_space(_today(), user))
     return {item.key: item.value for item in items}
 

@@ -87,7 +87,6 @@ protect somebody."""
 
 
 def _words(given: object) -> object:
-    """A list in a variable: words between commas."""
     if not isinstance(given, str):
         return given
     return [word.strip() for word in given.split(",") if word.strip()]
@@ -260,7 +259,6 @@ def ignored_settings(run: Mapping[str, Any]) -> list[str]:
 
 
 def _unknown(names: Iterable[str]) -> list[str]:
-    """What there is no setting for, with what may be meant."""
     found = []
     for name in sorted(set(names) - Settings.model_fields.keys()):
         close = get_close_matches(name, Settings.model_fields, 1)

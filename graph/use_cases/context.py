@@ -167,7 +167,6 @@ class AgentContext:
 
 
 def _kept(found: CheckpointTuple | None) -> dict[str, Any]:
-    """The state in a checkpoint."""
     kept = found.checkpoint["channel_values"] if found is not None else {}
     return {key: value for key, value in kept.items() if key in State.__annotations__}
 

@@ -427,5 +427,4 @@ async def _unknown_event(context: AgentContext, values: Mapping[str, Any]) -> st
 
 
 def _made_of(end: Mapping[str, Any]) -> set[str]:
-    """The facts that an entry was made into."""
     return {other for other, one in end["relations"].items() if one["relation"] == "made_of"}

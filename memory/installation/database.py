@@ -203,7 +203,6 @@ def _connected(address: Address) -> Iterator[Connection]:
 
 
 def _read(conn: Connection, address: Address) -> Metadata | None:
-    """The metadata; None if the database holds no installation yet."""
     if conn.execute("SELECT to_regclass('circadian_head')").fetchone() == (None,):
         return None
     with conn.cursor(row_factory=class_row(Metadata)) as cursor:

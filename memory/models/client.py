@@ -213,7 +213,6 @@ def _policy(
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
-    """The error, with the spent calls and tokens added."""
     error.llm_calls += spent["llm_calls"]
     error.tokens += spent["tokens"]
     return error

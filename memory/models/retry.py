@@ -197,7 +197,6 @@ def judge(error: Exception) -> Failure:
 
 
 def _misfit(error: BaseException) -> Misfit | None:
-    """The wrong setting that this failure shows, if any."""
     marks = {_status(error), _code(error), str(_body(error).get("type"))}
     if isinstance(error, ModelAuthenticationError | ModelPermissionDeniedError):
         return "key"

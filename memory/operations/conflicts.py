@@ -152,7 +152,6 @@ async def _standing(
 
 
 def _taken(records: dict[str, Record], target: str) -> dict[str, Record]:
-    """Take the record with id `target` out of `records`."""
     return {target: records.pop(target)} if target in records else {}
 
 

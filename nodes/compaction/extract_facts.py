@@ -160,7 +160,6 @@ async def _turn(
 
 
 def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy | None:
-    """Why the loop ends with this answer; None if it goes on."""
     names = [call["name"] for call in message.tool_calls]
     if not names:
         return "no_tool_call"

@@ -307,7 +307,6 @@ def _attribute(
 
 
 def _adds_to(value: str, old: Attribute) -> bool:
-    """Whether a value says all that the old one says."""
     return set(terms(old["value"])) <= set(terms(value))
 
 

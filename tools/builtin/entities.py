@@ -274,7 +274,6 @@ def _profile_after(known: NamedEntity, operations: Sequence[Operation]) -> Entit
 def _observation(
     id_: str, text: str, speaker: str | None, source: JournalEntry, profile: EntityProfile | None
 ) -> Observation:
-    """The observation with its speaker, and the trust of its source."""
     sources = [source["id"], *source["sources"]]
     standing = profile["observations"] if profile else []
     return {

@@ -185,7 +185,6 @@ def as_answered(call: ToolCall, content: str, *, ok: bool) -> Executed:
 def _refusal(
     call: ToolCall, tool: BaseTool | None, offered: dict[str, BaseTool]
 ) -> _Answered | None:
-    """The answer to a call that cannot run, or None."""
     if tool is None:
         known = ", ".join(sorted(offered)) or "none"
         name = shortened(call["name"], 64)
@@ -407,7 +406,6 @@ def error_text(error: str, suggestion: str) -> str:
 
 
 def _problem_of(message: ToolMessage) -> str | None:
-    """The error on one line, or None."""
     if message.status != "error":
         return None
     told = _object(str(message.content)) or {}

@@ -150,7 +150,6 @@ def _line(raw: bytes) -> Event | RequestLine:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, with their numbers, from 1."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):

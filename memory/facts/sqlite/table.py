@@ -279,7 +279,6 @@ class SqliteTable(MemoryTable):
         return Sql(f"{numbers} AND {text}", (*scope.values(), *values))
 
     def _scopes(self, scope: Mapping[str, object]) -> list[int]:
-        """The numbers of the scopes with these ids."""
         tests = " AND ".join(f"{name} IS ?" for name in scope) or "1"
         found = self._connection.execute(
             f"SELECT number FROM scopes WHERE {tests} ORDER BY number", list(scope.values())

@@ -403,7 +403,6 @@ def _days(fact: DatedLine) -> frozenset[date]:
 
 
 def _denied(text: str) -> list[str]:
-    """The stems and values that a text denies, or calls over."""
     digits = in_digits(text, "en")
     told = [next(filter(None, match.groups())) for match in _DENIED.finditer(digits)]
     found = [value for one in told for some in _values(one.strip(".:")).values() for value in some]

@@ -401,7 +401,6 @@ def _told(part: str) -> str:
 
 
 def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) -> bool:
-    """Whether a rule takes the sentence."""
     for rule, given in _rules_for(part):
         step = rule.build(given, scene)
         if step is None:
