@@ -33,7 +33,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast
 from urllib.parse import quote
 
 import numpy as np
@@ -303,43 +303,6 @@ class MemoryTable(ABC):
         """The test that a column has one of `values`."""
         test = f"{column} {self.dialect.among.format(type=type_)}"
         return Sql(test, (self.dialect.as_list(values),))
-
-
-class History(Protocol):
-    """Mem0's history of changes: what its `Memory` calls without extraction, and semantic memory.
-
-    Times are ISO texts. Raises MemoryStoreError.
-    """
-
-    def batch(self) -> AbstractContextManager[None]:
-        """Write the changes added inside together at the end, unless there was an error."""
-        ...
-
-    def add_history(
-        self,
-        memory_id: str,
-        old_memory: str | None,
-        new_memory: str | None,
-        event: str,
-        **details: Any,
-    ) -> None:
-        """Add one change. A deletion removes all changes of the memory: they hold its text.
-
-        `details`: created_at, updated_at, is_deleted, actor_id, role.
-        """
-        ...
-
-    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
-        """The changes of one memory, oldest first, with `id` and the names above."""
-        ...
-
-    def scrub(self) -> None:
-        """Remove deleted content from the disk."""
-        ...
-
-    def close(self) -> None:
-        """Close the history. May be called twice."""
-        ...
 
 
 def order_by(wanted: Listing) -> str:
