@@ -32,7 +32,8 @@ _MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORE
 
 _COMMAND = re.compile(
     r"(?:(?:hey|hi|circadian|and)\b[ ,:]+)*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
-    r"|(?:can|could|would|will) you (?!remember|recall|know)|i (?:want|need) you to (?!know|remember|note|keep in mind)"
+    r"|(?:can|could|would|will) you (?!remember|recall|know)"
+    r"|i (?:want|need) you to (?!know|remember|note|keep in mind)"
     r"|remove .*\b(?:goal|project|memory|note|fact)|(?:forget|delete|erase|remind|cancel|undo)\b"
     r"|set (?:an? |the )?(?:alarm|timer|reminder)\b|(?:go to sleep|pause|rename|repeat|wake me)\b"
     r"|read (?:me|the file|this)\b|mark .*\bdone\b|add .* to (?:my|our|the) (?:\w+ )?list\b"
