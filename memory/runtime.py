@@ -111,6 +111,13 @@ def resources_of(config: RunnableConfig) -> Resources:
     return replace(ours, user=str(user)) if user and user != ours.user else ours
 
 
+def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
+    """Notes on what a server ignored of the run's input."""
+    ignored = metadata.get(IGNORED)  # which a client may have set as well
+    found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
+    return [f"Ignored: {one}." for one in found] if isinstance(found, list) else []
+
+
 def resumed_report(config: RunnableConfig) -> Report | None:
     """The report under RESUMED. A server's client cannot set it: its config has no Resources."""
     given = config.get("configurable", {})

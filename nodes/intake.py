@@ -47,8 +47,8 @@ from memory.records import (
     is_reflection,
 )
 from memory.runtime import (
-    IGNORED,
     Resources,
+    ignored_by,
     resources_of,
     resumed_report,
     scope_of,
@@ -283,13 +283,6 @@ async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
     return [mark for one in states for mark in one.get("handled") or []]
 
 
-def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
-    """Notes on what a server ignored of the run's input."""
-    ignored = metadata.get(IGNORED)  # which a client may have set as well
-    found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
-    return [f"Ignored: {one}." for one in found] if isinstance(found, list) else []
-
-
 class _Visit:
     """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
 
@@ -460,11 +453,6 @@ class _Visit:
             tokens = await bounds.spent(self.scope)
             self.change(spending=at_least(self.state["spending"], self.now, tokens))
 
-    async def _preview_asked(self) -> bool:
-        """Whether this run of a server makes a preview, before all other work."""
-        served = self.first and self.resources.served
-        return served and await night.preview_wanted(self.store, self.scope)
-
     async def decision(self) -> NextTurn:
         """Read what waits, take context events into the journal, and decide."""
         if self.state["emergency_stop"]:
@@ -473,7 +461,10 @@ class _Visit:
             return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(stands,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
-        if self.resources.night_only or await self._preview_asked():
+        served = self.first and self.resources.served
+        # On a server a preview is made before all other work.
+        previewed = served and await night.preview_wanted(self.store, self.scope)
+        if self.resources.night_only or previewed:
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
             return NextTurn("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):
