@@ -49,6 +49,7 @@ from memory.records import (
 from memory.runtime import (
     Resources,
     ignored_by,
+    marks_elsewhere,
     resources_of,
     resumed_report,
     scope_of,
@@ -269,20 +270,6 @@ def _resumed(parked: ParkedTick) -> NextTurn:
     return NextTurn("tick", parked["event"], parked["classification"], resumes=parked)
 
 
-async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
-    """Of a run from a checkpoint that it names, the events that other branches answered."""
-    saver = config["configurable"].get("__pregel_checkpointer")
-    if saver is None or "checkpoint_id" not in config.get("metadata", {}):
-        return []
-    place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}
-    try:
-        kept = [one async for one in saver.alist({"configurable": place})]
-    except NotImplementedError:  # a saver for blocking calls only
-        kept = list(saver.list({"configurable": place}))
-    states = [one.checkpoint["channel_values"] for one in kept]
-    return [mark for one in states for mark in one.get("handled") or []]
-
-
 class _Visit:
     """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
 
@@ -462,7 +449,6 @@ class _Visit:
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
         served = self.first and self.resources.served
-        # On a server a preview is made before all other work.
         previewed = served and await night.preview_wanted(self.store, self.scope)
         if self.resources.night_only or previewed:
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
