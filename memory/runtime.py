@@ -22,7 +22,7 @@ from memory.errors import InputError
 from memory.facts import SemanticMemory
 from memory.models import Answer, Breakers, ask, ask_for, breakers_of
 from memory.prompt import Extensions, PromptComponent
-from memory.records import LOCAL_USER, Report, Scope, Usage
+from memory.records import LOCAL_USER, HandledMark, Report, Scope, Usage
 from memory.settings import Settings, configured
 
 if TYPE_CHECKING:
@@ -134,6 +134,27 @@ def resources_of(config: RunnableConfig) -> Resources:
         return given
     ours, user = _process().resources, configurable.get(SERVED_USER)
     return replace(ours, user=str(user)) if user and user != ours.user else ours
+
+
+def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
+    """Notes on what a server ignored of the run's input."""
+    ignored = metadata.get(IGNORED)  # which a client may have set as well
+    found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
+    return [f"Ignored: {one}." for one in found] if isinstance(found, list) else []
+
+
+async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
+    """Of a run from a checkpoint that it names, the events that other branches answered."""
+    saver = config["configurable"].get("__pregel_checkpointer")
+    if saver is None or "checkpoint_id" not in config.get("metadata", {}):
+        return []
+    place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}
+    try:
+        kept = [one async for one in saver.alist({"configurable": place})]
+    except NotImplementedError:  # a saver for blocking calls only
+        kept = list(saver.list({"configurable": place}))
+    states = [one.checkpoint["channel_values"] for one in kept]
+    return [mark for one in states for mark in one.get("handled") or []]
 
 
 def resumed_report(config: RunnableConfig) -> Report | None:

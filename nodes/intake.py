@@ -48,8 +48,9 @@ from memory.records import (
     is_reflection,
 )
 from memory.runtime import (
-    IGNORED,
     Resources,
+    ignored_by,
+    marks_elsewhere,
     resources_of,
     resumed_report,
     scope_of,
@@ -270,27 +271,6 @@ def _resumed(parked: ParkedTick) -> NextTurn:
     return NextTurn("tick", parked["event"], parked["classification"], resumes=parked)
 
 
-async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
-    """Of a run from a checkpoint that it names, the events that other branches answered."""
-    saver = config["configurable"].get("__pregel_checkpointer")
-    if saver is None or "checkpoint_id" not in config.get("metadata", {}):
-        return []
-    place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}
-    try:
-        kept = [one async for one in saver.alist({"configurable": place})]
-    except NotImplementedError:  # a saver for blocking calls only
-        kept = list(saver.list({"configurable": place}))
-    states = [one.checkpoint["channel_values"] for one in kept]
-    return [mark for one in states for mark in one.get("handled") or []]
-
-
-def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
-    """Notes on what a server ignored of the run's input."""
-    ignored = metadata.get(IGNORED)  # which a client may have set as well
-    found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
-    return [f"Ignored: {one}." for one in found] if isinstance(found, list) else []
-
-
 class _Visit:
     """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
 
@@ -466,11 +446,6 @@ class _Visit:
             tokens = await bounds.spent(self.scope)
             self.change(spending=at_least(self.state["spending"], self.now, tokens))
 
-    async def _preview_asked(self) -> bool:
-        """Whether this run of a server makes a preview, before all other work."""
-        served = self.first and self.resources.served
-        return served and await night.preview_wanted(self.store, self.scope)
-
     async def decision(self) -> NextTurn:
         """Read what waits, take context events into the journal, and decide."""
         if self.state["emergency_stop"]:
@@ -479,7 +454,9 @@ class _Visit:
             return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(stands,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
-        if self.resources.night_only or await self._preview_asked():
+        served = self.first and self.resources.served
+        previewed = served and await night.preview_wanted(self.store, self.scope)
+        if self.resources.night_only or previewed:
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
             return NextTurn("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):

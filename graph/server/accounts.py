@@ -1,4 +1,4 @@
-"""What the operator keeps of users: the model tokens they used, and tokens that are revoked.
+"""What users may keep and use, the model tokens they used, and tokens that are revoked.
 
 Store namespaces, which no user can have, since a user's label never begins so:
 `%operator/usage/DAY/USER` process/thread -> {llm_calls, tokens, in_ticks} ·
@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from secrets import token_hex
+from sys import maxsize
 from time import monotonic
 from typing import Any
 
@@ -20,13 +21,15 @@ from langgraph.store.base import PutOp
 from pydantic import BaseModel, Field
 
 from graph.documents import Listed
-from graph.server.settings import serving
+from graph.server.settings import FULL, INVALID, serving
 from graph.server.tokens import User
 from memory.errors import CircadianError, ConfigurationError
+from memory.events import Room, inbox
+from memory.facts import user_filters
 from memory.models import total
 from memory.records import Scope, Usage
 from memory.runtime import process_now, scope_of
-from memory.storage import list_items, namespaces_below, write_batch
+from memory.storage import count_items, list_items, namespaces_below, write_batch
 
 SPACE = "%operator"
 
@@ -149,6 +152,56 @@ async def _drop_old_days(today: str) -> None:
         if age.days > DAYS_KEPT:
             items = await list_items(store, namespace)
             await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
+
+
+# Limits on what is kept
+
+
+COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
+"""Namespaces whose records count as memories, as facts do. Marks and logs do not."""
+
+
+async def kept(user: str) -> int:
+    """The number of a user's memories, for the limit."""
+    process = process_now()
+    semantic, own = process.resources.semantic, (label_of(user),)
+    filters = {**user_filters(Scope(user, "")), "kind": "fact"}
+    facts = await semantic.run(lambda: semantic.open_table().count(filters))
+    below = await namespaces_below(process.served_store, own)
+    kinds = {one[:3] for one in below if one[2:3] and one[2] in COUNTED}
+    counts = [await count_items(process.served_store, kind) for kind in sorted(kinds)]
+    return facts + sum(counts)
+
+
+async def memories_left(user: str) -> Room:
+    """How many more memories of the user can be kept."""
+    most = serving().memories_per_user
+    if most is None:
+        return Room(maxsize, "")
+    now = await kept(user)
+    why = f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+    return Room(most - now, why)
+
+
+async def _bounds(scope: Scope) -> list[Room]:
+    """What bounds the new events of an agent: the request, the inbox, the user's memory."""
+    waiting = await count_items(process_now().served_store, scope.namespace(inbox.INBOX))
+    at_once, most = serving().events_per_request, serving().events_waiting
+    why = f"{waiting:,} of at most {most:,} events wait: let the agent run, then send them again"
+    request = Room(at_once, f"at most {at_once:,} events in one request")
+    return [request, Room(most - waiting, why), await memories_left(scope.user)]
+
+
+async def room(scope: Scope) -> Room:
+    """How many events an agent's run may take in. No hook is shown what comes with the state."""
+    return min(await _bounds(scope))
+
+
+async def why_too_many(scope: Scope, more: int) -> tuple[int, str] | None:
+    """The status and the reason to refuse `more` events in one request; None to accept."""
+    over = [one for one in await _bounds(scope) if more > one.events] if more else []
+    status = INVALID if more > serving().events_per_request else FULL
+    return (status, over[0].why) if over else None
 
 
 # Revoked tokens

@@ -41,10 +41,7 @@ from graph.server.auth import (
     Guard,
     Throttle,
     check_limits,
-    kept,
     own_namespace,
-    room,
-    why_too_many,
 )
 from graph.server.health import check_operator
 from graph.server.problems import api_router, of_product, of_request, of_server
@@ -237,7 +234,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
         for event in raw
     ]
     scope = Scope(user, thread_id(user, name))
-    if over := await why_too_many(scope, len(events), serving()):
+    if over := await accounts.why_too_many(scope, len(events)):
         raise HTTPException(*over)
     posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
@@ -292,7 +289,7 @@ async def _user_line(label: str) -> accounts.UserLine:
     user = unquote(label)
     used = await accounts.used_today(user)
     agents = len(await _spaces((label,), 2))
-    return accounts.UserLine(user=user, agents=agents, memories=await kept(user), **used)
+    return accounts.UserLine(user=user, agents=agents, memories=await accounts.kept(user), **used)
 
 
 async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
@@ -328,7 +325,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     tokens.check(serving())
     check_limits(serving())
     process = process_now()
-    bounds = Bounds(room, accounts.LEDGER.in_ticks)
+    bounds = Bounds(accounts.room, accounts.LEDGER.in_ticks)
     process.resources = replace(process.resources, bounds=bounds)
     account = nullcontext() if serving().open else charging(accounts.LEDGER)
     with account:

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import lru_cache, wraps
 from math import ceil
-from sys import maxsize
 from time import time
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -35,7 +34,7 @@ from starlette.websockets import WebSocketClose
 
 from graph.inspector import with_headers
 from graph.server import tokens
-from graph.server.accounts import LEDGER, REVOKED
+from graph.server.accounts import LEDGER, REVOKED, why_too_many
 from graph.server.agents import Hold, erase_agent, own_name
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
@@ -56,11 +55,8 @@ from graph.server.settings import (
 from graph.server.tokens import OPERATOR
 from memory import telemetry
 from memory.errors import BusyError, InputError, TokenError
-from memory.events import Room, inbox
-from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope
 from memory.runtime import IGNORED, process_now
-from memory.storage import count_items, namespaces_below
 
 auth = Auth()
 log = logging.getLogger("circadian")
@@ -155,7 +151,7 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     run = value.get("kwargs") or {}
     _check_settings(run, run=True)
     scope, words = Scope(ctx.user.identity, str(value["thread_id"])), len(_words(run))
-    if over := await why_too_many(scope, words, serving()):
+    if over := await why_too_many(scope, words):
         raise _error(*over)
     metadata = value.setdefault("metadata", {})
     if ignored := ignored_settings(run):
@@ -333,7 +329,7 @@ def own_namespace(user: str) -> tuple[str, ...]:
     return Scope(user, "").namespace()[:1]
 
 
-# How much a user may use: requests a minute, and records kept
+# How much a user may use: requests a minute
 
 
 async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, str]]:
@@ -354,65 +350,6 @@ async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, st
 def check_limits(serving: Serving) -> None:
     """Raise InputError if the storage of the counts cannot be used."""
     _limiter(serving.limits_storage)
-
-
-async def why_full(user: str, serving: Serving, *, more: int) -> str | None:
-    """Why `more` records of the user cannot be kept; None if they can."""
-    left = await _memories_left(user, serving)
-    return left.why if more > left.events else None
-
-
-async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, str] | None:
-    """The status and the reason to refuse `more` events in one request; None to accept."""
-    if more > serving.events_per_request:
-        return INVALID, f"{more:,} events; {_at_once(serving).why}"
-    left = await _room(scope, serving) if more else None
-    return (507, left.why) if left is not None and more > left.events else None
-
-
-async def room(scope: Scope) -> Room:
-    """How many events an agent's run may take in. No hook is shown what comes with the state."""
-    return await _room(scope, serving())
-
-
-async def _room(scope: Scope, serving: Serving) -> Room:
-    waiting = await count_items(process_now().served_store, scope.namespace(inbox.INBOX))
-    most = serving.events_waiting
-    why = f"{waiting:,} of at most {most:,} events wait: let the agent run, then send them again"
-    bounds = [_at_once(serving), Room(most - waiting, why)]
-    return min(*bounds, await _memories_left(scope.user, serving))
-
-
-def _at_once(serving: Serving) -> Room:
-    most = serving.events_per_request
-    return Room(most, f"at most {most:,} events in one request")
-
-
-async def _memories_left(user: str, serving: Serving) -> Room:
-    most = serving.memories_per_user
-    if most is None:
-        return Room(maxsize, "")
-    now = await kept(user)
-    why = f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
-    return Room(most - now, why)
-
-
-COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
-"""Namespaces whose records count as memories, as facts do. Marks and logs do not."""
-
-
-async def kept(user: str) -> int:
-    """The number of a user's memories, for the limit."""
-    process = process_now()
-    semantic, filters = (
-        process.resources.semantic,
-        {**user_filters(Scope(user, "")), "kind": "fact"},
-    )
-    facts = await semantic.run(lambda: semantic.open_table().count(filters))
-    below = await namespaces_below(process.served_store, own_namespace(user))
-    kinds = {one[:3] for one in below if one[2:3] and one[2] in COUNTED}
-    counts = [await count_items(process.served_store, kind) for kind in sorted(kinds)]
-    return facts + sum(counts)
 
 
 @lru_cache(maxsize=1)

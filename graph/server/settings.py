@@ -211,7 +211,7 @@ def serving() -> Serving:
 # same line for what was stored earlier.
 
 
-FORBIDDEN, INVALID = 403, 422
+FORBIDDEN, INVALID, FULL = 403, 422, 507
 
 FROM_CONTEXT = "__context_provided__"
 """LangGraph Server's mark on a run's `configurable` that was copied from its context."""

@@ -70,7 +70,6 @@ _ACTIVE = re.compile(r"^Active project: (?P<key>.+?) - (?P<summary>.*)$")
 _OTHER = re.compile(r"^- (?P<key>.+?) \((?P<status>\w+)\): (?P<summary>.*)$")
 _REMEMBERED = re.compile(r"^- (?:fact|pattern): (?P<text>.*)$")
 _ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
-_KNOWN = re.compile(r"^known (?P<name>[^:\s]+): (?P<value>.*)$")
 _TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
 _PAGE_LINE = re.compile(
     r"^(?:- |  or )\[(?P<id>[^\]]+)\] (?P<text>.*) \((?:(?P<who>[^()]{1,60}), )?"
@@ -217,12 +216,6 @@ def read_entity(line: str) -> tuple[str, str] | None:
 def known_line(name: str, value: str) -> str:
     """An attribute of an entity: `known name: value`."""
     return f"known {one_line(name)}: {one_line(value)}"
-
-
-def read_known(line: str) -> tuple[str, str] | None:
-    """(name, value)."""
-    match = _KNOWN.match(line)
-    return (match["name"], match["value"].strip()) if match else None
 
 
 def question_line(question: str) -> str:
