@@ -32,8 +32,7 @@ from memory.events import (
     why_wait,
 )
 from memory.messages import changes, is_outside, merge_messages, without_waiting
-from memory.operations import apply_operations, begun_corrections, carry_out
-from memory.planning import session_memory
+from memory.operations import apply_operations, finish_corrections
 from memory.recall import episodes
 from memory.records import (
     Classification,
@@ -365,21 +364,19 @@ class _Visit:
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
         metadata = self.config.get("metadata", {})
-        run_id = metadata.get("run_id")
         arrived = await emergency.take_in(
             self.state,
             store=self.store,
             scope=self.scope,
             owner=self.owners[0],
             now=self.now,
-            run_id=str(run_id) if run_id is not None else None,
+            run_id=str(metadata["run_id"]) if metadata.get("run_id") is not None else None,
             room=self.resources.bounds.room if self.resources.bounds else None,
         )
         self.given = arrived.given
         self.note(notes=ignored_by(metadata))
-        done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
-            *self.state["report"]["context_only"]
-        }
+        report = self.state["report"]
+        done = {*report["context_only"], *(tick["event_id"] for tick in report["ticks"])}
         self.note(skipped=[id_ for id_ in arrived.skipped if id_ not in done], notes=arrived.notes)
         self.change(messages=merge_messages(self.state["messages"], arrived.messages))
 
@@ -391,13 +388,10 @@ class _Visit:
         if undo_looked_for(self.config):
             done = undone_night(self.config)
         else:
-            for begun in await begun_corrections(self.store, self.scope):
-                before = self.state["session_memory"]
-                after = session_memory.corrected(before, begun, self.owners)
-                self.change(session_memory=after)
-                semantic = self.resources.semantic
-                await carry_out(begun, store=self.store, semantic=semantic, scope=self.scope)
-            done = await night.finish(self.store, self.resources.semantic, self.scope)
+            memory, semantic = self.state["session_memory"], self.resources.semantic
+            at: Any = {"store": self.store, "semantic": semantic, "scope": self.scope}
+            self.change(session_memory=await finish_corrections(memory, self.owners, **at))
+            done = await night.finish(self.store, semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 

@@ -7,6 +7,7 @@ its first change to after its last.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, cast
 
@@ -17,12 +18,14 @@ from memory import audit
 from memory.facts import SemanticMemory
 from memory.journal import TRUST
 from memory.operations.apply import apply_operations, dependents_of
+from memory.planning import corrected
 from memory.records import (
     Fact,
     FactDraft,
     JournalEntry,
     Operation,
     Scope,
+    SessionMemory,
     add_entry,
     add_fact,
     doubt_fact,
@@ -99,6 +102,24 @@ async def carry_out(
     done = PutOp(scope.namespace(CORRECTING), op, None)
     await audit.write(store, scope, [line], also=[done])
     return new
+
+
+async def finish_corrections(
+    memory: SessionMemory,
+    owners: Collection[str],
+    *,
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+) -> SessionMemory:
+    """Finish those that were broken off; returns session memory as they leave it.
+
+    The caller holds the agent.
+    """
+    for begun in await begun_corrections(store, scope):
+        memory = corrected(memory, begun, owners)
+        await carry_out(begun, store=store, semantic=semantic, scope=scope)
+    return memory
 
 
 async def begun_corrections(store: BaseStore, scope: Scope) -> list[BegunCorrection]:
