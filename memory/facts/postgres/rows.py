@@ -50,8 +50,6 @@ class Write:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.embedded: list[tuple[int, int]] = []
-        """The rows whose vectors were written: `seq` and scope."""
         self._held: dict[Ids, int] = {}
         self._counted: dict[tuple[int, str], tuple[int, int]] = {}
 
@@ -240,7 +238,6 @@ WITH embedded AS (
 INSERT INTO memory_vectors (seq, scope, space, embedding)
 SELECT seq, scope, space, embedding::vector FROM embedded
 ON CONFLICT (seq) DO UPDATE SET space = EXCLUDED.space, embedding = EXCLUDED.embedding
-RETURNING seq, scope
 """
 
 _UNEMBED = """
@@ -320,8 +317,6 @@ class PostgresRows:
         added = self._connection.execute(_INSERT, values).fetchone()
         if added is not None:
             self._count(Indexed(scope, content.kind, content.terms), 1)
-            if vector is not None:
-                self._write.embedded.append((added[0], scope))
 
     def change(self, row_id: str, vector: str | None, content: RowContent | None) -> None:
         """Replace a row's vector, payload or both. A new text drops the old text's vector."""
@@ -358,10 +353,8 @@ class PostgresRows:
         self._embed(vectors)
 
     def _embed(self, vectors: Mapping[str, str]) -> None:
-        rows = self._connection.execute(
-            _EMBED, (self._space, list(vectors), list(vectors.values()))
-        )
-        self._write.embedded.extend(rows)
+        given = self._space, list(vectors), list(vectors.values())
+        self._connection.execute(_EMBED, given)
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that an operation led to a row, too."""

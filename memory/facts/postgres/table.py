@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-from psycopg import sql
 from psycopg_pool import ConnectionPool
 
-from memory.errors import MemoryStoreError
 from memory.facts.postgres.rows import (
     RANKED,
     Ids,
@@ -43,34 +40,14 @@ from memory.facts.table import (
     split,
     where,
 )
-from memory.storage.postgres import Connection, lock_key, storable
+from memory.storage.postgres import Connection, storable
 
-WORTH_INDEXING = 20_000
-"""Rows of a scope up to which a search compares every vector."""
-
-LOOK_EVERY = 500
-"""One written row in so many leads to the check whether its scope needs an index."""
-
-SEARCH_BREADTH = 200
-"""`hnsw.ef_search`: how many candidates the index keeps while it searches."""
-
-BUILD_MEMORY = "256MB"
-"""An index that does not fit takes three times as long to build."""
-
-_LOG = logging.getLogger(__name__)
-
-_EXACT = f"""
+_NEAREST = f"""
 SELECT {ROW}, -(v.embedding <#> %s::vector) AS score
 FROM memories AS m JOIN memory_vectors AS v USING (seq)
 WHERE v.space = %s AND v.scope = ANY(%s::int[]) AND {{where}} ORDER BY score DESC, v.seq LIMIT %s
 """
-
-_INDEXED = f"""
-SELECT {ROW}, -(v.embedding::vector({{dimension}}) <#> %s::vector({{dimension}})) AS score
-FROM memory_vectors AS v JOIN memories AS m USING (seq)
-WHERE v.scope = {{scope}} AND v.space = {{space}} AND {{where}}
-ORDER BY v.embedding::vector({{dimension}}) <#> %s::vector({{dimension}}) LIMIT %s
-"""
+"""Every vector is compared. They have length 1, so that the inner product is the cosine."""
 
 _COUNTED = """
 SELECT NULL AS term, coalesce(max(those), 0)::bigint
@@ -81,125 +58,6 @@ UNION ALL SELECT term, max(those) FROM (
 ) AS by_kind GROUP BY term
 """
 """Over kinds the most rows, and the most rows with each term."""
-
-Found = list[tuple[Any, ...]]
-"""The columns of rows, and the score."""
-
-
-class Nearest:
-    """The vectors of one embedder, of length 1, so that the inner product is the cosine.
-
-    Not by cosine distance: an index by that leaves out zero vectors.
-    """
-
-    def __init__(self, transactions: Transactions, space: str, dimension: int) -> None:
-        self._transactions = transactions
-        self.space, self._dimension = space, dimension
-
-    def text(self, vector: Vector) -> str:
-        """A vector as a text for PostgreSQL. Raises MemoryStoreError if it does not fit."""
-        return str(checked_vector(vector, self._dimension).tolist())
-
-    def search(
-        self, connection: Connection, vector: Vector, where: Sql, scopes: list[int], limit: int
-    ) -> Found:
-        """The `limit` nearest of the rows `m` that pass `where`, with cosine, nearest first.
-
-        `scopes`: the numbers of all scopes with such rows.
-        """
-        query = self.text(vector)
-        if len(scopes) == 1 and self._is_large(connection, scopes[0], where):
-            found = self._by_index(connection, query, where, scopes[0], limit)
-            if len(found) == limit:
-                return found
-        rows = connection.execute(
-            _EXACT.format(where=where.text), (query, self.space, scopes, *where.values, limit)
-        )
-        return rows.fetchall()
-
-    def _is_large(self, connection: Connection, scope: int, where: Sql) -> bool:
-        """Whether the scope has an index, and too many matching rows to do without it."""
-        indexed = connection.execute(
-            "SELECT FROM memory_scopes WHERE number = %s AND indexed = %s", (scope, self.space)
-        )
-        if indexed.fetchone() is None:
-            return False
-        more = connection.execute(
-            f"SELECT FROM memories AS m WHERE {where.text} OFFSET %s LIMIT 1",
-            (*where.values, WORTH_INDEXING),
-        )
-        return more.fetchone() is not None
-
-    def _by_index(
-        self, connection: Connection, query: str, where: Sql, scope: int, limit: int
-    ) -> Found:
-        # Literals and not parameters: the planner must see that the partial index applies.
-        space = sql.Literal(self.space).as_string(connection).replace("%", "%%")
-        statement = sql.SQL(_INDEXED).format(
-            dimension=sql.Literal(self._dimension),
-            scope=sql.Literal(scope),
-            space=sql.SQL(space),
-            where=sql.SQL(where.text),
-        )
-        # Nothing is written; the rollback restores the settings.
-        with connection.transaction(force_rollback=True):
-            connection.execute(
-                "SELECT set_config('hnsw.iterative_scan', 'strict_order', true),"
-                " set_config('hnsw.ef_search', %s, true), set_config('enable_sort', 'off', true)",
-                (str(SEARCH_BREADTH),),
-            )
-            rows = connection.execute(statement, (query, *where.values, query, limit)).fetchall()
-        return sorted(rows, key=lambda row: (-row[-1], row[0]))
-
-    def build_indexes(self, embedded: Iterable[tuple[int, int]]) -> None:
-        """Build the indexes that are worth it after these rows (`seq`, scope) were written.
-
-        A failure is logged; later writes try again.
-        """
-        for scope in sorted({scope for seq, scope in embedded if seq % LOOK_EVERY == 0}):
-            try:
-                with self._transactions.outside() as connection:
-                    self._build(connection, scope)
-            except MemoryStoreError as error:
-                _LOG.warning("an index of vectors was not made, searches are slower: %s", error)
-
-    def _build(self, connection: Connection, scope: int) -> None:
-        vectors = connection.execute(
-            "SELECT FROM memory_scopes JOIN memory_vectors ON scope = number"
-            " WHERE number = %s AND space = %s AND indexed IS DISTINCT FROM space"
-            " OFFSET %s LIMIT 1",
-            (scope, self.space, WORTH_INDEXING),
-        )
-        if vectors.fetchone() is None:
-            return
-        key = lock_key("index", str(scope))
-        if connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone() == (True,):
-            try:
-                for statement in self._making(scope):
-                    connection.execute(statement)
-            finally:
-                connection.execute("RESET maintenance_work_mem")
-                connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
-
-    def _making(self, scope: int) -> Iterable[sql.Composed]:
-        """CONCURRENTLY: others can write meanwhile. A half-built index is removed first."""
-        statements = (
-            "SET maintenance_work_mem = {memory}",
-            "DROP INDEX CONCURRENTLY IF EXISTS {index}",
-            "CREATE INDEX CONCURRENTLY {index} ON memory_vectors USING hnsw"
-            " ((embedding::vector({dimension})) vector_ip_ops)"
-            " WHERE scope = {scope} AND space = {space}",
-            "UPDATE memory_scopes SET indexed = {space} WHERE number = {scope}",
-        )
-        for statement in statements:
-            yield sql.SQL(statement).format(
-                memory=sql.Literal(BUILD_MEMORY),
-                index=sql.Identifier(f"memory_vectors_{scope}"),
-                dimension=sql.Literal(self._dimension),
-                scope=sql.Literal(scope),
-                space=sql.Literal(self.space),
-            )
-
 
 _WAITING = "(m.space IS NULL OR m.space < %s OR m.space > %s)"
 """Three tests that an index can answer, in place of `<>`, which it cannot."""
@@ -226,7 +84,7 @@ class PostgresTable(MemoryTable):
         self.lock = threading.RLock()
         """Held during every write; hold it to make several calls atomic within this process."""
         self.transactions = Transactions(pool)
-        self._nearest = Nearest(self.transactions, f"{model} {dimension}", dimension)
+        self._space, self._dimension = f"{model} {dimension}", dimension
         self._numbers: dict[Ids, int] = {}
         with self.transactions.connection() as connection, connection.transaction():
             bring_up_to_date(connection, pool.name)
@@ -239,7 +97,7 @@ class PostgresTable(MemoryTable):
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
-        content, given = content_of(payload), self._text(vector)
+        content, given = content_of(payload), None if vector is None else self._text(vector)
         with self._writing() as rows:
             rows.add(row_id, given, content)
 
@@ -250,13 +108,14 @@ class PostgresTable(MemoryTable):
 
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
         """Replace one row's vector, payload or both; None keeps the present one."""
-        content, given = None if payload is None else content_of(payload), self._text(vector)
+        content = None if payload is None else content_of(payload)
+        given = None if vector is None else self._text(vector)
         with self._writing() as rows:
             rows.change(row_id, given, content)
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
-        given = {row_id: self._nearest.text(vector) for row_id, vector in vectors.items()}
+        given = {row_id: self._text(vector) for row_id, vector in vectors.items()}
         with self._writing() as rows:
             rows.embed(given)
 
@@ -308,16 +167,21 @@ class PostgresTable(MemoryTable):
             row = connection.execute(
                 "SELECT v.embedding::real[] FROM memory_vectors AS v JOIN memories AS m USING (seq)"
                 " WHERE m.id = %s AND v.space = %s",
-                (row_id, self._nearest.space),
+                (row_id, self._space),
             ).fetchone()
         return None if row is None else np.array(row[0], dtype=np.float32)
 
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
         """The nearest matching rows, nearest first, with cosine (-1..1)."""
+        query = self._text(vector)
         with self.transactions.connection() as connection:
             scopes = self._scopes(connection, split(filters)[0])
             test = self._where(connection, filters)
-            found = self._nearest.search(connection, vector, test, scopes, max(limit, 0))
+            rows = connection.execute(
+                _NEAREST.format(where=test.text),
+                (query, self._space, scopes, *test.values, max(limit, 0)),
+            )
+            found = rows.fetchall()
         return [(Row(*row), min(max(score, -1.0), 1.0)) for *row, score in found]
 
     def keywords(
@@ -352,14 +216,14 @@ class PostgresTable(MemoryTable):
             f"SELECT m.id, m.payload FROM memories AS m WHERE {{where}} AND {_WAITING}"
             " ORDER BY m.seq DESC LIMIT %s"
         )
-        space = self._nearest.space
+        space = self._space
         rows = self._asked(filters, query, space, space, max(limit, 0))
         return [Waiting(row_id, embedded_text(payload)) for row_id, payload in rows]
 
     def count_unembedded(self, filters: Filters) -> int:
         """The number of matching rows without a vector of the embedder in use."""
         query = f"SELECT count(*) FROM memories AS m WHERE {{where}} AND {_WAITING}"
-        [(number,)] = self._asked(filters, query, self._nearest.space, self._nearest.space)
+        [(number,)] = self._asked(filters, query, self._space, self._space)
         return int(number)
 
     def scrub(self) -> None:
@@ -381,15 +245,12 @@ class PostgresTable(MemoryTable):
 
     @contextmanager
     def _writing(self) -> Iterator[PostgresRows]:
-        with self.lock:
-            joined = self.transactions.current is not None
-            with self.transactions.open() as write:
-                yield PostgresRows(write, self._nearest.space)
-            if not joined:
-                self._nearest.build_indexes(write.embedded)
+        with self.lock, self.transactions.open() as write:
+            yield PostgresRows(write, self._space)
 
-    def _text(self, vector: Vector | None) -> str | None:
-        return None if vector is None else self._nearest.text(vector)
+    def _text(self, vector: Vector) -> str:
+        """A vector as a text for PostgreSQL. Raises MemoryStoreError if it does not fit."""
+        return str(checked_vector(vector, self._dimension).tolist())
 
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         with self.transactions.connection() as connection:
