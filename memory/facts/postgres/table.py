@@ -40,8 +40,8 @@ from memory.facts.table import (
     split,
     where,
 )
-from memory.storage import Wanted
 from memory.storage.postgres import Connection, lock_key, storable
+from memory.text import TextPrefilter
 
 WORTH_INDEXING = 20_000
 """Rows of a scope up to which a search compares every vector."""
@@ -269,7 +269,7 @@ class PostgresTable:
             rows.touch(row_ids, at)
 
     def select(
-        self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
+        self, filters: Filters, limit: int | None = None, wanted: TextPrefilter | None = None
     ) -> list[Row]:
         """The matching rows, oldest first, `wanted` or not."""
         with self.transactions.connection() as connection:

@@ -1,12 +1,22 @@
 """SQLite: checkpoints and the store in files of the data folder."""
 
-from memory.storage.sqlite.files import OpenedFile, compact, open_file, quick_check, use_wal
+from memory.storage.sqlite.files import (
+    UNREAD,
+    MentionIndex,
+    OpenedFile,
+    compact,
+    open_file,
+    quick_check,
+    use_wal,
+)
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 
 __all__ = [
+    "UNREAD",
     "CircadianSqliteSaver",
     "CircadianSqliteStore",
+    "MentionIndex",
     "OpenedFile",
     "compact",
     "open_file",
