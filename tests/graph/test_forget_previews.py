@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.lives import live
@@ -140,6 +140,8 @@ def index_of(*values: object) -> tuple[sqlite3.Connection, MentionIndex]:
     return connection, index
 
 
+@example("שberries", "oaks feet ", "", "don't{}")
+@example("berries", "oaks\u200b", "", "{}")
 @given(TEXTS, TEXTS, TEXTS, st.sampled_from([*SPELLED, "l'{}", "\\{}", "我{}", "don't{}"]))
 def test_an_index_misses_nothing(said: str, before: str, after: str, spelled: str) -> None:
     """Whatever names a person, says a statement or has an id is found, as JSON and within JSON."""
