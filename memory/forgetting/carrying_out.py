@@ -36,13 +36,12 @@ from memory.forgetting.erasure import (
     acts_of,
     decide,
     fact_after,
-    names_of,
     start_of,
     widened,
 )
 from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS, StoreChanges
 from memory.forgetting.working import events_in_state
-from memory.journal import by_time, read_many
+from memory.journal import by_time
 from memory.operations import UNDREAMED, apply
 from memory.recall import probes
 from memory.records import Fact, InboxItem, JournalEntry, Scope
@@ -141,11 +140,9 @@ async def find(
     to so many that all are read. The selection is the same, but lacks most of the facts that stay.
     `briefly`: rather raise LongWork than read all.
     """
-    prefilter, at_hand = None, None
-    if sifting:
-        prefilter, at_hand = await _first_look(store, semantic, scope, wanted)
+    prefilter = TextPrefilter(frozenset(), frozenset((wanted.name,))) if sifting else None
     while True:
-        known = at_hand or await _known(store, semantic, scope, values, owner, wanted, prefilter)
+        known = await _known(store, semantic, scope, values, owner, wanted, prefilter)
         if known is None:
             if briefly:
                 raise LongWork("so much goes that looking for it takes some seconds")
@@ -159,34 +156,14 @@ async def find(
         acts = await _acts(store, scope, begun.events, prefilter)
         erasure = await asyncio.to_thread(decide, known, begun, acts)
         more = prefilter and widened(prefilter, known, erasure)
-        if more == prefilter and at_hand is None:
+        if more == prefilter:
             break
-        prefilter, at_hand = more, None
+        prefilter = more
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
     journaled = {one["sources"][0] for one in known.entries if one["sources"]}
     unjournaled = sorted(begun.events - journaled)
     return Selection(erasure, begun.said, list(known.facts), handled, unjournaled, prefilter)
-
-
-async def _first_look(
-    store: BaseStore, semantic: SemanticMemory, scope: Scope, wanted: ForgetTarget
-) -> tuple[TextPrefilter, KnownMemory | None]:
-    """What a search begins with: a person's names; or an id, and what is known without a search.
-
-    That is the memory with those linked to it and the sources, whose words are then looked for.
-    """
-    if wanted.kind == "entity":
-        profiles = await entities.everyone(store, scope)
-        names, mine = names_of(wanted.name, KnownMemory([], [], profiles, [], []))
-        return TextPrefilter(names.prefilter.sayings, mine), None
-    links = await store.aget(scope.namespace(apply.LINKS), wanted.name)
-    near = [wanted.name, *(links.value["linked_to"] if links else [])]
-    facts = [*(await semantic.by_id(scope, near)).values()]
-    ids = [*near, *(id_ for fact in facts for id_ in fact["source_entries"])]
-    entries = [*(await read_many(store, scope, ids)).values()]
-    prefilter = TextPrefilter(frozenset(), frozenset((wanted.name,)))
-    return prefilter, KnownMemory(entries, facts, [], [], [])
 
 
 async def _known(

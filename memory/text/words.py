@@ -198,8 +198,9 @@ class TextPrefilter:
     ids: frozenset[str] = frozenset()
 
     @cached_property
-    def _quoted(self) -> list[str]:
-        return [skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids]
+    def _told(self) -> list[Saying]:
+        quoted = (skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids)
+        return [*(((one,),) for one in quoted), *self.sayings]
 
     @cached_property
     def queries(self) -> list[str] | None:
@@ -207,19 +208,15 @@ class TextPrefilter:
 
         None where an index cannot tell, as for a name without letters.
         """
-        told = [*map(_said, self.sayings), *map(_quoting, self.ids)]
-        if not all(told):
-            return None
-        starts = range(0, len(told), _AT_ONCE)
-        return [" OR ".join(told[start : start + _AT_ONCE]) for start in starts]
+        asked = [*map(_asked, self._told)]
+        starts = range(0, len(asked), _AT_ONCE)
+        return [" OR ".join(asked[n : n + _AT_ONCE]) for n in starts] if all(asked) else None
 
     def within(self, text: str) -> bool:
         """Whether `text`, which may be a record as JSON, has to be read."""
         plain = skeleton(text)
-        if any(one in plain for one in self._quoted):
-            return True
         return any(
-            all(any(piece in plain for piece in word) for word in words) for words in self.sayings
+            all(any(piece in plain for piece in word) for word in words) for words in self._told
         )
 
 
@@ -254,7 +251,7 @@ def _beginnings_within(run: str) -> Iterator[str]:
     return (one if one.isascii() else one[:_INDEXED] for one in words if one)
 
 
-def _said(words: Saying) -> str:
+def _asked(words: Saying) -> str:
     """The query for texts with a saying; "" where it has no letters."""
     telling = [forms for forms in words if min(map(len, forms)) >= _TOLD_BY] or words
     asked = [any_of for forms in telling if (any_of := [*map(_beginning, forms)]) and all(any_of)]
@@ -262,14 +259,9 @@ def _said(words: Saying) -> str:
 
 
 def _beginning(piece: str) -> str:
-    """The query for texts with words that begin so."""
-    return _all_of(f'"{run[:_INDEXED]}"*' for run in _RUN.findall(piece))
-
-
-def _quoting(id_: str) -> str:
-    """The query for texts with an id, whose words are whole."""
-    runs = _RUN.findall(skeleton(json.dumps(id_, ensure_ascii=False)))
-    return _all_of(f'"{run}"' if run.isascii() else f'"{run[:_INDEXED]}"*' for run in runs)
+    """The query for texts with words that begin so; those of a quoted id are whole."""
+    whole = piece.endswith('"') and piece.isascii()
+    return _all_of(f'"{run}"' if whole else f'"{run[:_INDEXED]}"*' for run in _RUN.findall(piece))
 
 
 def _all_of(queries: Iterable[str]) -> str:
