@@ -47,7 +47,7 @@ class BackgroundJob:
     result: tuple[str, ...] | None = None
     """Parts of the address that shows the result."""
     found: Any = None
-    """What that page shows, once: memory goes on."""
+    """What that page shows, once."""
     ended: bool = False
     task: asyncio.Task[None] | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import NamedTuple
 
 from starlette.responses import Response
@@ -133,26 +134,30 @@ def _points(course: list[tuple[str, float]]) -> str:
 
 # Forgetting somebody
 
+FRESH = timedelta(minutes=1)
+"""How long what was found is what goes: memory goes on."""
+
 
 async def forget_person_form(visit: Visit) -> Response:
     """What would be forgotten with a person or thing; looking for much of it is a job."""
     profile = await find_profile(visit.context, visit.named("id"))
-    wanted, title = ForgetTarget("entity", profile["id"]), f"Looking for all of {profile['name']}"
-    job = visit.host.jobs.current(visit.owner)
+    wanted, here = ForgetTarget("entity", profile["id"]), ("people", profile["id"], "forget")
 
     async def look(tell: Tell) -> tuple[str, ...]:
         tell("what goes is shown first, and nothing is changed")
-        looking.found = await would_forget(visit.context, wanted)
-        return ("people", profile["id"], "forget")
+        looking.found = (visit.context.now(), await would_forget(visit.context, wanted))
+        return here
 
-    if job is not None and job.title == title and job.found:
-        (would, nights), job.found = job.found, None
-    else:
-        try:
-            would, nights = await would_forget(visit.context, wanted, briefly=True)
-        except LongWork:
-            looking = visit.host.jobs.start(visit.owner, title, look)
-            return visit.go("progress")
+    job, found = visit.host.jobs.current(visit.owner), None
+    if job is not None and job.result == here and job.found is not None:
+        (at, found), job.found = job.found, None
+        found = found if visit.context.now() - at < FRESH else None
+    try:
+        would, nights = found or await would_forget(visit.context, wanted, briefly=True)
+    except LongWork:
+        title = f"Looking for all of {profile['name']}"
+        looking = visit.host.jobs.start(visit.owner, title, look)
+        return visit.go("progress")
     return visit.show("forget_person.html", profile=profile, would=would, nights=nights)
 
 

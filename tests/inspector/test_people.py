@@ -8,6 +8,7 @@ import pytest
 
 from memory import entities
 from memory.forgetting import carrying_out
+from tests.support.clock import Clock
 from tests.support.visiting import Visitor, text_of
 
 
@@ -66,18 +67,19 @@ async def test_forgetting_somebody_says_first_what_goes(visitor: Visitor) -> Non
 
 
 async def test_what_goes_with_somebody_of_many_words_is_looked_for_while_others_go_on(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"/people/{await id_of(visitor, 'Ben')}/forget"
     at_once = await visitor.get(path)
     for module in (carrying_out, sys.modules["memory.forgetting.store_changes"]):
         monkeypatch.setattr(module, "MANY", 1)
-    for _ in range(2):  # what was found is shown once: memory goes on
+    for late in (False, True, False):  # what was found is shown once, and soon: memory goes on
         await visitor.get(path, 303)
         assert "Looking for all of Ben" in text_of(await visitor.get("/progress"))
         await visitor.wait()
         assert path in await visitor.get("/progress")
-        assert await visitor.get(path) == at_once
+        clock.advance(minutes=2 * late)
+        assert late or await visitor.get(path) == at_once
 
 
 async def test_nobody_of_that_name_is_said(visitor: Visitor) -> None:
