@@ -198,9 +198,8 @@ class TextPrefilter:
     ids: frozenset[str] = frozenset()
 
     @cached_property
-    def _told(self) -> list[Saying]:
-        quoted = (skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids)
-        return [*(((one,),) for one in quoted), *self.sayings]
+    def _quoted(self) -> list[str]:
+        return [skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids]
 
     @cached_property
     def queries(self) -> list[str] | None:
@@ -208,16 +207,15 @@ class TextPrefilter:
 
         None where an index cannot tell, as for a name without letters.
         """
-        asked = [*map(_asked, self._told)]
+        asked = [*map(_asked, self.sayings), *map(_beginning, self._quoted)]
         starts = range(0, len(asked), _AT_ONCE)
         return [" OR ".join(asked[n : n + _AT_ONCE]) for n in starts] if all(asked) else None
 
     def within(self, text: str) -> bool:
         """Whether `text`, which may be a record as JSON, has to be read."""
         plain = skeleton(text)
-        return any(
-            all(any(piece in plain for piece in word) for word in words) for words in self._told
-        )
+        said = (all(any(one in plain for one in word) for word in words) for words in self.sayings)
+        return any(said) or any(one in plain for one in self._quoted)
 
 
 def skeleton(text: str) -> str:
