@@ -177,13 +177,13 @@ class OpenedFile:
                 await asyncio.sleep(0)  # a reader in a loop must let others go on, too
             try:
                 with clear_errors(self.path):
-                    return _looked(look, self._reader)
+                    return looked(look, self._reader)
             except MemoryStoreError as error:
                 # Busy: another process recovers or closes the file, and a reader has to wait.
                 code = getattr(error.__cause__, "sqlite_errorcode", None)
                 if code != sqlite3.SQLITE_BUSY:
                     raise
-        return await self.run(_looked, look, self.conn)
+        return await self.run(looked, look, self.conn)
 
     async def rows(self, statement: str, params: Sequence[Any] = ()) -> list[Any]:
         """The rows that a statement returns."""
@@ -279,7 +279,8 @@ async def _until(done: Callable[[], bool]) -> None:
         await asyncio.sleep(pause)
 
 
-def _looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
+def looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
+    """What `look` finds, all from one state of the file. Blocking."""
     with atomic(conn, "DEFERRED"):
         return look(conn)
 
@@ -353,9 +354,7 @@ class MentionIndex:
         """The numbers of the rows that may be wanted; None: any row may."""
         if wanted.queries is None:
             return None
-        found = set[int]()
-        asked = f"SELECT rowid FROM {self._table}_mentions WHERE {self._table}_mentions MATCH ?"
-        for query in wanted.queries:
-            found.update(number for (number,) in self._connection.execute(asked, (query,)))
-        noted = self._connection.execute(f"SELECT number FROM {self._table}_unread")
-        return found.union(number for (number,) in noted)
+        run, table = self._connection.execute, self._table
+        asked = f"SELECT rowid FROM {table}_mentions WHERE {table}_mentions MATCH ?"
+        found = {number for query in wanted.queries for (number,) in run(asked, (query,))}
+        return found.union(number for (number,) in run(f"SELECT number FROM {table}_unread"))

@@ -15,7 +15,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
 from memory.storage.access import Sieve, whole
-from memory.storage.sqlite.files import UNREAD, MentionIndex, OpenedFile, atomic
+from memory.storage.sqlite.files import UNREAD, MentionIndex, OpenedFile, atomic, looked
 from memory.text import TextPrefilter
 
 PUTS_PER_STATEMENT = 1_000
@@ -112,29 +112,29 @@ class CircadianSqliteStore(SqliteStore):
         """The wanted items in this namespace and below it, by key; no others are built."""
         path = ".".join(prefix)
 
-        def sift() -> list[Item]:
+        def sift(conn: sqlite3.Connection) -> list[Item]:
             found, sought = list[Item](), dict[TextPrefilter, dict[str, tuple[str, ...]]]()
             # Between "path" and "path." are namespaces beside it.
-            for (below,) in self.conn.execute(_BELOW, (path, f"{path}/")).fetchall():
+            for (below,) in conn.execute(_BELOW, (path, f"{path}/")).fetchall():
                 namespace = tuple(below.split("."))
                 wanted = namespace[: len(prefix)] == prefix and sieve(namespace)
                 if wanted is True:
                     query = f"SELECT {_ROW} FROM store WHERE prefix = ?"
-                    found += [_item(namespace, row) for row in self.conn.execute(query, (below,))]
+                    found += [_item(namespace, row) for row in conn.execute(query, (below,))]
                 elif wanted:
                     sought.setdefault(wanted, {})[below] = namespace
             for wanted, namespaces in sought.items():
                 found += self._sifted(wanted, namespaces)
             return sorted(found, key=lambda item: item.key)
 
-        return await self.file.run(sift)
+        return await self.file.run(looked, sift, self.conn)
 
     def _sifted(
         self, wanted: TextPrefilter, namespaces: Mapping[str, tuple[str, ...]]
     ) -> Iterator[Item]:
         """The wanted items of these namespaces, by the path of each."""
         known = self.mentions.having(wanted)
-        indexed = {path for path, labels in namespaces.items() if labels[2] in INDEXED}
+        indexed = {path for path, one in namespaces.items() if "".join(one[2:3]) in INDEXED}
         scanned = namespaces.keys() - (indexed if known is not None else ())
         rows = f"SELECT prefix, {_ROW}, {self.mentions.text} FROM store"
         for column, among, paths in (("prefix", scanned, scanned), ("rowid", known or (), indexed)):
