@@ -75,6 +75,9 @@ class Begun(TypedDict):
 MANY = 1_000
 """Texts with something of what is forgotten, above which the whole memory is read at once."""
 
+FEW = 200
+"""Texts that are looked through while a page waits."""
+
 EXAMPLES = 5
 """Texts in a preview."""
 
@@ -138,11 +141,12 @@ async def find(
 
     `sifting`: read only the records that may have to do with it, until they lead to no others, or
     to so many that all are read. The selection is the same, but lacks most of the facts that stay.
-    `briefly`: rather raise LongWork than read all.
+    `briefly`: raise LongWork where more than FEW texts have something of it.
     """
     prefilter = TextPrefilter(frozenset(), frozenset((wanted.name,))) if sifting else None
+    most = FEW if briefly else MANY
     while True:
-        known = await _known(store, semantic, scope, values, owner, wanted, prefilter)
+        known = await _known(store, semantic, scope, values, owner, wanted, prefilter, most)
         if known is None:
             if briefly:
                 raise LongWork("so much goes that looking for it takes some seconds")
@@ -174,11 +178,12 @@ async def _known(
     owner: str,
     target: ForgetTarget,
     prefilter: TextPrefilter | None,
+    most: int,
 ) -> KnownMemory | None:
-    """The memory, or what of it passes; None if too much of it does."""
-    facts = await semantic.all(scope, prefilter, limit=MANY + 1 if prefilter else None)
-    entries = [] if prefilter and len(facts) > MANY else await _entries(store, scope, prefilter)
-    if prefilter and len(facts) + len(entries) > MANY:
+    """The memory, or what of it passes; None if more than `most` texts do."""
+    facts = await semantic.all(scope, prefilter, limit=most + 1 if prefilter else None)
+    entries = [] if prefilter and len(facts) > most else await _entries(store, scope, prefilter)
+    if prefilter and len(facts) + len(entries) > most:
         return None
     projects = list((values.get("projects") or {}).get("slots", {}))
     if target.kind != "entity":

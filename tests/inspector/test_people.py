@@ -71,8 +71,8 @@ async def test_what_goes_with_somebody_of_many_words_is_looked_for_while_others_
 ) -> None:
     path = f"/people/{await id_of(visitor, 'Ben')}/forget"
     at_once = await visitor.get(path)
-    for module in (carrying_out, sys.modules["memory.forgetting.store_changes"]):
-        monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(carrying_out, "FEW", 1)
+    monkeypatch.setattr(sys.modules["memory.forgetting.store_changes"], "MANY", 1)
     for late in (False, True, False):  # what was found is shown once, and soon: memory goes on
         await visitor.get(path, 303)
         assert "Looking for all of Ben" in text_of(await visitor.get("/progress"))
