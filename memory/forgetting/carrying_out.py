@@ -75,7 +75,7 @@ class Begun(TypedDict):
 MANY = 1_000
 """Texts with something of what is forgotten, above which the whole memory is read at once."""
 
-FEW = 200
+FEW = 100
 """Texts that are looked through while a page waits."""
 
 EXAMPLES = 5

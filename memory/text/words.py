@@ -173,6 +173,10 @@ _INSIDE = re.compile("'|(?=[\u0e00-\U0010ffff])|(?<=[\u0e00-\U0010ffff])")
 _GENITIVE = re.compile("'+[a-z]+")
 """Behind these a word may begin within a run of letters, also in scripts without blanks."""
 
+_QUOTED = re.compile(r'"([^"\s\\]+)(?=")')
+_SIGNS = re.compile(r"[\W_]+")
+"""What is between quotes may be an id: an index has it as one word, too."""
+
 _INDEXED = 12
 """First letters of a word by which an index knows it."""
 
@@ -202,6 +206,14 @@ class TextPrefilter:
         return [skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids]
 
     @cached_property
+    def _plain(self) -> frozenset[str]:
+        return frozenset(one[1:-1] for one in self._quoted if _is_plain(one))
+
+    @cached_property
+    def _odd(self) -> list[str]:
+        return [one for one in self._quoted if not _is_plain(one)]
+
+    @cached_property
     def queries(self) -> list[str] | None:
         """Queries in FTS5's language over `indexed_words`: each text that passes has one of them.
 
@@ -215,7 +227,9 @@ class TextPrefilter:
         """Whether `text`, which may be a record as JSON, has to be read."""
         plain = skeleton(text)
         said = (all(any(one in plain for one in word) for word in words) for words in self.sayings)
-        return any(said) or any(one in plain for one in self._quoted)
+        if any(said) or any(one in plain for one in self._odd):
+            return True
+        return not self._plain.isdisjoint(_QUOTED.findall(plain) if self._plain else ())
 
 
 def skeleton(text: str) -> str:
@@ -239,7 +253,12 @@ def indexed_words(text: str) -> str:
         plain += " " + _ESCAPE.sub(" ", plain)
     runs = set(_JOINED.findall(plain))
     joined = [one for one in runs if _INSIDE.search(one)]
-    return " ".join(runs.difference(joined).union(*map(_beginnings_within, joined)))
+    ids = (_SIGNS.sub("", one) for one in _QUOTED.findall(plain))
+    return " ".join(runs.difference(joined).union(ids, *map(_beginnings_within, joined)))
+
+
+def _is_plain(quoted: str) -> bool:
+    return _QUOTED.findall(quoted) == [quoted[1:-1]]
 
 
 def _beginnings_within(run: str) -> Iterator[str]:
@@ -257,9 +276,10 @@ def _asked(words: Saying) -> str:
 
 
 def _beginning(piece: str) -> str:
-    """The query for texts with words that begin so; those of a quoted id are whole."""
-    whole = piece.endswith('"') and piece.isascii()
-    return _all_of(f'"{run}"' if whole else f'"{run[:_INDEXED]}"*' for run in _RUN.findall(piece))
+    """The query for texts with words that begin so, or with a quoted id, which is one word."""
+    if _is_plain(piece):
+        return f'"{id_}"' if (id_ := _SIGNS.sub("", piece)) else ""
+    return _all_of(f'"{run[:_INDEXED]}"*' for run in _RUN.findall(piece))
 
 
 def _all_of(queries: Iterable[str]) -> str:

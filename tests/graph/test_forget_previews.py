@@ -147,7 +147,7 @@ def test_an_index_misses_nothing(said: str, before: str, after: str, spelled: st
     """Whatever names a person, says a statement or has an id is found, as JSON and within JSON."""
     text = before + spelled.format(said) + after
     whole = {"at": [text]}
-    _, index = index_of(whole, {"told": json.dumps(whole, ensure_ascii=False)}, [said])
+    _, index = index_of(whole, {"told": json.dumps(whole, ensure_ascii=False)}, ["two words", said])
     for wanted in (Statement([f"{said} {before}"]), Names([said])):
         quick, wanted.prefilter = wanted.prefilter, TextPrefilter(frozenset([()]))
         found = index.having(quick)
