@@ -8,6 +8,7 @@ CircadianError
 │       └── NewerError    a newer version made it, or changed it meanwhile
 ├── ConflictError         memory has changed since; nothing was changed
 ├── BusyError             another process holds the agent; posted events stay in the inbox
+├── LongWork              what was asked takes longer than the caller waits; nothing was changed
 ├── ModelError            the model gave no usable answer after retries; the work stays pending
 │   ├── ConfigurationError  the key, the model's name or the address is wrong; nothing counts
 │   ├── ModelRefused      the model declines to answer
@@ -110,6 +111,10 @@ class ConflictError(CircadianError):
 
 class BusyError(CircadianError):
     """Another process holds the agent. Posted events wait in the inbox."""
+
+
+class LongWork(CircadianError):
+    """What was asked takes longer than the caller waits. Nothing was changed."""
 
 
 class ModelError(CircadianError):

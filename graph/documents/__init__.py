@@ -28,6 +28,7 @@ from graph.documents.profiles import (
     EntityType,
     PersonDetail,
     PersonLine,
+    find_profile,
     people_page,
     person_detail,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "entry_detail",
     "event_page",
     "fact_detail",
+    "find_profile",
     "goals",
     "journal_page",
     "kind_of",

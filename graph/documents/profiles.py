@@ -79,15 +79,21 @@ def _line(profile: EntityProfile) -> PersonLine:
     return PersonLine.model_validate({**profile, **profile["relationship"], **counted})
 
 
-async def person_detail(context: AgentContext, given: str) -> PersonDetail:
+async def find_profile(context: AgentContext, given: str) -> EntityProfile:
     """One profile, by its id, name or alias. Raises NotFoundError."""
     store, scope = context.store, context.scope
-    profile = (await entities.read(store, scope, [given])).get(given)
-    if profile is None:
-        [known] = await entities.named(store, scope, [given])
-        profile = known.profile
-    if profile is None:
+    if (profile := (await entities.read(store, scope, [given])).get(given)) is not None:
+        return profile
+    [known] = await entities.named(store, scope, [given])
+    if known.profile is None:
         raise NotFoundError(f"nobody and nothing is known as {given!r:.80}")
+    return known.profile
+
+
+async def person_detail(context: AgentContext, given: str) -> PersonDetail:
+    """One profile with what is known of it, found as by `find_profile`."""
+    store, scope = context.store, context.scope
+    profile = await find_profile(context, given)
     shown = await pages.shown(store, context.semantic, scope, [profile])
     state = complete_state(await context.values())
     names = {name_key(name) for name in (profile["name"], *profile["aliases"])}

@@ -46,6 +46,8 @@ class BackgroundJob:
     error: str | None = None
     result: tuple[str, ...] | None = None
     """Parts of the address that shows the result."""
+    found: Any = None
+    """What that page shows, once."""
     ended: bool = False
     task: asyncio.Task[None] | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import NamedTuple
 
 from starlette.responses import Response
@@ -13,6 +14,7 @@ from graph.documents import (
     MemoryLine,
     Paging,
     PersonDetail,
+    find_profile,
     memory_page,
     people_page,
     person_detail,
@@ -23,6 +25,7 @@ from graph.inspector.rendering import day_of
 from graph.inspector.visits import Visit
 from graph.use_cases import forget, would_forget
 from memory import night
+from memory.errors import LongWork
 from memory.forgetting import ForgetTarget
 from memory.records import RISE, EntityProfile
 from memory.text import name_key
@@ -132,21 +135,39 @@ def _points(course: list[tuple[str, float]]) -> str:
 
 # Forgetting somebody
 
+FRESH = timedelta(minutes=1)
+"""How long what was found is what goes: memory goes on."""
+
 
 async def forget_person_form(visit: Visit) -> Response:
-    """What would be forgotten with a person or thing."""
-    found = await person_detail(visit.context, visit.named("id"))
-    target = ForgetTarget("entity", found.profile["id"])
-    would, nights = await would_forget(visit.context, target)
-    return visit.show("forget_person.html", profile=found.profile, would=would, nights=nights)
+    """What would be forgotten with a person or thing; looking for much of it is a job."""
+    profile = await find_profile(visit.context, visit.named("id"))
+    wanted, here = ForgetTarget("entity", profile["id"]), ("people", profile["id"], "forget")
+
+    async def look(tell: Tell) -> tuple[str, ...]:
+        tell("what goes is shown first, and nothing is changed")
+        looking.found = (visit.context.now(), await would_forget(visit.context, wanted))
+        return here
+
+    job, found = visit.host.jobs.current(visit.owner), None
+    if job is not None and job.result == here and job.found is not None:
+        (at, found), job.found = job.found, None
+        found = found if visit.context.now() - at < FRESH else None
+    try:
+        would, nights = found or await would_forget(visit.context, wanted, briefly=True)
+    except LongWork:
+        title = f"Looking for all of {profile['name']}"
+        looking = visit.host.jobs.start(visit.owner, title, look)
+        return visit.go("progress")
+    return visit.show("forget_person.html", profile=profile, would=would, nights=nights)
 
 
 async def forget_person(visit: Visit) -> Response:
     """Forget a person or thing, with everything that came of it."""
-    found = await person_detail(visit.context, visit.named("id"))
+    profile = await find_profile(visit.context, visit.named("id"))
 
     async def work(tell: Tell) -> tuple[str, ...]:
-        done = await forget(visit.context, found.profile["id"], on_step=tell)
+        done = await forget(visit.context, profile["id"], on_step=tell)
         await visit.host.forgotten(visit)
         tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}")
         return ("people",)

@@ -168,19 +168,22 @@ async def forget_entry(
 
 
 async def would_forget(
-    context: AgentContext, wanted: ForgetTarget
+    context: AgentContext, wanted: ForgetTarget, *, briefly: bool = False
 ) -> tuple[Forgotten, list[NightRecord]]:
-    """What a forget would change, and the nights that it keeps from being undone or applied."""
+    """What a forget would change, and the nights that it keeps from being undone or applied.
+
+    `briefly`: raise LongWork if that takes longer than a page takes.
+    """
     wanted = await _found(context, wanted)
-    plan = await _plan(context, wanted, None, preview=True)
+    plan = await _plan(context, wanted, None, preview=True, briefly=briefly)
     lost = [
         one
-        for one in await night.records(context.store, context.scope)
-        if one["id"] in plan.rules.nights
+        for one in plan.rules.nights.values()
+        if one is not None
         and night.status_of(one) in ("preview", "held", "complete")
         and not (one.get("forgotten") or one.get("reduced"))
     ]
-    return _told(wanted, plan, dry_run=True), lost
+    return _told(wanted, plan, dry_run=True), sorted(lost, key=lambda one: one["started"])
 
 
 async def _forget(
@@ -277,6 +280,7 @@ async def _plan(
     *,
     required: bool = True,
     preview: bool = False,
+    briefly: bool = False,
 ) -> Plan:
     """Decide everything. Raises InputError if nothing is known although it is `required`.
 
@@ -293,6 +297,7 @@ async def _plan(
         owner=context.owner,
         earlier=earlier,
         sifting=preview,
+        briefly=briefly,
     )
     erasure, rows = found.erasure, forgetting.Found([], set())
     if not preview:

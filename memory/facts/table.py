@@ -42,8 +42,7 @@ from pydantic import TypeAdapter
 
 from memory.errors import InputError, MemoryStoreError
 from memory.records import Fact, FactDraft, Scope
-from memory.storage import Wanted
-from memory.text import fact_terms
+from memory.text import TextPrefilter, fact_terms
 
 Vector = npt.NDArray[np.float32]
 """Of length 1, so that the inner product is the cosine; a zero vector stays zero."""
@@ -201,7 +200,7 @@ class MemoryTable(ABC):
         """Remove the matching rows, keeping only their numbers; return how many there were."""
 
     def select(
-        self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
+        self, filters: Filters, limit: int | None = None, wanted: TextPrefilter | None = None
     ) -> list[Row]:
         """The matching rows, oldest first; rows that are not `wanted` may be left out."""
         end = "" if limit is None else f" LIMIT {self._parameter('bigint')}"

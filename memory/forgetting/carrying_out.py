@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.utils.iter import batch_iterate
@@ -23,7 +24,7 @@ from typing_extensions import TypedDict
 from memory import audit, entities, pages
 from memory.audit import AuditEntry
 from memory.compaction import SUMMARIES
-from memory.errors import MemoryStoreError
+from memory.errors import LongWork, MemoryStoreError
 from memory.events import inbox
 from memory.facts import SemanticMemory, scope_filters
 from memory.forgetting.erasure import (
@@ -35,20 +36,18 @@ from memory.forgetting.erasure import (
     acts_of,
     decide,
     fact_after,
-    names_of,
     start_of,
     widened,
 )
-from memory.forgetting.scrubbing import TextPrefilter
 from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS, StoreChanges
 from memory.forgetting.working import events_in_state
-from memory.journal import by_time, read_many
+from memory.journal import by_time
 from memory.operations import UNDREAMED, apply
 from memory.recall import probes
 from memory.records import Fact, InboxItem, JournalEntry, Scope
-from memory.storage import Sieve, Wanted, list_items, shelves, write_batch
+from memory.storage import Shelf, list_items, shelves, write_batch
 from memory.storage.sqlite import OpenedFile
-from memory.text import shortened
+from memory.text import TextPrefilter, shortened
 
 OPEN, RESIDUE = "open", "residue"
 
@@ -75,6 +74,9 @@ class Begun(TypedDict):
 
 MANY = 1_000
 """Texts with something of what is forgotten, above which the whole memory is read at once."""
+
+FEW = 100
+"""Texts that are looked through while a page waits."""
 
 EXAMPLES = 5
 """Texts in a preview."""
@@ -133,18 +135,21 @@ async def find(
     owner: str,
     earlier: Begun | None = None,
     sifting: bool = False,
+    briefly: bool = False,
 ) -> Selection:
     """Decide what goes with `wanted`; changes nothing.
 
     `sifting`: read only the records that may have to do with it, until they lead to no others, or
     to so many that all are read. The selection is the same, but lacks most of the facts that stay.
+    `briefly`: raise LongWork where more than FEW texts have something of it.
     """
-    prefilter, at_hand = None, None
-    if sifting:
-        prefilter, at_hand = await _first_look(store, semantic, scope, wanted)
+    prefilter = TextPrefilter(frozenset(), frozenset((wanted.name,))) if sifting else None
+    most = FEW if briefly else MANY
     while True:
-        known = at_hand or await _known(store, semantic, scope, values, owner, wanted, prefilter)
+        known = await _known(store, semantic, scope, values, owner, wanted, prefilter, most)
         if known is None:
+            if briefly:
+                raise LongWork("so much goes that looking for it takes some seconds")
             prefilter = None
             continue
         if not sifting:  # only carrying out needs to know what stands beside the facts that stay
@@ -155,34 +160,14 @@ async def find(
         acts = await _acts(store, scope, begun.events, prefilter)
         erasure = await asyncio.to_thread(decide, known, begun, acts)
         more = prefilter and widened(prefilter, known, erasure)
-        if more == prefilter and at_hand is None:
+        if more == prefilter:
             break
-        prefilter, at_hand = more, None
+        prefilter = more
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
     journaled = {one["sources"][0] for one in known.entries if one["sources"]}
     unjournaled = sorted(begun.events - journaled)
     return Selection(erasure, begun.said, list(known.facts), handled, unjournaled, prefilter)
-
-
-async def _first_look(
-    store: BaseStore, semantic: SemanticMemory, scope: Scope, wanted: ForgetTarget
-) -> tuple[TextPrefilter, KnownMemory | None]:
-    """What a search begins with: a person's names; or an id, and what is known without a search.
-
-    That is the memory with those linked to it and the sources, whose words are then looked for.
-    """
-    if wanted.kind == "entity":
-        profiles = await entities.everyone(store, scope)
-        names, mine = names_of(wanted.name, KnownMemory([], [], profiles, [], []))
-        return TextPrefilter(names.prefilter.sayings, mine), None
-    links = await store.aget(scope.namespace(apply.LINKS), wanted.name)
-    near = [wanted.name, *(links.value["linked_to"] if links else [])]
-    facts = [*(await semantic.by_id(scope, near)).values()]
-    ids = [*near, *(id_ for fact in facts for id_ in fact["source_entries"])]
-    entries = [*(await read_many(store, scope, ids)).values()]
-    prefilter = TextPrefilter(frozenset(), frozenset((wanted.name,)))
-    return prefilter, KnownMemory(entries, facts, [], [], [])
 
 
 async def _known(
@@ -193,30 +178,22 @@ async def _known(
     owner: str,
     target: ForgetTarget,
     prefilter: TextPrefilter | None,
+    most: int,
 ) -> KnownMemory | None:
-    """The memory, or what of it passes; None if too much of it does."""
-    passed = 0
-
-    def some(text: str) -> bool:
-        nonlocal passed
-        found = passed <= MANY and prefilter is not None and prefilter.within(text)
-        passed += found
-        return found
-
-    # Two files, and two threads.
-    sieve = some if prefilter else None
-    found, facts = await asyncio.gather(
-        _all(store, scope, "journal", sieve), semantic.all(scope, sieve)
-    )
-    if passed > MANY:
+    """The memory, or what of it passes; None if more than `most` texts do."""
+    facts = await semantic.all(scope, prefilter, limit=most + 1 if prefilter else None)
+    entries = [] if prefilter and len(facts) > most else await _entries(store, scope, prefilter)
+    if prefilter and len(facts) + len(entries) > most:
         return None
-    entries = [cast(JournalEntry, one) for one in found]
     projects = list((values.get("projects") or {}).get("slots", {}))
     if target.kind != "entity":
         return KnownMemory(entries, facts, [], [], projects)
-    waiting = [cast(InboxItem, one) for one in await _all(store, scope, inbox.INBOX)]
-    waiting += [cast(InboxItem, one) for one in await _all(store, scope, inbox.SET_ASIDE)]
-    events = [*(one["event"] for one in waiting), *events_in_state(values, owner)]
+    waiting = [
+        cast(InboxItem, item.value)["event"]
+        for kind in (inbox.INBOX, inbox.SET_ASIDE)
+        for item in await list_items(store, scope.namespace(kind))
+    ]
+    events = [*waiting, *events_in_state(values, owner)]
     return KnownMemory(entries, facts, await entities.everyone(store, scope), events, projects)
 
 
@@ -275,22 +252,26 @@ def memories(erasure: Erasure) -> list[ErasedMemory]:
     return found
 
 
-async def _all(
-    store: BaseStore, scope: Scope, kind: str, wanted: Wanted | None = None
-) -> list[dict[str, Any]]:
-    found = shelves(store, scope, kind, wanted and (lambda namespace: wanted))
-    return [item.value async for shelf in found for item in shelf.items]
+async def _entries(
+    store: BaseStore, scope: Scope, prefilter: TextPrefilter | None
+) -> list[JournalEntry]:
+    found = _sifted(store, scope, "journal", prefilter)
+    return [cast(JournalEntry, item.value) async for shelf in found for item in shelf.items]
+
+
+def _sifted(
+    store: BaseStore, scope: Scope, kind: str, prefilter: TextPrefilter | None
+) -> AsyncIterator[Shelf]:
+    return shelves(store, scope, kind, (lambda namespace: prefilter) if prefilter else None)
 
 
 async def _acts(
     store: BaseStore, scope: Scope, events: frozenset[str], prefilter: TextPrefilter | None
 ) -> Acts:
     """Read day by day: the log is long."""
-    wanted = prefilter.within if prefilter else None
-    sieve: Sieve | None = wanted and (lambda namespace: wanted)
     found = [
         acts_of([cast(AuditEntry, item.value) for item in shelf.items], events)
-        async for shelf in shelves(store, scope, audit.AUDIT, sieve)
+        async for shelf in _sifted(store, scope, audit.AUDIT, prefilter)
         if len(shelf.labels) == 2
     ]
     goals = (one for acts in found for one in acts.goals)
@@ -392,7 +373,9 @@ async def clean(part: Any, tables: tuple[str, ...]) -> None:
     Raises:
         MemoryStoreError: another process is reading the file.
     """
-    if hasattr(part, "file"):
+    if hasattr(part, "scrub"):
+        await part.scrub(partial(_vacuum_file, part.file))
+    elif hasattr(part, "file"):
         await _vacuum_file(part.file)
     elif hasattr(part, "pool"):
         await _vacuum_tables(part.pool, tables)

@@ -20,11 +20,10 @@ from memory.forgetting.scrubbing import (
     Names,
     Scrubber,
     Statement,
-    TextPrefilter,
     compared,
 )
 from memory.records import EntityProfile, Event, Fact, JournalEntry
-from memory.text import sentences, terms
+from memory.text import TextPrefilter, sentences, terms
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
 """How the content of an archive begins (`memory.journal.entries.archive_entry`)."""

@@ -6,11 +6,21 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
-from memory.text import STOP_WORDS, beginnings, name_key, sentences, terms
+from memory.text import (
+    INVISIBLE,
+    SPELLED,
+    STOP_WORDS,
+    TextPrefilter,
+    beginnings,
+    name_key,
+    saying,
+    sentences,
+    terms,
+    written_out,
+)
 
 FORGOTTEN = "[forgotten]"
 """Replaces a text of which nothing is left."""
@@ -48,73 +58,8 @@ _UNSPACED = re.compile(
 )
 """Letters of scripts without blanks between words, or with endings attached to names."""
 
-_SPELLED = str.maketrans(
-    dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\uff07\u0060\u00b4", "'")
-    | dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
-)
-"""Variants of apostrophe and hyphen become one."""
 _EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
 """Underscores around a word; those inside belong to an id."""
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
-)
-"""Characters that no text shows (Unicode: default ignorable)."""
-
-
-_ACCENTS = re.compile("[\u0300-\u036f]")
-_RUN = re.compile(r"[^\W_]+")
-
-
-Saying = tuple[tuple[str, ...], ...]
-"""Words that all stand in a sentence: of each, with what it may begin, as skeletons."""
-
-
-@dataclass(frozen=True)
-class TextPrefilter:
-    """Passes the texts that have to be read: those with a saying or an id, in quotes.
-
-    Most have nothing of what is forgotten.
-    """
-
-    sayings: frozenset[Saying]
-    ids: frozenset[str] = frozenset()
-
-    @cached_property
-    def _quoted(self) -> list[str]:
-        return [skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids]
-
-    def within(self, text: str) -> bool:
-        """Whether `text`, which may be a record as JSON, has to be read."""
-        plain = skeleton(text)
-        if any(one in plain for one in self._quoted):
-            return True
-        return any(
-            all(any(piece in plain for piece in word) for word in words) for words in self.sayings
-        )
-
-
-def skeleton(text: str) -> str:
-    """`text` without what differs between spellings: case, accents, apostrophes and the like."""
-    if not text.isascii():
-        shown = _INVISIBLE.sub("", text).translate(_SPELLED)
-        folded = unicodedata.normalize("NFKC", shown).casefold()
-        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
-    return text.lower().replace("'", "")
-
-
-def saying(words: Iterable[Iterable[str]]) -> Saying:
-    """What a text has that says all `words`, each in one of its forms.
-
-    The longest word first: most texts lack it.
-    """
-    each = (tuple(sorted(map(skeleton, forms))) for forms in words)
-    return tuple(sorted(each, key=lambda forms: (-max(map(len, forms)), forms)))
-
-
-def written_out(text: str) -> Saying:
-    """What a text has that has this one, however it is spelled."""
-    return saying((word,) for word in {*_RUN.findall(skeleton(text))})
 
 
 class Names:
@@ -148,8 +93,9 @@ class Names:
         found = (_on_one_line(one.group()) for one in self._folded.finditer(_folded(text)))
         if any(one not in self._longer for one in found):
             return True
-        shown = _INVISIBLE.sub("", text)
-        return self._written.search(unicodedata.normalize("NFKC", shown)) is not None
+        if not text.isascii():
+            text = unicodedata.normalize("NFKC", INVISIBLE.sub("", text))
+        return self._written.search(text) is not None
 
     def cut(self, text: str) -> str:
         """`text` without the lines that name the person."""
@@ -188,7 +134,9 @@ def unspaced(text: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    shown = _EMPHASIS.sub(" ", _INVISIBLE.sub("", text).translate(_SPELLED))
+    if text.isascii():
+        return _EMPHASIS.sub(" ", text.replace("`", "'")).lower()
+    shown = _EMPHASIS.sub(" ", INVISIBLE.sub("", text).translate(SPELLED))
     # The small letter of a Turkish dotted capital is an "i" with a dot of its own.
     return unicodedata.normalize("NFKC", shown).casefold().replace("i\u0307", "i")
 
@@ -307,9 +255,11 @@ class Scrubber:
         The structure stays: a list keeps its length and an object its keys, except for keys that
         name the person.
         """
-        if not self.prefilter.within(json.dumps(value, ensure_ascii=False, default=str)):
-            return value
-        return self._walk(value, blank=False)
+        return self._walk(value, blank=False) if self.may_change(value) else value
+
+    def may_change(self, value: Any) -> bool:
+        """Whether `value` (JSON) has to be walked through."""
+        return self.prefilter.within(json.dumps(value, ensure_ascii=False, default=str))
 
     def blank(self, value: Any) -> Any:
         """`value` (JSON) with every text replaced; labels and codes stay unless they name."""

@@ -5,6 +5,7 @@ Records of a kind without a rule of its own are scrubbed of the person's names.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from memory import events as arrivals
 from memory.compaction import SUMMARIES
 from memory.events import approvals, inbox
 from memory.forgetting.erasure import Erasure
-from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, TextPrefilter
+from memory.forgetting.scrubbing import FORGOTTEN, Forgettable
 from memory.operations import apply
 from memory.recall import probes
 from memory.records import (
@@ -29,7 +30,8 @@ from memory.records import (
     PlanRecord,
     Scope,
 )
-from memory.storage import Shelf, Sieve, Wanted, shelves
+from memory.storage import Shelf, Sieve, shelves
+from memory.text import TextPrefilter
 
 
 def plans_after(
@@ -79,7 +81,7 @@ def is_touched(plan: PlanRecord, erasure: Erasure) -> bool:
     if not erasure.gone.isdisjoint((*plan["inputs"], *plan["left"])):
         return True
     operations = plan["operations"]
-    if erasure.scrubber.value(operations) is operations:
+    if not erasure.scrubber.may_change(operations):
         operations = [one for one in operations if _concerns(one, erasure)]
     return any(operation_after(one, erasure) != one for one in operations)
 
@@ -164,6 +166,9 @@ def _values(value: Any) -> list[str]:
     )
 
 
+MANY = 1_000
+"""Records of which there are so many that others should not wait for them."""
+
 FORGETTING = "forgetting"
 """The kind of a forget's own records, which it does not change."""
 
@@ -200,8 +205,8 @@ class ForgetContext:
     """Ids of messages that go."""
     informed: frozenset[int | None] = frozenset()
     """Ticks whose tools returned an erased memory."""
-    nights: set[str] = field(default_factory=set)
-    """Ids of nights of which a plan or the head changed; filled on the way."""
+    nights: dict[str, NightRecord | None] = field(default_factory=dict)
+    """Nights of which a plan or the head changed, by id, as they were; filled on the way."""
     prefilter: TextPrefilter | None = None
     """What a record shows if it may change; None if any may."""
     preview: bool = False
@@ -215,10 +220,10 @@ class ForgetContext:
         if self.prefilter is not None:
             said = self.prefilter.sayings.union(self.erasure.scrubber.prefilter.sayings)
             ids = self.prefilter.ids.union(self.questions, self.messages)
-            wanted = TextPrefilter(said, ids).within
+            wanted = TextPrefilter(said, ids)
         whole = _WHOLE.union((audit.AUDIT,) if self.informed else ())
 
-        def of(namespace: tuple[str, ...]) -> Wanted | bool:
+        def of(namespace: tuple[str, ...]) -> TextPrefilter | bool:
             kind = "".join(namespace[2:3])
             if kind in WITH_OTHERS:
                 return False
@@ -254,7 +259,10 @@ async def _after(
         return [None] * len(shelf.items)
     if kind == "night" and len(shelf.labels) == 2:
         return await _plans(store, scope, shelf.labels[1], shelf.items, context)
-    return [row_after(kind, item.key, item.value, context) for item in shelf.items]
+    rows = [(kind, item.key, item.value, context) for item in shelf.items]
+    if len(rows) > MANY:
+        return await asyncio.to_thread(lambda: [row_after(*row) for row in rows])
+    return [row_after(*row) for row in rows]
 
 
 async def _plans(
@@ -268,7 +276,7 @@ async def _plans(
         after = plans_after(before, record, context.erasure)
     erasure = _with_planned(before, context.erasure)
     if None in after or any(is_touched(one, erasure) for one in before):
-        context.nights.add(night_id)
+        context.nights[night_id] = record
     return before if context.preview else after
 
 
@@ -432,7 +440,7 @@ def _night(key: str, value: Value, context: ForgetContext) -> Value | None:
     touched = key in context.nights
     record = record_after(cast(Any, value), context.erasure, touched=touched, at=context.at)
     if record != value:
-        context.nights.add(key)
+        context.nights[key] = cast(NightRecord, value)
     return cast(Value, dict(record))
 
 

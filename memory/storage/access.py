@@ -16,6 +16,7 @@ from typing_extensions import TypedDict, get_type_hints
 
 from memory import records
 from memory.errors import MemoryStoreError
+from memory.text import TextPrefilter
 
 PAGE = 1_000
 """Items to read at a time from a store that can only search."""
@@ -56,14 +57,8 @@ def _offers(kind: type[BaseStore]) -> bool:
     return issubclass(kind, OwnStore)
 
 
-Wanted = Callable[[str], bool]
-"""Whether any of some records is wanted, by their keys and values: JSON, as one text."""
-
-Sieve = Callable[[tuple[str, ...]], Wanted | bool]
+Sieve = Callable[[tuple[str, ...]], TextPrefilter | bool]
 """What is wanted of a namespace: some records, all of them (True), or none (False)."""
-
-TOGETHER = 100
-"""Records that are looked at together: most have nothing of what is looked for."""
 
 
 @runtime_checkable

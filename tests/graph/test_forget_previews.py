@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock
 
+import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.lives import live
@@ -18,9 +19,11 @@ from graph.use_cases import forgetting
 from memory import journal
 from memory.forgetting import carrying_out
 from memory.forgetting.erasure import ForgetTarget
-from memory.forgetting.scrubbing import Names, Statement, TextPrefilter
+from memory.forgetting.scrubbing import Names, Statement
 from memory.operations import apply_operations
 from memory.records import add_entry, add_fact, link, link_facts, operation_id
+from memory.storage.sqlite import MentionIndex
+from memory.text import TextPrefilter
 from tests.support.agents import dreamless, opened
 from tests.support.clock import Clock
 from tests.support.lives import Lived, at_home, lived_in
@@ -119,33 +122,55 @@ async def test_a_preview_equals_the_whole_plan_of_a_drawn_memory(
         assert await same_as_whole(agent) > 40
 
 
-SAID = st.lists(
-    st.sampled_from([*WORDS.split(), "buying", "story", "cafe", "dont", "Mueller", "plan", "ada"]),
-    min_size=2,
-    max_size=5,
+LETTERS = [*"abO1'\u2019`_-.\\\"\n\u0001\u200b \u00e9\u00df\ufb01\u05e9", *"我住สุซ서"]
+TEXTS = st.lists(st.sampled_from([*LETTERS, *WORDS.split(), "dont", "story"]), max_size=6).map(
+    "".join
 )
+INDEXED = "CREATE TABLE rows (number INTEGER PRIMARY KEY, key TEXT, value TEXT)"
 
 
-@given(SAID, SAID, st.sampled_from(SPELLED))
-def test_a_quick_look_misses_nothing(said: list[str], words: list[str], spelled: str) -> None:
-    """Whatever names a person or says a statement passes both prefilters."""
-    text = " ".join(map(spelled.format, words))
-    for wanted in (Statement([" ".join(said)]), Names(said)):
+def index_of(*values: object) -> tuple[sqlite3.Connection, MentionIndex]:
+    connection = sqlite3.connect(":memory:")
+    connection.execute(INDEXED)
+    index = MentionIndex(connection, "rows", "key", "value", "{row}key >= ''")
+    index.make()
+    rows = [(f"k{number}", orjson.dumps(value)) for number, value in enumerate(values)]
+    connection.executemany("INSERT INTO rows (key, value) VALUES (?, ?)", rows)
+    index.catch_up()
+    return connection, index
+
+
+@example("שberries", "oaks feet ", "", "don't{}")
+@example("berries", "oaks\u200b", "", "{}")
+@given(TEXTS, TEXTS, TEXTS, st.sampled_from([*SPELLED, "l'{}", "\\{}", "我{}", "don't{}"]))
+def test_an_index_misses_nothing(said: str, before: str, after: str, spelled: str) -> None:
+    """Whatever names a person, says a statement or has an id is found, as JSON and within JSON."""
+    text = before + spelled.format(said) + after
+    whole = {"at": [text]}
+    _, index = index_of(whole, {"told": json.dumps(whole, ensure_ascii=False)}, ["two words", said])
+    for wanted in (Statement([f"{said} {before}"]), Names([said])):
         quick, wanted.prefilter = wanted.prefilter, TextPrefilter(frozenset([()]))
+        found = index.having(quick)
         if wanted.within(text):
-            assert quick.within(text)
-            assert quick.within(json.dumps({"at": [text]}, ensure_ascii=False))
+            assert quick.within(json.dumps(whole, ensure_ascii=False))
+            assert found is None or found >= {1, 2}
+    found = index.having(TextPrefilter(frozenset(), frozenset([said])))
+    assert found is None or 3 in found
 
 
-async def test_a_preview_looks_through_the_journal_once(
-    lived: Lived, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A first look at what is linked with the memory tells what the journal is searched for."""
-    clock.set(lived.now)
-    looks, counts = AsyncMock(side_effect=carrying_out._known), list[int]()
-    monkeypatch.setattr(carrying_out, "_known", looks)
-    async with at_home(lived.data, clock) as agent:
-        for fact in await agent.context.semantic.all(agent.context.scope):
-            await forgetting.forget_fact(agent.context, fact["id"], dry_run=True)
-            counts.append(looks.await_count - sum(counts))
-    assert min(counts) == 1  # others are in an archive, which is found and followed first
+def test_an_index_has_each_row_as_it_is_whoever_wrote_it() -> None:
+    """A trigger notes what is written: such rows are read until some write indexes them."""
+    connection, index = index_of("Ben has a boat", "Cleo")
+    ben, cleo = (TextPrefilter(Names([name]).prefilter.sayings) for name in ("Ben", "Cleo"))
+    assert (index.having(ben), index.having(cleo)) == ({1}, {2})
+    connection.execute("INSERT OR REPLACE INTO rows VALUES (2, 'k', 'Ben'), (3, 'k', 'Dan')")
+    connection.execute("UPDATE rows SET value = 'Cleo' WHERE number = 1")
+    assert index.having(ben) == {1, 2, 3}
+    index.catch_up(4)
+    assert index.having(cleo) == {1, 2, 3}
+    index.catch_up(3)
+    assert (index.having(ben), index.having(cleo)) == ({1, 2}, {1, 2})
+    index.clear()
+    assert index.having(ben) == {1, 2, 3}
+    index.catch_up()
+    assert (index.having(ben), index.having(cleo)) == ({2}, {1})

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
 from memory import entities
+from memory.forgetting import carrying_out
+from tests.support.clock import Clock
 from tests.support.visiting import Visitor, text_of
 
 
@@ -63,6 +69,22 @@ async def test_forgetting_somebody_says_first_what_goes(visitor: Visitor) -> Non
     assert "Ben" not in text_of(await visitor.get("/progress"))
     await visitor.get(f"/people/{id_}", 404)
     assert "Rex" not in text_of(await visitor.get("/memory"))
+
+
+async def test_what_goes_with_somebody_of_many_words_is_looked_for_while_others_go_on(
+    visitor: Visitor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/people/{await id_of(visitor, 'Ben')}/forget"
+    at_once = await visitor.get(path)
+    monkeypatch.setattr(carrying_out, "FEW", 1)
+    monkeypatch.setattr(sys.modules["memory.forgetting.store_changes"], "MANY", 1)
+    for late in (False, True, False):  # what was found is shown once, and soon: memory goes on
+        await visitor.get(path, 303)
+        assert "Looking for all of Ben" in text_of(await visitor.get("/progress"))
+        await visitor.wait()
+        assert path in await visitor.get("/progress")
+        clock.advance(minutes=2 * late)
+        assert late or await visitor.get(path) == at_once
 
 
 async def test_nobody_of_that_name_is_said(visitor: Visitor) -> None:

@@ -13,12 +13,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-from langchain_core.utils.iter import batch_iterate
 
 from memory.facts.sqlite import schema
 from memory.facts.sqlite.indexes import ScopeIndex, WordIndex, encoded
@@ -39,8 +39,15 @@ from memory.facts.table import (
     split,
     where,
 )
-from memory.storage import TOGETHER, Wanted
-from memory.storage.sqlite import PATIENCE, clear_errors, compact, use_wal
+from memory.storage.sqlite import (
+    PATIENCE,
+    UNREAD,
+    MentionIndex,
+    clear_errors,
+    compact,
+    use_wal,
+)
+from memory.text import TextPrefilter
 
 SCOPES_IN_MEMORY = 200
 """Most agents whose indexes stay in memory, the last searched; others are loaded again."""
@@ -70,6 +77,8 @@ class SqliteTable(MemoryTable):
         self._space, self._dimension = f"{model} {dimension}", dimension
         self._words = WordIndex(self._connection)
         self._rows = SqliteRows(self._connection, self._words, self._space)
+        facts = ("memories", "id", "payload", "{row}kind = 'fact'")
+        self._mentions = MentionIndex(self._connection, *facts)
         self._indexes: OrderedDict[int, ScopeIndex] = OrderedDict()
         try:
             self._prepare()
@@ -79,10 +88,12 @@ class SqliteTable(MemoryTable):
 
     def _prepare(self) -> None:
         with self._file.reading():
-            current = schema.is_current(self._connection)
+            current = schema.is_current(self._connection) and self._mentions.is_made()
         if not current:
             with self._file.transaction():
                 schema.bring_up_to_date(self._connection, self._words)
+                if not self._mentions.is_made():
+                    self._mentions.make()
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
@@ -92,6 +103,7 @@ class SqliteTable(MemoryTable):
         """Add a row, unless its scope has a row of its kind and `op`."""
         with self._file.transaction():
             self._rows.add(row_id, self._bytes(vector), payload)
+            self._mentions.catch_up(UNREAD)
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too."""
@@ -102,6 +114,7 @@ class SqliteTable(MemoryTable):
         """Replace one row's vector, payload or both; None keeps the present one."""
         with self._file.transaction():
             self._rows.change(row_id, self._bytes(vector), payload)
+            self._mentions.catch_up(UNREAD)
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
@@ -127,13 +140,13 @@ class SqliteTable(MemoryTable):
             )
 
     def select(
-        self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
+        self, filters: Filters, limit: int | None = None, wanted: TextPrefilter | None = None
     ) -> list[Row]:
         """As the base class's."""
         if wanted is None:
             return super().select(filters, limit)
         with self._file.reading():
-            return self._sifted(self._where(filters), wanted)[:limit]
+            return self._sifted(self._where(filters), limit, wanted)
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
@@ -244,7 +257,10 @@ class SqliteTable(MemoryTable):
             with self._file.transaction():
                 for number in self._scopes({}):
                     self._words.scrub(number)
+                self._mentions.clear()
             self._file.compact()
+            with self._file.transaction():
+                self._mentions.catch_up()
 
     def close(self) -> None:
         """Close the table. Every write was committed."""
@@ -304,20 +320,16 @@ class SqliteTable(MemoryTable):
         rows = self.numbered(seq for seq, _ in best)
         return [(rows[seq], score) for seq, score in best if seq in rows]
 
-    def _sifted(self, where: Sql, wanted: Wanted) -> list[Row]:
-        """The rows that pass and whose text is wanted. Joined texts are tested first: most fail."""
-        query = f"SELECT seq FROM memories WHERE {where.text} ORDER BY seq"
-        numbers = [seq for (seq,) in self._connection.execute(query, where.values)]
-        text = "json_quote(id) || payload"
-        among = "FROM memories WHERE seq IN (SELECT value FROM json_each(?))"
-        found: list[int] = []
-        for some in map(json.dumps, batch_iterate(TOGETHER, numbers)):
-            joined = f"SELECT group_concat({text}, char(10)) {among}"
-            if wanted(self._connection.execute(joined, (some,)).fetchone()[0]):
-                rows = self._connection.execute(f"SELECT seq, {text} {among}", (some,))
-                found += [seq for seq, text in rows if wanted(text)]
-        rows_of = self.numbered(found)
-        return [rows_of[seq] for seq in sorted(found)]
+    def _sifted(self, where: Sql, limit: int | None, wanted: TextPrefilter) -> list[Row]:
+        """The rows that pass and whose text is wanted, by `seq`."""
+        text, values = where
+        if (having := self._mentions.having(wanted)) is not None:
+            text = f"seq IN (SELECT value FROM json_each(?)) AND ({text})"
+            values = (json.dumps([*having]), *values)
+        query = f"SELECT seq, {self._mentions.text} FROM memories WHERE {text} ORDER BY seq"
+        texts = self._connection.execute(query, values)
+        rows = self.numbered(islice((n for n, text in texts if wanted.within(text)), limit))
+        return [rows[seq] for seq in sorted(rows)]
 
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         text, given = self._where(filters)

@@ -2,6 +2,8 @@
 
 from memory.storage.sqlite.files import (
     PATIENCE,
+    UNREAD,
+    MentionIndex,
     OpenedFile,
     clear_errors,
     compact,
@@ -14,8 +16,10 @@ from memory.storage.sqlite.store import CircadianSqliteStore
 
 __all__ = [
     "PATIENCE",
+    "UNREAD",
     "CircadianSqliteSaver",
     "CircadianSqliteStore",
+    "MentionIndex",
     "OpenedFile",
     "clear_errors",
     "compact",

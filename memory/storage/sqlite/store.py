@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
@@ -13,8 +14,9 @@ from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
-from memory.storage.access import TOGETHER, Sieve, Wanted, whole
-from memory.storage.sqlite.files import OpenedFile, atomic
+from memory.storage.access import Sieve, whole
+from memory.storage.sqlite.files import UNREAD, MentionIndex, OpenedFile, atomic, looked
+from memory.text import TextPrefilter
 
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement; SQLite limits its parameters."""
@@ -23,6 +25,9 @@ QUICK_ROWS = 200
 """Rows that the event loop's thread reads itself: as many as take no longer than a hand-off."""
 
 _ROW = "key, value, created_at, updated_at"
+
+INDEXED = ("journal", "links", "night", "audit", "undreamed")
+"""Kinds of which there are many records, seldom written again; they are sifted by an index."""
 
 _BELOW = (
     "WITH RECURSIVE below (prefix) AS (SELECT min(prefix) FROM store WHERE prefix >= ?1"
@@ -45,6 +50,8 @@ class CircadianSqliteStore(SqliteStore):
     def __init__(self, file: OpenedFile) -> None:
         super().__init__(file.conn)
         self.file = file
+        kinds = " OR ".join(f"{{row}}prefix GLOB '*.*.{kind}*'" for kind in INDEXED)
+        self.mentions = MentionIndex(file.conn, "store", "key", "value", f"({kinds})")
 
     def setup(self) -> None:
         """Make the tables in one transaction, so that no second process finds half of them."""
@@ -105,39 +112,36 @@ class CircadianSqliteStore(SqliteStore):
         """The wanted items in this namespace and below it, by key; no others are built."""
         path = ".".join(prefix)
 
-        def sift() -> list[Item]:
-            found: list[Item] = []
+        def sift(conn: sqlite3.Connection) -> list[Item]:
+            found, sought = list[Item](), dict[TextPrefilter, dict[str, tuple[str, ...]]]()
             # Between "path" and "path." are namespaces beside it.
-            for (below,) in self.conn.execute(_BELOW, (path, f"{path}/")).fetchall():
+            for (below,) in conn.execute(_BELOW, (path, f"{path}/")).fetchall():
                 namespace = tuple(below.split("."))
                 wanted = namespace[: len(prefix)] == prefix and sieve(namespace)
                 if wanted is True:
-                    query = f"SELECT {_ROW} FROM store WHERE prefix = ? ORDER BY key"
-                    found += [_item(namespace, row) for row in self.conn.execute(query, (below,))]
+                    query = f"SELECT {_ROW} FROM store WHERE prefix = ?"
+                    found += [_item(namespace, row) for row in conn.execute(query, (below,))]
                 elif wanted:
-                    found += [_item(namespace, row) for row in self._sifted(below, wanted)]
-            return found
+                    sought.setdefault(wanted, {})[below] = namespace
+            for wanted, namespaces in sought.items():
+                found += self._sifted(wanted, namespaces)
+            return sorted(found, key=lambda item: item.key)
 
-        return await self.file.run(sift)
+        return await self.file.run(looked, sift, self.conn)
 
-    def _sifted(self, below: str, wanted: Wanted) -> list[Sequence[Any]]:
-        """The wanted rows of a namespace, by key. SQLite joins many texts at once, most in vain.
-
-        They are read in the order in which they lie in the file: by key it takes twice as long.
-        """
-        text, place, found = "json_quote(key) || value", 0, list[Sequence[Any]]()
-        among = "FROM store INDEXED BY store_prefix_idx WHERE prefix = ? AND rowid > ?"
-        some = f"SELECT rowid AS place, {text} AS text {among} ORDER BY rowid LIMIT {TOGETHER}"
-        joined = f"SELECT max(place), group_concat(text, char(10)) FROM ({some})"
-        while True:
-            [[end, texts]] = self.conn.execute(joined, (below, place)).fetchall()
-            if end is None:
-                return sorted(found, key=lambda row: str(row[0]))
-            if wanted(texts):
-                each = f"SELECT {_ROW}, {text} {among} AND rowid <= ?"
-                rows = self.conn.execute(each, (below, place, end))
-                found += [row[:-1] for row in rows if wanted(row[-1])]
-            place = end
+    def _sifted(
+        self, wanted: TextPrefilter, namespaces: Mapping[str, tuple[str, ...]]
+    ) -> Iterator[Item]:
+        """The wanted items of these namespaces, by the path of each."""
+        known = self.mentions.having(wanted)
+        indexed = {path for path, one in namespaces.items() if "".join(one[2:3]) in INDEXED}
+        scanned = namespaces.keys() - (indexed if known is not None else ())
+        rows = f"SELECT prefix, {_ROW}, {self.mentions.text} FROM store"
+        for column, among, paths in (("prefix", scanned, scanned), ("rowid", known or (), indexed)):
+            query = f"{rows} WHERE {column} IN (SELECT value FROM json_each(?))"
+            for path, *row, text in self.conn.execute(query, (json.dumps([*among]),)):
+                if path in paths and wanted.within(text):
+                    yield _item(namespaces[path], row)
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it. Labels match as a whole."""
@@ -173,6 +177,19 @@ class CircadianSqliteStore(SqliteStore):
             return found
         return await self.file.run(rows, limit, self.conn)
 
+    async def scrub(self, vacuum: Callable[[], Awaitable[None]]) -> None:
+        """Let `vacuum` rewrite the file, when the index has no words of what is deleted."""
+
+        def work(change: Callable[[], None]) -> None:
+            with atomic(self.conn):
+                change()
+
+        await self.file.run(work, self.mentions.clear)
+        await vacuum()
+        # SQLite may number the rows of this table anew.
+        await self.file.run(work, self.mentions.clear)
+        await self.file.run(work, self.mentions.catch_up)
+
     @contextmanager
     def _cursor(self, *, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
         """The base class's cursor, inside of the transaction that `batch` began."""
@@ -182,6 +199,8 @@ class CircadianSqliteStore(SqliteStore):
     def _put(self, puts: Sequence[PutOp]) -> None:
         for start in range(0, len(puts), PUTS_PER_STATEMENT):
             super().batch(puts[start : start + PUTS_PER_STATEMENT])
+        if puts:
+            self.mentions.catch_up(UNREAD)
 
     def _put_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         gets = [GetOp(op.namespace, op.key) for op in puts]
@@ -200,6 +219,8 @@ class CircadianSqliteStore(SqliteStore):
         for version, statement in enumerate(self.MIGRATIONS[done + 1 :], start=done + 1):
             self.conn.execute(statement)
             self.conn.execute("INSERT INTO store_migrations (v) VALUES (?)", (version,))
+        if not self.mentions.is_made():
+            self.mentions.make()
 
 
 def _items(gets: Sequence[GetOp], conn: sqlite3.Connection) -> list[Item | None]:

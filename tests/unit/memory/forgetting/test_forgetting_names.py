@@ -18,6 +18,7 @@ NAMED = [
     (["\u4f50\u85e4"], "\u4f50\u85e4\u3055\u3093\u306f\u6765\u307e\u3057\u305f"),
     (["\uc9c0\ubbfc"], "\uc9c0\ubbfc\uc774\ub294 \uc654\ub2e4"),
     (["O'Brien"], "O\N{RIGHT SINGLE QUOTATION MARK}Brien's van"),
+    (["O'Brien"], "I saw O`Brien"),
     (["O\N{RIGHT SINGLE QUOTATION MARK}Brien"], "I saw o'brien"),
     (["Jean-Luc"], "Jean\N{NON-BREAKING HYPHEN}Luc eats"),
     (["Zora"], "Zo\N{SOFT HYPHEN}ra came"),
