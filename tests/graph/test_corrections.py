@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import AsyncIterator
 from io import StringIO
 from pathlib import Path
@@ -275,12 +274,10 @@ async def test_a_shortened_id_finds_its_fact(agent: AsyncAgent, paris: Fact) -> 
         assert await find_fact(agent.context, given) == paris
 
 
-async def test_an_unknown_or_ambiguous_id_is_an_error(agent: AsyncAgent, paris: Fact) -> None:
-    drafts = [draft(str(n), f"fact {n}") for n in range(40)]
-    made = await agent.resources.semantic.add(agent.scope, drafts)
-    ((first, _),) = Counter(fact["id"][0] for fact in made).most_common(1)
-    with pytest.raises(InputError, match=f"'{first}' is too short for one of the facts: give"):
-        await find_fact(agent.context, first)
+async def test_an_unknown_or_too_short_id_is_an_error(agent: AsyncAgent, paris: Fact) -> None:
+    with pytest.raises(InputError, match="too short for one of the facts"):
+        await find_fact(agent.context, paris["id"][:3])
+    assert await find_fact(agent.context, paris["id"][:4]) == paris
     with pytest.raises(InputError, match="no fact is named"):
         await find_fact(agent.context, " ")
     with pytest.raises(InputError, match="there is no fact 'zzz'; `circadian recall --all` shows"):
