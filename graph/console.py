@@ -64,7 +64,6 @@ class Screen:
                 self._plain(part)
 
     def _plain(self, part: RenderableType) -> None:
-        """Print without the trailing spaces of tables."""
         with self.out.capture() as printed:
             self.out.print(part)
         lines = (line.rstrip() for line in printed.get().splitlines())

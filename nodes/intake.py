@@ -511,7 +511,6 @@ class _Visit:
         self.note(context_only=[event["id"] for event in events])
 
     def _ignore(self, judged: Sequence[Judged]) -> None:
-        """Mark events as handled and report them. They are not journaled."""
         self._mark([event for event, _ in judged])
         self.note(
             ignored=[
@@ -569,7 +568,6 @@ class _Visit:
         self.change(resuming=parked["question"]["id"])
 
     def _drop_wish(self, why: str | None) -> None:
-        """Drop the model's wish to sleep if something overrules it."""
         if why is not None and self.state["sleep_wish"] is not None:
             self.change(sleep_wish=None)
             self.note(notes=[f"It wished to sleep, and stays awake: {why}."])

@@ -179,7 +179,6 @@ class FactCheck:
 
     @cached_property
     def _known(self) -> list[Source]:
-        """The facts that a night's prompt shows as known."""
         exchange: list[AnyMessage] = self.runtime.state.get("exchange") or []
         shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
         lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]

@@ -73,7 +73,6 @@ def folder_of(root: Path, scope: Scope) -> Path:
 
 @lru_cache(maxsize=256)
 def _library(root: Path) -> Mapping[str, BaseTool]:
-    """The library's tools for the files under `root`, by name."""
     with warnings.catch_warnings():
         # It warns at import that it is no longer developed.
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -323,7 +323,6 @@ def _is_said(args: Mapping[str, Any], said: Sequence[str]) -> bool:
 
 
 def _changed_by(name: str, args: Mapping[str, Any], state: State) -> Sequence[str]:
-    """The origins of the goal or project that a call would change."""
     if name == "update_goal":
         goal = state["goals"].get(str(args.get("goal_id")))
         return goal.get("origins", ()) if goal else ()

@@ -286,7 +286,6 @@ def _without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
 
 
 def _session_begins(state: State) -> int:
-    """The place of the first message of this session in the history."""
     before = state["metrics"].get("after_tick", 0)
     if not before:
         return 0

@@ -169,7 +169,6 @@ def _made(function: Callable[..., Any]) -> BaseTool:
 
 
 def _contradiction(kind: ToolKind) -> str | None:
-    """What does not go together, as the rest of a sentence."""
     acts = kind.category in (ToolCategory.DANGEROUS, ToolCategory.TERMINAL)
     if kind.cache and (acts or kind.always_ask):
         return f"is {kind.category} and cannot be cached: what it does has to be done each time"

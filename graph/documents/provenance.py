@@ -359,7 +359,6 @@ async def _entry(context: AgentContext, found: JournalEntry) -> MemoryDetail:
 
 
 async def _replaced(context: AgentContext, fact: Fact) -> list[Fact]:
-    """What a fact superseded, and what that had superseded, oldest first."""
     gone = Listing({"kind": "fact", "invalid_at": {"gt": ""}})
     before: dict[str, list[Fact]] = {}
     for row in (await context.semantic.listed(context.scope, gone))[0]:

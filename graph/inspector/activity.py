@@ -156,7 +156,6 @@ async def one_tick(visit: Visit) -> Response:
 
 
 def _is_in(answer: Set[str], text: str) -> bool:
-    """Whether an answer has most words of a memory."""
     words = {*terms(text)}
     return len(words & answer) >= max(2, MOST_WORDS * len(words))
 

@@ -222,7 +222,6 @@ def told(relation: str, near: Shown, other: Shown) -> str:
 
 
 async def _known(context: AgentContext, near: dict[str, int]) -> dict[str, Shown]:
-    """The memories by id; what is gone is left out."""
     people = [id_ for id_ in near if id_.startswith("entity_")]
     profiles = await entities.read(context.store, context.scope, people)
     lines = await find_lines(context, [id_ for id_ in near if id_ not in profiles])

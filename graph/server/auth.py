@@ -108,8 +108,6 @@ def _token(headers: dict[bytes, bytes]) -> str | None:
 
 
 def _unless_open(rule: Rule) -> Rule:
-    """Apply the rule only on a server that authenticates."""
-
     @wraps(rule)
     async def handler(ctx: Context, value: Any) -> Filter:
         return None if serving().open else await rule(ctx, value)

@@ -101,7 +101,6 @@ async def refresh_gauges() -> None:
 
 
 async def _read(question: Awaitable[T]) -> T | None:
-    """The answer; None if the dependency is down."""
     try:
         async with asyncio.timeout(SECONDS):
             return await question

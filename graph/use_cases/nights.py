@@ -277,7 +277,6 @@ async def broke_off(context: AgentContext, record: NightRecord) -> bool:
 
 
 def _night_in(sleep: StateSnapshot) -> str | None:
-    """The night that a task of the subgraph works on, or has ended."""
     cursor = sleep.values.get("night")
     if cursor is not None or "begin_night" in sleep.next:
         return cursor["id"] if cursor else None

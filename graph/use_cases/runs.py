@@ -542,7 +542,6 @@ class CallerStream:
                 yield self._shaped((), mode, dict(output), {})
 
     def _follow(self, update: Any) -> None:
-        """Note on which event the tick is that begins."""
         taken = update.get("intake") if isinstance(update, Mapping) else None
         if not isinstance(taken, Mapping) or taken.get("turn") != "tick":
             return

@@ -223,7 +223,6 @@ def _pressure(percentage: float) -> Literal["normal", "high", "critical"]:
 
 
 def _urgency(goals: Mapping[str, Goal]) -> Priority:
-    """The highest priority among the active goals; low without any."""
     found = {goal["priority"] for goal in goals.values() if goal["status"] == "active"}
     if "high" in found:
         return "high"

@@ -493,7 +493,6 @@ def new_messages(
 
 @once_per_message
 def _is_marked(message: AnyMessage) -> bool:
-    """Whether a message has the mark of a tick, and is no summary."""
     return is_history(message) and not isinstance(message, SystemMessage)
 
 

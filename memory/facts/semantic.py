@@ -508,7 +508,6 @@ def settle_mem0(folder: Path) -> None:
 
 
 def _write_fact(mem0: Mem0, scope: Scope, draft: FactDraft) -> None:
-    """Write a fact, unless an identical one still holds."""
     filters = {**fact_filters(scope, include_superseded=False), "identity": identity_of(draft)}
     same = mem0.table.select(filters, 1)
     if same:

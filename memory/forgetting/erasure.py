@@ -384,7 +384,6 @@ def sentences_on(content: str, text: str) -> list[str]:
 
 
 def _sources(facts: Iterable[Fact], known: KnownMemory) -> Iterator[tuple[JournalEntry, list[str]]]:
-    """Each entry that a fact was made from, with the texts of these facts."""
     of_facts = [({*one["source_entries"], *one["source_events"]}, one["text"]) for one in facts]
     for entry in known.entries:
         ids = {entry["id"], *(entry["sources"] if is_of_event(entry) else [])}

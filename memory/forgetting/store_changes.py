@@ -93,7 +93,6 @@ def operation_after(operation: Operation, erasure: Erasure) -> Operation:
 
 
 def _concerns(operation: Operation, erasure: Erasure) -> bool:
-    """Whether an operation is on an erased memory, or was made from one."""
     ends = [operation["target"], *_values(operation["before"]), *_values(operation["after"])]
     return not erasure.all_gone.isdisjoint([*ends, *operation["sources"]])
 

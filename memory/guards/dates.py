@@ -499,7 +499,6 @@ _NTH_WEEKDAY = re.compile(
 
 
 def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:
-    """The days that a text names by their count in one of these months."""
     for match in _NTH_WEEKDAY.finditer(digits):
         count = (match.lastindex and next(n for n in range(1, 6) if match[n])) or 1
         for first in months:

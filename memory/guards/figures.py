@@ -62,7 +62,6 @@ def _is_an_example(
 
 
 def _adds(fact: ProposedFact) -> bool:
-    """Whether the fact has a word of sums of its own."""
     told = {found for _, digits in fact.evidence.readings for found in MORE.findall(digits)}
     return bool({*MORE.findall(fact.digits)} - told)
 

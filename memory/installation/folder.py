@@ -222,7 +222,6 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _written(path: Path, head: Metadata) -> Metadata:
-    """Write the metadata as a whole or not at all."""
     temporary = path / f"{HEAD}.{os.getpid()}"
     try:
         with temporary.open("w", encoding="utf-8") as file:

@@ -107,7 +107,6 @@ def _is_taken_in(waiting: BaseMessage, given: Sequence[BaseMessage]) -> bool:
 
 
 def _waiting_last(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """The messages; waiting messages come after the history."""
     return sorted(messages, key=waits) if any(_is_waiting.each(messages)) else messages
 
 

@@ -407,7 +407,6 @@ def _as_text(given: object) -> object:
 
 
 def _as_list(given: object) -> object:
-    """One citation, or several in one text, as a list."""
     found: list[object] = []
     for each in given if isinstance(given, list | tuple) else [given]:
         if isinstance(each, str) and _NUMBERS.fullmatch(each):

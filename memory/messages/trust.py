@@ -89,7 +89,6 @@ _OPENS = re.compile(rf"<(?={_TAG})", re.IGNORECASE)
 
 
 def _beginnings(tag: str) -> str:
-    """Pattern for every prefix of `tag`, including the empty one."""
     pattern = ""
     for character in reversed(tag):
         first = r"[\W_]{0,3}" if character == "_" else character

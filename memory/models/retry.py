@@ -99,7 +99,6 @@ class Service:
                 return f"{where} is no API for {who} ({said}): set {address}"
 
     def _where(self, url: str | None) -> str:
-        """The address without its endpoint, user and password."""
         parts = urlsplit(self.address or url or "")
         if not parts.hostname:
             return f"the service of the {self.kind}"

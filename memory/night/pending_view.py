@@ -150,7 +150,6 @@ class PendingView:
         }
 
     def _after(self, facts: Iterable[Fact], ops: Iterable[str]) -> dict[str, Fact]:
-        """Facts by operation id, changed by the operations on `ops`."""
         mine = [one for op in dict.fromkeys(ops) for one in self._on.get(op, ())]
         return facts_after({fact["op"]: fact for fact in facts}, mine)
 

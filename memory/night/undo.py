@@ -109,7 +109,6 @@ def applied(record: NightRecord, plans: Plans) -> list[Operation]:
 
 
 def _summaries(scope: Scope, night_id: str, plans: Sequence[PlanRecord]) -> list[PutOp]:
-    """Writes that remove the summaries that the night's compaction stored."""
     cuts = [plan["inputs"] for plan in plans if plan["step"] == "compact"]
     namespace = scope.namespace(SUMMARIES)
     return [

@@ -79,7 +79,6 @@ def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> d
 
 
 def _by_op(fact: Fact, ops: Mapping[str, str]) -> Fact:
-    """The fact with `superseded_by` as an operation id, where that is known."""
     by = fact["superseded_by"]
     return {**fact, "superseded_by": ops.get(by, by)} if by else fact
 
@@ -224,7 +223,6 @@ async def _write_facts(
 
 
 def _named(operations: Sequence[Operation]) -> set[str]:
-    """The operation ids of the facts that links, changes and removals name."""
     found: set[str] = set()
     for one in operations:
         if one["kind"] in ("link", "unlink"):
@@ -368,7 +366,6 @@ def _added(standing: JournalEntry | None, added: JournalEntry) -> JournalEntry:
 
 
 def _marks(operation: Operation, scope: Scope) -> list[PutOp]:
-    """The marks of facts that wait to be compared with their neighbours."""
     kind, target = operation["kind"], operation["target"]
     settled = kind == "settle_fact" and operation["after"]["dreamed"]
     if kind == "remove_fact" or settled:

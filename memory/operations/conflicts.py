@@ -169,7 +169,6 @@ def _targets(operations: Sequence[Operation], kinds: Collection[str]) -> list[st
 
 
 def _facts_named(operations: Sequence[Operation]) -> list[str]:
-    """Operation ids of the facts that change, are linked, or supersede others."""
     found = dict.fromkeys(_targets(operations, _FACTS))
     for one in operations:
         if one["kind"] == "change_fact":

@@ -130,7 +130,6 @@ async def open_doubts(
 async def _facts_of(
     store: BaseStore, semantic: SemanticMemory, scope: Scope, id_: str
 ) -> list[list[Fact]]:
-    """The facts of each line of a page; erased facts are left out."""
     page = (await read(store, scope, [id_])).get(id_)
     lines = [line["facts"] for line in page["lines"]] if page else []
     ops = dict.fromkeys(op for line in lines for op in line)

@@ -182,7 +182,6 @@ def _joined(standing: str, update: str, replace: bool) -> str:
 
 
 def _within(part: str, text: str) -> bool:
-    """Whether `part` stands in `text`, white space aside."""
     return " ".join(part.split()) in " ".join(text.split())
 
 

@@ -226,7 +226,6 @@ def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
 
 
 def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
-    """Items that others than `by` said and that are not left as they were."""
     said, kept = memory.get("said_by", {}), {_same(one) for one in left}
     standing = (*memory["key_facts"], *memory["learned_patterns"])
     return [one for one in standing if said.get(one) != by and _same(one) not in kept]

@@ -375,7 +375,6 @@ def _instructions(text: str, guidelines: str) -> str:
 
 
 def _content(one: PromptComponent, material: Material) -> str:
-    """The whole text of a user's component."""
     if isinstance(one.content, str):
         return fill(one.content, values(material))
     try:

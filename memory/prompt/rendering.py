@@ -314,7 +314,6 @@ def bounded(text: str, tokens: int, calibration: float = 1.0) -> str:
 
 
 def _beginning(text: str, tokens: int, calibration: float) -> list[str]:
-    """The lines of `bounded`."""
     shown = cut_to(text, tokens - 1, calibration)
     left = len(text) - len(shown)
     lines = shown.splitlines()

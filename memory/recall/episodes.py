@@ -168,7 +168,6 @@ def _logged() -> Iterator[None]:
 
 
 async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
-    """Index the marked entries; return how many there were."""
     await _mark_all_once(store, scope)
     done = 0
     while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):

@@ -418,7 +418,6 @@ def _lifted(one: Candidate, least: float) -> Candidate:
 
 
 def _below(one: Candidate, most: float | None) -> Candidate:
-    """An entry that is superseded in part, below what holds instead."""
     if most is None or "partly_superseded" not in one.marks or one.score <= BELOW * most:
         return one
     return _shifted(one, "superseded", BELOW * most - one.score)

@@ -391,7 +391,6 @@ def asked_of(query: Query) -> set[str]:
 
 
 def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
-    """How a memory's fields match the query, each part 0..1."""
     text = payload["data"]
     told = {
         "substance": min(1.0, math.log1p(len(text) / LETTERS) / math.log1p(LONG)),
@@ -422,7 +421,6 @@ def _is_one_of(name: str, people: Collection[str]) -> bool:
 
 
 def _weighed(row: Row, now: datetime) -> dict[str, float]:
-    """Recency, importance and trust, each 0..1."""
     importance = (row.payload["importance"] - LOWEST) / (HIGHEST - LOWEST)
     return {
         "recency": recency(row, now),

@@ -521,7 +521,6 @@ def _replaces(one: Candidate, other: Candidate) -> bool:
 
 
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
-    """Whether everything that a memory comes from is visible."""
     sources = candidate.sources
     return candidate.id in visible or (bool(sources) and {*sources} <= {*visible})
 

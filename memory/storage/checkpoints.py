@@ -196,7 +196,6 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         return found
 
     async def _release(self, held: HeldCheckpoints) -> None:
-        """Store what is held back."""
         put, writes = held.newest, held.writes
         held.newest, held.writes = None, []
         if put is not None:

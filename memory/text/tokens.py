@@ -233,7 +233,6 @@ def _beyond_ascii(text: str) -> float:
 
 
 def _texts(message: BaseMessage) -> Iterator[str]:
-    """The texts of a countable message that LangChain's counter counts."""
     yield message.name or ""
     if isinstance(message.content, str):
         yield message.content

@@ -185,7 +185,6 @@ def _puts(scope: Scope, line: ItemLine) -> list[PutOp]:
 
 
 def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> None:
-    """Write facts under their ids, without vectors."""
     table = semantic.open_table()
     with table.transaction():
         for fact in facts:

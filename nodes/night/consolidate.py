@@ -440,7 +440,6 @@ def _side(context: NightContext, exchange: list[AnyMessage]) -> State:
 
 
 def _exchange(turns: list[PlanRecord]) -> list[AnyMessage]:
-    """The loop so far, as the last turn left it."""
     return cast(list[AnyMessage], messages_from_dict(turns[-1]["exchange"])) if turns else []
 
 

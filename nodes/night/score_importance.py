@@ -124,7 +124,6 @@ def scoring_prompt(lines: str, goals: dict[str, Goal], projects: Projects) -> li
 
 
 def _project(projects: Projects) -> str:
-    """The line of the active project; empty if there is none."""
     active = projects["active"]
     slot = projects["slots"].get(active) if active is not None else None
     return prompt_lines.active_project_line(active or "", slot["summary"]) if slot else ""

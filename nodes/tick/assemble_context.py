@@ -333,7 +333,6 @@ def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityP
 
 
 def _sizes(made: Material, parts: Sequence[Mapping[str, str]]) -> dict[str, int]:
-    """Tokens by component key, in id order."""
     sizes = {one.key: 0 for one in made.shown}
     for key, text in (row for part in parts for row in part.items()):
         sizes[key] = sizes.get(key, 0) + made.size(text)

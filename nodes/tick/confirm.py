@@ -96,7 +96,6 @@ async def _asked(
 
 
 def _problem(decision: Decision, name: str, known: OfferedTool | None) -> str | None:
-    """Why an answer cannot be acted on now."""
     if known is None and decision["decision"] != "refuse":
         return f"there is no tool {name} now: refuse, or answer once it is there again"
     if known is None or decision["args"] is None:

@@ -147,7 +147,6 @@ async def _set_off_reflection(
 
 
 def _reported(state: State, settings: Settings, written: list[str], now: datetime) -> TickReport:
-    """What the tick did, and how full its prompt was."""
     event, context, loop = state["event"], held(state["context"]), held(state["loop"])
     pattern, assessment = held(state["pattern"]), held(state["assessment"])
     components = {**context["tokens"], **loop["prompt"]}
@@ -182,7 +181,6 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
 
 
 def _said(state: State) -> str:
-    """The text of the message whose call ended the loop."""
     own = [m for m in of_tick(state["messages"], state["tick"]) if isinstance(m, AIMessage)]
     return str(own[-1].text).strip() if own else ""
 

@@ -160,7 +160,6 @@ class _Round:
         return replace(answer, usage=result["usage"], calls=result["calls"])
 
     def _take(self, more: Executed) -> None:
-        """Add to what is done; the next call sees it."""
         self.answers += more.messages
         self.changed |= more.update
         self.calls += more.calls
@@ -267,7 +266,6 @@ _WHY = {
 
 
 def _as_before(call: ToolCall, deed: Deed) -> Executed:
-    """The answer to a call that an earlier try of this tick made."""
     same = (deed["tool"], deed["args"]) == (call["name"], dict(call["args"]))
     if not same:
         began = f"this tick ran {deed['tool']} already, in an earlier try"

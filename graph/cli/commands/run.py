@@ -362,7 +362,6 @@ def _signals(
 
 
 async def _budget(agent: AsyncAgent) -> str:
-    """What it may spend in a day, and has."""
     spending = (await status(agent.context))["spending"]
     return (
         f"Works on its goals for up to {spending['tokens_per_day']:,} tokens a day (UTC; "

@@ -63,7 +63,6 @@ class SqliteRows:
             self.embed(row_id, vector)
 
     def _rewrite(self, seq: int, scope: int, kept: Mapping[str, Any], text: str | None) -> None:
-        """Replace a row's payload, which stays in its scope."""
         (standing,) = self._connection.execute(
             "SELECT terms FROM memories WHERE seq = ?", (seq,)
         ).fetchone()
@@ -122,7 +121,6 @@ class SqliteRows:
         return found.fetchone() is not None
 
     def _revision(self) -> int:
-        """Take the next revision."""
         row = self._connection.execute("UPDATE clock SET rev = rev + 1 RETURNING rev").fetchone()
         return int(row[0])
 

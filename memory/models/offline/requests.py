@@ -168,7 +168,6 @@ def find_goal(phrase: str, scene: Scene) -> GoalLine | Unclear | None:
 
 
 def _best(candidates: Sequence[GoalLine], stems: set[str]) -> list[GoalLine]:
-    """The goals whose descriptions have most of the words."""
     words = [stems & set(content_stems(goal.description)) for goal in candidates]
     best = max((len(one) for one in words), default=0)
     return [
@@ -438,7 +437,6 @@ def _rules_for(part: str) -> list[tuple[Rule, Given]]:
 
 
 def _opened(part: str) -> str:
-    """The sentence without a greeting or the like before it."""
     return _OPENING.sub("", part.strip(), count=1) if _OPENING.match(part.strip()) else part.strip()
 
 

@@ -316,7 +316,6 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _changing(self, *threads: str) -> AsyncIterator[Cursor]:
-        """A transaction that holds these threads."""
         async with transaction(self.pool) as cursor:
             for thread in threads:
                 await hold(cursor, "checkpoints", thread)
@@ -324,7 +323,6 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Cursor]:
-        """The cursor with which the base class reads."""
         async with reading(self.pool) as cursor:
             yield cursor
 
