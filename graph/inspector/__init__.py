@@ -1,6 +1,6 @@
 """The inspector: memory as pages in a browser, on loopback or on a server."""
 
-from graph.inspector.app import STATUSES, inspector
+from graph.inspector.app import STATUSES, inspector, problem_page
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import STATIC, render
 from graph.inspector.security import OneTimeToken, foreign, shielded, with_headers
@@ -17,6 +17,7 @@ __all__ = [
     "Visit",
     "foreign",
     "inspector",
+    "problem_page",
     "read_form",
     "render",
     "shielded",

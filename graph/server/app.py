@@ -238,7 +238,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
     if over := await why_too_many(scope, len(events), serving()):
         raise HTTPException(*over)
     posted = await inbox.post(process.served_store, scope, events, now=now)
-    accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
+    accepted = [id_ for id_ in dict.fromkeys(e["id"] for e in events) if id_ not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
 
 
@@ -364,6 +364,6 @@ async def unknown(request: Request) -> Response:
     raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
 
 
-METHODS = ["GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+METHODS = ["GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE"]
 UNKNOWN = Route("/circadian/{path:path}", unknown, methods=METHODS, include_in_schema=False)
 app.router.routes += [*OURS, inspector.PAGES, UNKNOWN]
