@@ -2,12 +2,11 @@
 
 from graph.inspector.app import STATUSES, inspector, problem_page
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
-from graph.inspector.rendering import STATIC, render
+from graph.inspector.rendering import render
 from graph.inspector.security import OneTimeToken, foreign, shielded, with_headers
 from graph.inspector.visits import Host, Visit, read_form
 
 __all__ = [
-    "STATIC",
     "STATUSES",
     "BackgroundJobs",
     "Host",

@@ -143,10 +143,10 @@ class ServedAgent:
         with suppress(ThreadNotFound):
             await self.client.threads.delete(thread)
 
-    async def refresh(self) -> None:
-        """Let the server show the thread as its last checkpoint has it."""
+    async def refresh(self, at_rest: str | None = None) -> None:
+        """Let the server show the thread as its last checkpoint has it; `at_rest`: at this node."""
         with suppress(ThreadNotFound):
-            await self.client.threads.update_state(self.scope.thread, None)
+            await self.client.threads.update_state(self.scope.thread, None, as_node=at_rest)
 
 
 class Hold:

@@ -498,7 +498,7 @@ async def import_memory(agent: Agent, request: Request) -> transfer.Imported:
         raise HTTPException(507, full)
     done = await transfer.import_memory(agent.context, lines)
     await agent.thread()
-    await agent.refresh()
+    await agent.refresh(at_rest="intake")
     return done
 
 

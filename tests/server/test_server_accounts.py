@@ -217,7 +217,8 @@ def test_what_a_lack_of_tokens_refuses_is_not_stored_and_a_preview_needs_none(
     ]
     assert [one.status_code for one in refused] == [429] * 5
     assert refused[-1].headers["content-type"].startswith("text/html")
-    assert throttled(root) == before + 5
+    assert said(rose, "And now?").status_code == 429
+    assert throttled(root) == before + 6
     assert rose.get(f"/circadian/{home}/questions").json() == asked
     spaces = rose.post("/store/namespaces", json={"suffix": ["answers"]}).json()
     assert spaces == {"namespaces": []}

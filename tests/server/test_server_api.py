@@ -196,6 +196,7 @@ def test_a_memory_is_exported_forgotten_and_imported(home: Home) -> None:
     assert home.facts() == []
     assert "home" not in [one["agent"] for one in ada.agents()]
     assert ada.import_memory(exported, **NAME)["already"] is False
+    assert [one["status"] for one in ada.agents() if one["agent"] == "home"] == ["idle"]
     assert [one["text"] for one in home.facts()] == [one["text"] for one in before]
 
 
