@@ -240,12 +240,10 @@ OLDEST_EVENT = Gauge(
     "circadian_oldest_event_seconds", "Age of the oldest unanswered event; 0 without one."
 )
 QUESTIONS_WAITING = Gauge(
-    "circadian_questions_waiting",
-    "Questions that wait for a person; an agent that sleeps asks none.",
+    "circadian_questions_waiting", "Questions of awake agents that wait for a person."
 )
 THROTTLED = Counter(
-    "circadian_throttled_requests",
-    "Requests that were refused with 429: too many, or no model tokens left.",
+    "circadian_throttled_requests", "Requests refused with 429: too many, or no tokens left."
 )
 SERVICE_UP = Gauge("circadian_service_up", "1 if a service answers, 0 if not.", ["service"])
 

@@ -124,16 +124,11 @@ async def _threads(client: LangGraphClient) -> int:
             id_ = thread["thread_id"]
             for run in await client.runs.list(id_, limit=PAGE):
                 if run["status"] in ("pending", "running"):
-                    await _cancel(client, id_, run["run_id"])
+                    with suppress(NotFoundError):  # it may have ended by itself
+                        await client.runs.cancel(id_, run["run_id"], wait=True)
             await client.threads.delete(id_)
         deleted += len(page)
     return deleted
-
-
-async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
-    """Cancel a run and wait for its end; a run that has already ended is no error."""
-    with suppress(NotFoundError):
-        await client.runs.cancel(thread, run, wait=True)
 
 
 async def _checkpoints(user: str, process: Process) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
+from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.server.inspector import SignIn
@@ -86,9 +87,15 @@ class GracefulApp(FastAPI):
         return SignIn(Problems(super().build_middleware_stack()))
 
     def openapi(self) -> dict[str, Any]:
-        """FastAPI's document of our own routes; LangGraph Server adds what it has of its own."""
+        """FastAPI's document, with those routes of LangGraph Server that its own document lacks."""
         found = super().openapi()
         found["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        own = getattr(sys.modules.get("langgraph_api.api.openapi"), "openapi", {"paths": {}})
+        for route in SchemaGenerator({}).get_endpoints(self.routes):
+            told = [one["paths"].get(route.path, ()) for one in (own, found)]
+            if not any(route.http_method in methods for methods in told):
+                shown = {"responses": {"default": {"description": route.func.__name__}}}
+                found["paths"].setdefault(route.path, {})[route.http_method] = shown
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
