@@ -27,7 +27,7 @@ from benchmarks.models import OneToolModel
 from benchmarks.tables import CIRCADIAN
 from graph.agent import open_agent
 from graph.persistence import open_saver
-from memory.facts import settle_mem0
+from memory.facts.semantic import settle_mem0
 from memory.installation import DataFolder
 from memory.models import DIMENSION, OFFLINE, HashingEmbeddings
 from memory.settings import Settings

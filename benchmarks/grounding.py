@@ -37,12 +37,12 @@ from memory.events import entry_for_event
 from memory.facts import SemanticMemory
 from memory.messages import Handles
 from memory.models import ask_for, load_chat_model
-from memory.night import Verdicts, judging_prompt, refuted
 from memory.operations import PlanCollector, with_collector
 from memory.records import JournalEntry, Operation
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import State, fresh_state
+from nodes.night.consolidate import Verdicts, judging_prompt, refuted
 from tools.execution import execute
 from tools.registry import BUILT_IN
 

@@ -21,7 +21,7 @@ from langchain_core.embeddings import Embeddings
 
 from benchmarks.conversations import Conversation, events_of, sessions, spoken
 from graph.api import AsyncAgent, open_agent
-from memory.facts import settle_mem0
+from memory.facts.semantic import settle_mem0
 from memory.settings import Settings
 from memory.text import terms
 

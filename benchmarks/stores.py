@@ -161,7 +161,7 @@ class Mem0:
 @contextmanager
 def mem0(folder: Path) -> Iterator[Store]:
     """Open Mem0, unchanged except for the embedder."""
-    from memory.facts import settle_mem0
+    from memory.facts.semantic import settle_mem0
 
     settle_mem0(folder)
     from benchmarks import mem0_own

@@ -340,7 +340,6 @@ async def of_tick(store: BaseStore, scope: Scope, tick: int) -> list[AuditEntry]
 async def _of_day(
     store: BaseStore, scope: Scope, day: str, limit: int | None = None
 ) -> list[AuditEntry]:
-    """The newest `limit` entries of a day, newest first."""
     items = await list_items(store, scope.namespace(AUDIT, day), limit=limit, newest_first=True)
     return [cast(AuditEntry, item.value) for item in items]
 

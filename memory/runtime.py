@@ -7,26 +7,27 @@ process has one set, made from the environment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from memory.errors import InputError
 from memory.facts import SemanticMemory
-from memory.models import Breakers, breakers_of
+from memory.models import Answer, Breakers, ask, ask_for, breakers_of
 from memory.prompt import Extensions, PromptComponent
-from memory.records import LOCAL_USER, Report, Scope
+from memory.records import LOCAL_USER, HandledMark, Report, Scope, Usage
 from memory.settings import Settings, configured
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
     from langgraph.store.base import BaseStore
 
+    from memory.events import Room
     from memory.installation import Installation
+
+Form = TypeVar("Form", bound=BaseModel)
 
 KEY = "circadian"
 """Key of `config["configurable"]` for a run's Resources. Not a primitive, so not checkpointed."""
@@ -49,9 +53,22 @@ UNDONE = "circadian_undone"
 """Key for the id of a night whose interrupted undo was just finished."""
 
 
+IGNORED = "circadian_ignored"
+"""Key of a server run's metadata: what of its input was ignored, by the run's id."""
+
+
 def utc_now() -> datetime:
     """The wall clock, UTC."""
     return datetime.now(UTC)
+
+
+class Bounds(NamedTuple):
+    """What bounds an agent of a server, whatever its users write into its state."""
+
+    room: Callable[[Scope], Awaitable[Room]]
+    """How many events a run may take in."""
+    spent: Callable[[Scope], Awaitable[int]]
+    """The model tokens that its ticks used on this day (UTC)."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,8 @@ class Resources:
     """On a server: owners never come from input or context."""
     night_only: bool = False
     """A run that previews or applies a night only; waiting events keep waiting."""
+    bounds: Bounds | None = None
+    """What a server's operator allows."""
     load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
     """Loads a model by the name in a setting, such as compact_model."""
 
@@ -84,6 +103,28 @@ class Resources:
         """The model that answers."""
         return self.model()
 
+    async def ask(
+        self,
+        messages: Sequence[BaseMessage],
+        settings: Settings,
+        config: RunnableConfig,
+        **more: Any,
+    ) -> Answer:
+        """Ask the chat model, behind its breaker; see `memory.models.ask`, also for `more`."""
+        model, guard = self.chat_model, self.breakers.model
+        return await ask(model, messages, settings, config=config, breaker=guard, **more)
+
+    async def ask_for(
+        self,
+        messages: Sequence[BaseMessage],
+        form: type[Form],
+        settings: Settings,
+        config: RunnableConfig,
+    ) -> tuple[Form, Usage]:
+        """Ask the chat model for an answer of this form; see `memory.models.ask_for`."""
+        model, guard = self.chat_model, self.breakers.model
+        return await ask_for(model, messages, form, settings, config=config, breaker=guard)
+
 
 def resources_of(config: RunnableConfig) -> Resources:
     """The run's resources: from its config if `open_agent` put them there, or the process's."""
@@ -93,6 +134,27 @@ def resources_of(config: RunnableConfig) -> Resources:
         return given
     ours, user = _process().resources, configurable.get(SERVED_USER)
     return replace(ours, user=str(user)) if user and user != ours.user else ours
+
+
+def ignored_by(metadata: Mapping[str, Any]) -> list[str]:
+    """Notes on what a server ignored of the run's input."""
+    ignored = metadata.get(IGNORED)  # which a client may have set as well
+    found = ignored.get(metadata.get("run_id")) if isinstance(ignored, dict) else None
+    return [f"Ignored: {one}." for one in found] if isinstance(found, list) else []
+
+
+async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
+    """Of a run from a checkpoint that it names, the events that other branches answered."""
+    saver = config["configurable"].get("__pregel_checkpointer")
+    if saver is None or "checkpoint_id" not in config.get("metadata", {}):
+        return []
+    place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}
+    try:
+        kept = [one async for one in saver.alist({"configurable": place})]
+    except NotImplementedError:  # a saver for blocking calls only
+        kept = list(saver.list({"configurable": place}))
+    states = [one.checkpoint["channel_values"] for one in kept]
+    return [mark for one in states for mark in one.get("handled") or []]
 
 
 def resumed_report(config: RunnableConfig) -> Report | None:

@@ -265,7 +265,6 @@ def model_use() -> ModelUse:
 
 
 def _total(counter: Counter, **labels: str) -> int:
-    """The sum of a counter over the labels that are not given."""
     samples = (sample for metric in counter.collect() for sample in metric.samples)
     return int(
         sum(

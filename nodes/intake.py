@@ -17,6 +17,7 @@ from memory.events import (
     Judged,
     Pending,
     approvals,
+    at_least,
     goals_parked,
     hours_named,
     hours_over,
@@ -30,9 +31,8 @@ from memory.events import (
     why_idle,
     why_wait,
 )
-from memory.messages import changes, merge_messages, without_waiting
-from memory.operations import apply_operations, begun_corrections, carry_out
-from memory.planning import session_memory
+from memory.messages import changes, is_outside, merge_messages, without_waiting
+from memory.operations import apply_operations, finish_corrections
 from memory.recall import episodes
 from memory.records import (
     Classification,
@@ -48,6 +48,8 @@ from memory.records import (
 )
 from memory.runtime import (
     Resources,
+    ignored_by,
+    marks_elsewhere,
     resources_of,
     resumed_report,
     scope_of,
@@ -124,6 +126,7 @@ async def intake(
     if visit.take_request() == "clear_stop":
         await emergency.forget_stop(visit.store, visit.scope)
     await visit.take_stop()
+    await visit.count_spending()
     visit.carry_out(await visit.decision())
     visit.show_waiting()
     if committed:
@@ -267,20 +270,6 @@ def _resumed(parked: ParkedTick) -> NextTurn:
     return NextTurn("tick", parked["event"], parked["classification"], resumes=parked)
 
 
-async def marks_elsewhere(config: RunnableConfig) -> list[HandledMark]:
-    """Of a run from a checkpoint that it names, the events that other branches answered."""
-    saver = config["configurable"].get("__pregel_checkpointer")
-    if saver is None or "checkpoint_id" not in config.get("metadata", {}):
-        return []
-    place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}
-    try:
-        kept = [one async for one in saver.alist({"configurable": place})]
-    except NotImplementedError:  # a saver for blocking calls only
-        kept = list(saver.list({"configurable": place}))
-    states = [one.checkpoint["channel_values"] for one in kept]
-    return [mark for one in states for mark in one.get("handled") or []]
-
-
 class _Visit:
     """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
 
@@ -374,19 +363,20 @@ class _Visit:
 
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
-        run_id = self.config.get("metadata", {}).get("run_id")
+        metadata = self.config.get("metadata", {})
         arrived = await emergency.take_in(
             self.state,
             store=self.store,
             scope=self.scope,
             owner=self.owners[0],
             now=self.now,
-            run_id=str(run_id) if run_id is not None else None,
+            run_id=str(metadata["run_id"]) if metadata.get("run_id") is not None else None,
+            room=self.resources.bounds.room if self.resources.bounds else None,
         )
         self.given = arrived.given
-        done = {tick["event_id"] for tick in self.state["report"]["ticks"]} | {
-            *self.state["report"]["context_only"]
-        }
+        self.note(notes=ignored_by(metadata))
+        report = self.state["report"]
+        done = {*report["context_only"], *(tick["event_id"] for tick in report["ticks"])}
         self.note(skipped=[id_ for id_ in arrived.skipped if id_ not in done], notes=arrived.notes)
         self.change(messages=merge_messages(self.state["messages"], arrived.messages))
 
@@ -398,13 +388,10 @@ class _Visit:
         if undo_looked_for(self.config):
             done = undone_night(self.config)
         else:
-            for begun in await begun_corrections(self.store, self.scope):
-                before = self.state["session_memory"]
-                after = session_memory.corrected(before, begun, self.owners)
-                self.change(session_memory=after)
-                semantic = self.resources.semantic
-                await carry_out(begun, store=self.store, semantic=semantic, scope=self.scope)
-            done = await night.finish(self.store, self.resources.semantic, self.scope)
+            memory, semantic = self.state["session_memory"], self.resources.semantic
+            at: Any = {"store": self.store, "semantic": semantic, "scope": self.scope}
+            self.change(session_memory=await finish_corrections(memory, self.owners, **at))
+            done = await night.finish(self.store, semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 
@@ -447,10 +434,11 @@ class _Visit:
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
 
-    async def _preview_asked(self) -> bool:
-        """Whether this run of a server makes a preview, before all other work."""
-        served = self.first and self.resources.served
-        return served and await night.preview_wanted(self.store, self.scope)
+    async def count_spending(self) -> None:
+        """Let the operator's ledger decide what was spent, where there is one."""
+        if (bounds := self.resources.bounds) is not None:
+            tokens = await bounds.spent(self.scope)
+            self.change(spending=at_least(self.state["spending"], self.now, tokens))
 
     async def decision(self) -> NextTurn:
         """Read what waits, take context events into the journal, and decide."""
@@ -460,7 +448,9 @@ class _Visit:
             return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(stands,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
-        if self.resources.night_only or await self._preview_asked():
+        served = self.first and self.resources.served
+        previewed = served and await night.preview_wanted(self.store, self.scope)
+        if self.resources.night_only or previewed:
             due = await night.is_due(self.store, self.scope) and not night_failed(self.state)
             return NextTurn("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):
@@ -554,10 +544,14 @@ class _Visit:
             self._resume(decision.resumes)
 
     def show_waiting(self) -> None:
-        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none."""
+        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none.
+
+        Those for which the inbox had no room stay where they are.
+        """
         shown = self.waiting if self.state["turn"] != "rest" else set()
         history = without_waiting(self.state["messages"])
-        left = [*history, *(m for m in self.state["messages"][len(history) :] if m.id in shown)]
+        behind = self.state["messages"][len(history) :]
+        left = [*history, *(m for m in behind if m.id in shown or is_outside(m))]
         self.update.pop("messages", None)
         if changed := changes(self.begun, left):
             self.update["messages"] = changed

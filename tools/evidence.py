@@ -243,7 +243,6 @@ def heard(runtime: Runtime) -> list[Event]:
 
 
 def _history(runtime: Runtime) -> Iterator[Event]:
-    """The events behind the messages of the history."""
     now = now_of(runtime).isoformat()
     for message in runtime.state["messages"]:
         mark = mark_of(message)

@@ -84,7 +84,6 @@ def _library(root: Path) -> Mapping[str, BaseTool]:
 
 
 def _usable(root: Path, data: Path) -> Path:
-    """The working folder with its links resolved."""
     given, root, data = root, root.expanduser().resolve(), data.expanduser().resolve()
     if not root.exists():
         instead = "make it, or name another (CIRCADIAN_FOLDER)"

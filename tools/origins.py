@@ -110,7 +110,6 @@ def _of_message(message: AnyMessage, owners: Collection[str]) -> Iterator[str]:
 
 
 def _of_answer(message: ToolMessage, owners: Collection[str]) -> Iterator[str]:
-    """Whose words a tool's answer holds."""
     if message.name not in OWN_TOOLS:
         yield f"the tool {message.name}"
         return

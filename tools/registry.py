@@ -157,7 +157,6 @@ def kind_of(tool: BaseTool) -> ToolKind:
 
 
 def _made(function: Callable[..., Any]) -> BaseTool:
-    """A tool of a plain function."""
     name = getattr(function, "__name__", repr(function))
     if isinstance(function, type) or not callable(function):
         raise InputError(f"{name} is neither a tool nor a function; give one of the two")

@@ -88,11 +88,20 @@ async def running(
     clock: Callable[[], datetime] = utc_now,
     settings: Settings | None = None,
     announce: bool = True,
+    new: bool = True,
 ) -> AsyncIterator[Session]:
-    """Open the agent to run it. `announce`: note that no language model is at work, if so."""
+    """Open the agent to run it. `announce`: note that no language model is at work, if so.
+
+    `new`: make an agent of this name if there is none; otherwise that is an InputError.
+    """
+    if options.is_named and not new:
+        await must_be_made(options)
     async with opening(options, clock=clock, settings=settings) as agent:
         session = Session(options, Screen(json=options.json), agent)
-        await confirm_new_name(session)
+        if new:
+            await confirm_new_name(session)
+        elif not await (_is_made if options.is_named else _is_known)(agent):
+            raise no_agent(options)
         if announce:
             session.say_model()
         yield session
@@ -110,8 +119,7 @@ async def reading(options: Options, *, announce: bool = True) -> AsyncIterator[S
     async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
         if announce and not await _is_known(agent):
             if options.json and options.is_named:
-                listed = "`circadian agents` lists those that are"
-                raise InputError(f"there is no agent {options.agent!r:.80} here; {listed}")
+                raise no_agent(options)
             screen.note(f"no agent {options.agent} here yet")
         yield Session(options, screen, agent)
 
@@ -170,12 +178,22 @@ async def confirm_new_name(session: Session) -> None:
             raise InputError("no agent was made")
 
 
+def no_agent(options: Options) -> InputError:
+    """That the agent is not there."""
+    ways = "`circadian agents` lists those that are, and `circadian send` makes one"
+    return InputError(f"there is no agent {options.agent!r:.80} here; {ways}")
+
+
+async def _is_made(agent: AsyncAgent) -> bool:
+    """Whether the agent has run or has records here."""
+    made = await agent.context.values() or await count_items(agent.store, agent.scope.namespace())
+    return bool(made)
+
+
 async def _is_known(agent: AsyncAgent) -> bool:
-    """Whether the agent has run or has records here, or no agent has."""
+    """Whether the agent is here, or no agent is."""
     mine = agent.scope.namespace()
-    if await agent.context.values() or await count_items(agent.store, mine):
-        return True
-    return not await count_items(agent.store, mine[:1])
+    return await _is_made(agent) or not await count_items(agent.store, mine[:1])
 
 
 def home_as_recorded(options: Options) -> Installation:

@@ -41,16 +41,15 @@ def _run(args: list[str]) -> int:
 
     from graph.cli.program import program, shared_options_last
     from memory.errors import CircadianError, InputError
+    from memory.text import redact
 
     try:
         ordered = shared_options_last(args)
         return int(program(ordered, prog_name="circadian", standalone_mode=False) or 0)
     except TyperException as error:
         return fail(_usage(error), 2)
-    except InputError as error:
-        return fail(str(error), 2)
     except CircadianError as error:
-        return fail(str(error), 1)
+        return fail(redact(str(error), os.environ), 2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:
         # The reader has seen enough; send what the interpreter still flushes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

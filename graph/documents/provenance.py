@@ -189,10 +189,13 @@ async def memory_page(
 ) -> Listed[MemoryLine]:
     """A page of facts and journal entries."""
     limit, offset = paging.checked()
+    asked = tuple(dict.fromkeys(terms(wanted.query)))
+    if wanted.query.strip() and not asked:
+        return paging.listed([], 0)
     order, descending = _ORDERS[wanted.sort]
     listing = Listing(
         _filters(wanted),
-        tuple(dict.fromkeys(terms(wanted.query))),
+        asked,
         await person_names(context, wanted.person),
         order,
         descending,

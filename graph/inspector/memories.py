@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple, cast
 
@@ -12,6 +13,7 @@ from graph.documents import (
     MemoryFilter,
     MemoryKind,
     MemoryLine,
+    Paging,
     kind_of,
     memory_page,
     person_names,
@@ -27,7 +29,7 @@ from memory.text import name_key, terms
 ON_A_PAGE = 30
 
 FOUND = 60
-"""Memories that a search ranks; the page shows the best ON_A_PAGE that pass the filters."""
+"""Memories that a search shows at most."""
 
 INSIGHT = "insight"
 
@@ -94,20 +96,23 @@ async def memory_list(visit: Visit) -> Response:
     """The list of memories, or what a search finds."""
     wanted, paging = Wanted.of(visit), visit.paging(ON_A_PAGE)
     if wanted.query:
-        lines = (await _found(visit, wanted))[:ON_A_PAGE]
-        total = len(lines)
+        found = paging.of(await _found(visit, wanted))
+        lines, total = found.items, found.total
     else:
         listed = await memory_page(visit.context, wanted.filter(visit), paging)
         lines, total = [of_line(line) for line in listed.items], listed.total
     lines = await folded(visit, lines)
     most = max((abs(value) for one in lines for _, value in one.parts), default=1)
     return visit.show_list(
-        "memory", total, paging, wanted=wanted, lines=lines, kinds=KINDS, most=most
+        "memory", total, paging, wanted=wanted, lines=lines, kinds=KINDS, most=most, best=FOUND
     )
 
 
 async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
-    """The memories that a search finds and the filters pass, best first."""
+    """The memories that a search finds and the filters pass, best first.
+
+    With filters, those that have all words of the search follow: the best may be of others.
+    """
     hits = await recall(visit.context, wanted.query, FOUND, include_superseded=True)
     lines = [_of_hit(hit) for hit in hits if round(hit["score"], 2) > 0]
     if wanted.holds:
@@ -125,7 +130,12 @@ async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
         lines = [
             one for one in lines if names & {name_key(one.speaker or ""), *about.get(one.id, ())}
         ]
-    return lines
+    if wanted.holds or wanted.kind or wanted.day or wanted.person:
+        having = replace(wanted.filter(visit), query=wanted.query)
+        known = {line.id for line in lines}
+        more = await memory_page(visit.context, having, Paging(FOUND))
+        lines += [of_line(line) for line in more.items if line.id not in known]
+    return lines[:FOUND]
 
 
 async def folded(visit: Visit, lines: Iterable[Shown]) -> list[Shown]:

@@ -77,7 +77,6 @@ async def _night(visit: Visit, template: str, **values: Any) -> Response:
 
 
 def _endings(report: NightReport) -> list[str]:
-    """What became of the history."""
     lines = [compaction_line(report["compaction"])] if "compaction" in report else []
     return lines + ([extraction_line(report["extraction"])] if "extraction" in report else [])
 

@@ -119,7 +119,6 @@ async def _favour(visit: Visit, found: PersonDetail) -> Favour | None:
 
 
 def _rises(profile: EntityProfile) -> int:
-    """How often favourability has risen."""
     value = profile["relationship"]["favorability"]
     return round(math.log(1 - value) / math.log(1 - RISE)) if 0 < value < 1 else 0
 

@@ -66,9 +66,9 @@ def _cleaned(value: Any) -> Any:
     """The value without control characters, which could disturb the text around them."""
     if value is None:
         return ""
-    if isinstance(value, Markup) or not isinstance(value, str):
+    if not isinstance(value, str):
         return value
-    return clean(value)
+    return type(value)(clean(value))  # A text that a template joined with a macro is Markup.
 
 
 def _time(zone: tzinfo, form: str, at: str | None) -> Markup:

@@ -1,30 +1,35 @@
-"""What the operator keeps of users: the model tokens they used, and tokens that are revoked.
+"""What users may keep and use, the model tokens they used, and tokens that are revoked.
 
 Store namespaces, which no user can have, since a user's label never begins so:
-`%operator/usage/DAY/USER` process -> {llm_calls, tokens} · `%operator/revoked` USER -> {before} ·
-`%operator/revoked_ids` token id -> {at}.
+`%operator/usage/DAY/USER` process/thread -> {llm_calls, tokens, in_ticks} ·
+`%operator/revoked` USER -> {before} · `%operator/revoked_ids` token id -> {at}.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from secrets import token_hex
+from sys import maxsize
 from time import monotonic
+from typing import Any
 
 from langgraph.config import get_config
 from langgraph.store.base import PutOp
 from pydantic import BaseModel, Field
 
 from graph.documents import Listed
-from graph.server.settings import serving
+from graph.server.settings import FULL, INVALID, serving
 from graph.server.tokens import User
 from memory.errors import CircadianError, ConfigurationError
+from memory.events import Room, inbox
+from memory.facts import user_filters
 from memory.models import total
 from memory.records import Scope, Usage
 from memory.runtime import process_now, scope_of
-from memory.storage import list_items, namespaces_below, write_batch
+from memory.storage import count_items, list_items, namespaces_below, write_batch
 
 SPACE = "%operator"
 
@@ -38,27 +43,39 @@ log = logging.getLogger("circadian")
 
 
 class Ledger:
-    """The model tokens of each user and day, over all processes; each writes records of its own."""
+    """The model tokens of each agent, user and day, over all processes.
+
+    Each process writes records of its own. They bound what the state says of itself, which users
+    may edit.
+    """
 
     def __init__(self) -> None:
         self._process = token_hex(8)
-        self._spent: dict[tuple[str, str], Usage] = {}
+        self._spent: dict[tuple[str, Scope], Counter[str]] = {}
 
     async def check(self) -> None:
         """Raise ConfigurationError if the user of the run has used up their day."""
-        if (user := _user_of_run()) and (why := await self.why_spent(user)):
+        if (scope := _scope_of_run()) and (why := await self.why_spent(scope.user)):
             raise ConfigurationError(why)
 
     async def charge(self, usage: Usage) -> None:
         """Note what a model call of the run has cost."""
-        if user := _user_of_run():
-            place = (_today(), user)
-            if place not in self._spent:
-                self._spent = {key: one for key, one in self._spent.items() if key[0] == place[0]}
-                await _drop_old_days(place[0])
-            spent = self._spent[place] = total(self._spent.get(place, _NOTHING), usage)
-            put = PutOp(_usage_space(*place), self._process, dict(spent), index=False)
+        if scope := _scope_of_run():
+            today = _today()
+            if (today, scope) not in self._spent:
+                self._spent = {key: one for key, one in self._spent.items() if key[0] == today}
+                await _drop_old_days(today)
+            spent = self._spent.setdefault((today, scope), Counter())
+            spent.update({**usage, "in_ticks": usage["tokens"] * _is_in_tick()})
+            here, key = _usage_space(today, scope.user), f"{self._process}/{scope.thread}"
+            put = PutOp(here, key, dict(spent), index=False)
             await write_batch(process_now().served_store, [put])
+
+    async def in_ticks(self, scope: Scope) -> int:
+        """The tokens that the ticks of an agent used today, without those of nights."""
+        records = await _records(scope.user)
+        mine = [one for key, one in records.items() if key.endswith(f"/{scope.thread}")]
+        return sum(one["in_ticks"] for one in mine)
 
     async def why_spent(self, user: str) -> str | None:
         """Why the user's agents may make no model call today; None if they may."""
@@ -91,18 +108,27 @@ _NOTHING: Usage = {"llm_calls": 0, "tokens": 0}
 async def used_today(user: str) -> Usage:
     """What a user's agents used on this day (UTC)."""
     used = _NOTHING
-    for item in await list_items(process_now().served_store, _usage_space(_today(), user)):
-        used = total(used, {"llm_calls": item.value["llm_calls"], "tokens": item.value["tokens"]})
+    for one in (await _records(user)).values():
+        used = total(used, {"llm_calls": one["llm_calls"], "tokens": one["tokens"]})
     return used
 
 
-def _user_of_run() -> str | None:
+async def _records(user: str) -> dict[str, dict[str, Any]]:
+    items = await list_items(process_now().served_store, _usage_space(_today(), user))
+    return {item.key: item.value for item in items}
+
+
+def _scope_of_run() -> Scope | None:
     """None outside of a run, such as for a look at memory."""
     try:
         config = get_config()
     except RuntimeError:
         return None
-    return scope_of(config).user if "thread_id" in config.get("configurable", {}) else None
+    return scope_of(config) if "thread_id" in config.get("configurable", {}) else None
+
+
+def _is_in_tick() -> bool:
+    return str(get_config()["configurable"].get("checkpoint_ns", "")).startswith("awake:")
 
 
 def _usage_space(day: str, user: str) -> tuple[str, ...]:
@@ -126,6 +152,56 @@ async def _drop_old_days(today: str) -> None:
         if age.days > DAYS_KEPT:
             items = await list_items(store, namespace)
             await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
+
+
+# Limits on what is kept
+
+
+COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
+"""Namespaces whose records count as memories, as facts do. Marks and logs do not."""
+
+
+async def kept(user: str) -> int:
+    """The number of a user's memories, for the limit."""
+    process = process_now()
+    semantic, own = process.resources.semantic, (label_of(user),)
+    filters = {**user_filters(Scope(user, "")), "kind": "fact"}
+    facts = await semantic.run(lambda: semantic.open_table().count(filters))
+    below = await namespaces_below(process.served_store, own)
+    kinds = {one[:3] for one in below if one[2:3] and one[2] in COUNTED}
+    counts = [await count_items(process.served_store, kind) for kind in sorted(kinds)]
+    return facts + sum(counts)
+
+
+async def memories_left(user: str) -> Room:
+    """How many more memories of the user can be kept."""
+    most = serving().memories_per_user
+    if most is None:
+        return Room(maxsize, "")
+    now = await kept(user)
+    why = f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
+    return Room(most - now, why)
+
+
+async def _bounds(scope: Scope) -> list[Room]:
+    """What bounds the new events of an agent: the request, the inbox, the user's memory."""
+    waiting = await count_items(process_now().served_store, scope.namespace(inbox.INBOX))
+    at_once, most = serving().events_per_request, serving().events_waiting
+    why = f"{waiting:,} of at most {most:,} events wait: let the agent run, then send them again"
+    request = Room(at_once, f"at most {at_once:,} events in one request")
+    return [request, Room(most - waiting, why), await memories_left(scope.user)]
+
+
+async def room(scope: Scope) -> Room:
+    """How many events an agent's run may take in. No hook is shown what comes with the state."""
+    return min(await _bounds(scope))
+
+
+async def why_too_many(scope: Scope, more: int) -> tuple[int, str] | None:
+    """The status and the reason to refuse `more` events in one request; None to accept."""
+    over = [one for one in await _bounds(scope) if more > one.events] if more else []
+    status = INVALID if more > serving().events_per_request else FULL
+    return (status, over[0].why) if over else None
 
 
 # Revoked tokens

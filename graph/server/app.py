@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 from json import JSONDecodeError
 from secrets import token_hex
 from typing import Annotated
@@ -40,9 +41,7 @@ from graph.server.auth import (
     Guard,
     Throttle,
     check_limits,
-    kept,
     own_namespace,
-    why_too_many,
 )
 from graph.server.health import check_operator
 from graph.server.problems import api_router, of_product, of_request, of_server
@@ -56,7 +55,7 @@ from memory.facts import user_filters
 from memory.forgetting import erase_memories
 from memory.models import charging
 from memory.records import Scope, thread_id
-from memory.runtime import Process, process_now
+from memory.runtime import Bounds, Process, process_now
 from memory.state import GivenEvent
 from memory.storage import PAGE, list_items, namespaces_below, write_batch
 
@@ -230,7 +229,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
         for event in raw
     ]
     scope = Scope(user, thread_id(user, name))
-    if over := await why_too_many(scope, len(events), serving()):
+    if over := await accounts.why_too_many(scope, len(events)):
         raise HTTPException(*over)
     posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [id_ for id_ in dict.fromkeys(e["id"] for e in events) if id_ not in posted.skipped]
@@ -285,7 +284,7 @@ async def _user_line(label: str) -> accounts.UserLine:
     user = unquote(label)
     used = await accounts.used_today(user)
     agents = len(await _spaces((label,), 2))
-    return accounts.UserLine(user=user, agents=agents, memories=await kept(user), **used)
+    return accounts.UserLine(user=user, agents=agents, memories=await accounts.kept(user), **used)
 
 
 async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
@@ -320,6 +319,9 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Check the server's variables before the first request; shut down gracefully."""
     tokens.check(serving())
     check_limits(serving())
+    process = process_now()
+    bounds = Bounds(accounts.room, accounts.LEDGER.in_ticks)
+    process.resources = replace(process.resources, bounds=bounds)
     account = nullcontext() if serving().open else charging(accounts.LEDGER)
     with account:
         async with shutting_down(app):

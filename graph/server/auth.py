@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -34,7 +35,7 @@ from starlette.websockets import WebSocketClose
 
 from graph.inspector import with_headers
 from graph.server import tokens
-from graph.server.accounts import LEDGER, REVOKED
+from graph.server.accounts import LEDGER, REVOKED, why_too_many
 from graph.server.agents import Hold, erase_agent, own_name
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
@@ -47,6 +48,7 @@ from graph.server.settings import (
     INTERNAL_HOST,
     INVALID,
     Serving,
+    ignored_settings,
     refused_settings,
     serving,
     why_foreign,
@@ -54,13 +56,11 @@ from graph.server.settings import (
 from graph.server.tokens import OPERATOR
 from memory import night, telemetry
 from memory.errors import BusyError, InputError, TokenError
-from memory.events import inbox
-from memory.facts import user_filters
 from memory.records import LOCAL_USER, Scope
-from memory.runtime import process_now
-from memory.storage import count_items, namespaces_below
+from memory.runtime import IGNORED, process_now
 
 auth = Auth()
+log = logging.getLogger("circadian")
 
 OWNER = "owner"
 """The metadata key of a resource's owner."""
@@ -152,11 +152,16 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     run = value.get("kwargs") or {}
     _check_settings(run, run=True)
     scope, words = Scope(ctx.user.identity, str(value["thread_id"])), len(_words(run))
-    if over := await why_too_many(scope, words, serving()):
+    if over := await why_too_many(scope, words):
         raise _error(*over)
+    metadata = value.setdefault("metadata", {})
+    if ignored := ignored_settings(run):
+        log.warning("a run's configurable was ignored: %s", "; ".join(ignored[:SHOWN]))
+        # Bound to the run: LangGraph Server may pass a thread's metadata on to later runs.
+        metadata[IGNORED] = {str(value.get("run_id")): ignored[:SHOWN]}
     if serving().open:
         return None
-    user, metadata = ctx.user.identity, value.setdefault("metadata", {})
+    user = ctx.user.identity
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
     given = run.get("input")
@@ -267,6 +272,9 @@ async def store(ctx: Context, value: Any) -> Filter:
     return None
 
 
+SHOWN = 3
+"""Most ignored settings that a run names."""
+
 FREE = ("stop", "clear_stop", "wake")
 """Requests that call no model."""
 
@@ -325,7 +333,7 @@ def own_namespace(user: str) -> tuple[str, ...]:
     return Scope(user, "").namespace()[:1]
 
 
-# How much a user may use: requests a minute, and records kept
+# How much a user may use: requests a minute
 
 
 async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, str]]:
@@ -346,47 +354,6 @@ async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, st
 def check_limits(serving: Serving) -> None:
     """Raise InputError if the storage of the counts cannot be used."""
     _limiter(serving.limits_storage)
-
-
-async def why_full(user: str, serving: Serving, *, more: int) -> str | None:
-    """Why `more` records of the user cannot be kept; None if they can."""
-    most = serving.memories_per_user
-    if most is None or (now := await kept(user)) + more <= most:
-        return None
-    return f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
-
-
-async def why_too_many(scope: Scope, more: int, serving: Serving) -> tuple[int, str] | None:
-    """The status and the reason to refuse `more` events in one request; None to accept."""
-    if more > serving.events_per_request:
-        return 422, f"{more:,} events; at most {serving.events_per_request:,} in one request"
-    space = scope.namespace(inbox.INBOX)
-    waiting = await count_items(process_now().served_store, space) if more else 0
-    if waiting + more > serving.events_waiting:
-        return 507, (
-            f"{waiting:,} of at most {serving.events_waiting:,} events wait: let the agent run, "
-            "then send them again"
-        )
-    full = await why_full(scope.user, serving, more=more) if more else None
-    return (507, full) if full else None
-
-
-COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
-"""Namespaces whose records count as memories, as facts do. Marks and logs do not."""
-
-
-async def kept(user: str) -> int:
-    """The number of a user's memories, for the limit."""
-    process = process_now()
-    semantic, filters = (
-        process.resources.semantic,
-        {**user_filters(Scope(user, "")), "kind": "fact"},
-    )
-    facts = await semantic.run(lambda: semantic.open_table().count(filters))
-    below = await namespaces_below(process.served_store, own_namespace(user))
-    kinds = {one[:3] for one in below if one[2:3] and one[2] in COUNTED}
-    counts = [await count_items(process.served_store, kind) for kind in sorted(kinds)]
-    return facts + sum(counts)
 
 
 @lru_cache(maxsize=1)
@@ -451,8 +418,8 @@ class Guard:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Pass a request on, or answer it with 401 or 403."""
         refusal = await _refusal(scope)
-        if refusal is None and _path(scope) == PRUNE:
-            receive, refusal = await _pruning(scope, receive)
+        if refusal is None and _path(scope) in MISFITS:
+            receive, refusal = await _fitting(scope, receive)
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
@@ -463,10 +430,25 @@ class Guard:
             await refusal(scope, receive, send)
 
 
-async def _pruning(
+def _keeps_latest(given: Mapping[str, Any]) -> str | None:
+    """Why threads that stay are not pruned: `delete_thread` is not told so, and would erase."""
+    kept = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+    return kept if given.get("strategy") == "keep_latest" else None
+
+
+def _searches_nowhere(given: Mapping[str, Any]) -> str | None:
+    """Why a search of the store is refused that LangGraph Server itself answers with 500."""
+    listed = isinstance(given.get("namespace_prefix"), list)
+    return None if listed else "namespace_prefix: a list of labels is missing"
+
+
+MISFITS = {PRUNE: _keeps_latest, "/store/items/search": _searches_nowhere}
+"""What LangGraph Server does not check itself about the bodies of its routes."""
+
+
+async def _fitting(
     scope: asgi.Scope, receive: asgi.Receive
 ) -> tuple[asgi.Receive, JSONResponse | None]:
-    """Refuse to prune threads that stay: `delete_thread` is not told so, and would erase."""
     body = await Request(scope, receive).body()
     read: list[asgi.Message] = [{"type": "http.request", "body": body}]
 
@@ -475,8 +457,7 @@ async def _pruning(
 
     with suppress(ValueError):  # The server says what is wrong with a body that is no JSON.
         given = json.loads(body)
-        if isinstance(given, dict) and given.get("strategy") == "keep_latest":
-            why = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
+        if isinstance(given, dict) and (why := MISFITS[_path(scope)](given)):
             return again, JSONResponse({"detail": why}, INVALID)
     return again, None
 

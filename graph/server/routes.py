@@ -41,10 +41,10 @@ from graph.documents import (
     RecalledMemory,
     TickDetail,
 )
+from graph.server.accounts import memories_left
 from graph.server.agents import Agent, ServedAgent
-from graph.server.auth import why_full
 from graph.server.problems import Handler, StrictRoute, api_router
-from graph.server.settings import serving
+from graph.server.settings import FULL
 from graph.use_cases import (
     Forgotten,
     NightLine,
@@ -494,8 +494,9 @@ async def import_memory(agent: Agent, request: Request) -> transfer.Imported:
         lines = list(StringIO((await request.body()).decode()))
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"the body is not UTF-8 text: {error}") from error
-    if full := await why_full(agent.scope.user, serving(), more=len(lines)):
-        raise HTTPException(507, full)
+    left = await memories_left(agent.scope.user)
+    if len(lines) > left.events:
+        raise HTTPException(FULL, left.why)
     done = await transfer.import_memory(agent.context, lines)
     await agent.thread()
     await agent.refresh(at_rest="intake")

@@ -6,7 +6,8 @@ twice), and what the variables decide: which settings users may choose, and who 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -86,7 +87,6 @@ protect somebody."""
 
 
 def _words(given: object) -> object:
-    """A list in a variable: words between commas."""
     if not isinstance(given, str):
         return given
     return [word.strip() for word in given.split(",") if word.strip()]
@@ -211,10 +211,15 @@ def serving() -> Serving:
 # same line for what was stored earlier.
 
 
-FORBIDDEN, INVALID = 403, 422
+FORBIDDEN, INVALID, FULL = 403, 422, 507
 
 FROM_CONTEXT = "__context_provided__"
 """LangGraph Server's mark on a run's `configurable` that was copied from its context."""
+
+LANGGRAPHS = re.compile(
+    r"(thread|run|user|assistant|graph|cron)_id|(checkpoint|langgraph|langsmith|ls|_)_.*|x-.*"
+)
+"""Keys of a `configurable` that are LangGraph's own, or a tracer's."""
 
 
 def refused_settings(
@@ -228,17 +233,38 @@ def refused_settings(
     configurable = (given.get("config") or {}).get("configurable") or {}
     if not isinstance(context, Mapping) or not isinstance(configurable, Mapping):
         return INVALID, "`context` and `config.configurable` are objects"
-    known = Settings.model_fields
-    # A run without a context gets its `configurable` as one, which has much of LangGraph's own.
-    unknown = [] if run and FROM_CONTEXT not in configurable else [*(context.keys() - known.keys())]
-    if unknown:
-        close = get_close_matches(min(unknown), Settings.model_fields, 1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        return INVALID, f"there is no setting {min(unknown)!r:.60}{meant}"
+    # A run without a context has a copy of its `configurable` as one: see `ignored_settings`.
+    own = set(filter(LANGGRAPHS.fullmatch, configurable))
+    names = configurable.keys() - own if not run else set()
+    names |= context.keys() if not run or FROM_CONTEXT in configurable else set()
+    if unknown := _unknown(names):
+        return INVALID, unknown[0]
     asked = {
-        name: value for name, value in (*configurable.items(), *context.items()) if name in known
+        name: value
+        for name, value in (*configurable.items(), *context.items())
+        if name in Settings.model_fields
     }
     return _refused_values(asked, serving)
+
+
+def ignored_settings(run: Mapping[str, Any]) -> list[str]:
+    """What a run's `configurable` has beside settings and LangGraph's own keys.
+
+    It is no error: a `RemoteGraph` passes on whatever its caller's `configurable` has.
+    """
+    configurable, given = (run.get("config") or {}).get("configurable"), run.get("context") or {}
+    if FROM_CONTEXT in (configurable or {}):
+        return []
+    return _unknown(name for name in given if not LANGGRAPHS.fullmatch(name))
+
+
+def _unknown(names: Iterable[str]) -> list[str]:
+    found = []
+    for name in sorted(set(names) - Settings.model_fields.keys()):
+        close = get_close_matches(name, Settings.model_fields, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        found.append(f"there is no setting {name!r:.60}{meant}")
+    return found
 
 
 def _refused_values(asked: Mapping[str, Any], serving: Serving) -> tuple[int, str] | None:

@@ -2,7 +2,7 @@
 
 from graph.use_cases import nights, reindexing, transfer
 from graph.use_cases.approvals import approve, decide, refuse
-from graph.use_cases.context import AgentContext, complete_state
+from graph.use_cases.context import AgentContext, complete_state, meant
 from graph.use_cases.forgetting import (
     COUNTED,
     Forgotten,
@@ -78,6 +78,7 @@ __all__ = [
     "list_memories",
     "losses",
     "lost_ticks",
+    "meant",
     "names_like",
     "new_briefing",
     "nights",

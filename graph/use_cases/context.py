@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Most things that an error names."""
 
+LEAST_PREFIX = 4
+"""Characters of an id's beginning that mean the id; as shown, ids are cut to eight."""
+
+_ENOUGH = f"give the whole id, or at least {LEAST_PREFIX} characters of its beginning"
+
 
 class Standing(NamedTuple):
     """Where a thread stands."""
@@ -162,7 +167,6 @@ class AgentContext:
 
 
 def _kept(found: CheckpointTuple | None) -> dict[str, Any]:
-    """The state in a checkpoint."""
     kept = found.checkpoint["channel_values"] if found is not None else {}
     return {key: value for key, value in kept.items() if key in State.__annotations__}
 
@@ -188,17 +192,27 @@ def is_needless(values: Mapping[str, Any]) -> bool:
 
 
 def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:
-    """The id that `given` is, or the only one that begins with it; None if there is none.
+    """The id that `given` means, None if there is none. Several are an InputError; see `meant`."""
+    fits = meant(given, ids, kind)
+    if len(fits) > 1:
+        raise InputError(f"{len(fits)} {kind} have ids that begin with {given}: {first_few(fits)}")
+    return fits[0] if fits else None
 
-    Several are an InputError, which calls them `kind` (plural).
+
+def meant(given: str, ids: Iterable[str], kind: str) -> list[str]:
+    """The ids that are `given` or begin with it; an entry's kind and day may be left out.
+
+    A beginning of less than LEAST_PREFIX characters is an InputError, which calls the ids `kind`
+    (plural): a slip of the finger would erase or approve whatever begins so.
     """
-    wanted = given.strip().rstrip("…")
-    fits = [id_ for id_ in ids if wanted and id_.startswith(wanted)]
-    if wanted in fits or len(fits) == 1:
-        return wanted if wanted in fits else fits[0]
-    if fits:
-        raise InputError(f"{len(fits)} {kind} have ids that begin with {wanted}: {first_few(fits)}")
-    return None
+    wanted, ids = given.strip().rstrip("…"), list(ids)
+    rests = {id_: {id_, id_.split("_", 1)[-1], id_.split("_", 2)[-1]} for id_ in ids}
+    if whole := [id_ for id_ in ids if wanted == id_] or [i for i in ids if wanted in rests[i]]:
+        return whole
+    fits = [id_ for id_ in ids if any(rest.startswith(wanted) for rest in rests[id_])]
+    if wanted and fits and len(wanted.removeprefix(f"{fits[0].partition('_')[0]}_")) < LEAST_PREFIX:
+        raise InputError(f"{wanted!r} is too short for one of the {kind}: {_ENOUGH}")
+    return fits if wanted else []
 
 
 def first_few(things: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
-from graph.use_cases.context import AgentContext
+from graph.use_cases.context import AgentContext, meant
 from graph.use_cases.memories import find_entry, find_fact
 from memory import audit, entities, forgetting, journal, night
 from memory.errors import InputError, NotFoundError
@@ -260,7 +260,7 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
 def _is_same(before: ForgetTarget, wanted: ForgetTarget) -> bool:
     if before.kind == "entity":
         return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
-    return before.kind == wanted.kind and before.name.startswith(wanted.name.strip().rstrip("…"))
+    return before.kind == wanted.kind and bool(meant(wanted.name, [before.name], "memories"))
 
 
 async def _settle(context: AgentContext) -> None:

@@ -169,17 +169,13 @@ async def find_fact(context: AgentContext, given: str) -> Fact:
 
 
 async def find_entry(context: AgentContext, given: str) -> str:
-    """The id of the journal entry `given`, or of the only one whose id begins with it.
-
-    Kind and day, with which an id begins, may be left out.
-    """
+    """The id of the journal entry `given`, or of the only one whose id begins with it."""
     wanted = given.strip()
     if await journal.read(context.store, context.scope, wanted):
         return wanted
-    ids = {one["id"]: one["id"] for one in await journal.since(context.store, context.scope, None)}
-    named = {id_.split("_", 2)[-1]: id_ for id_ in ids}
-    if found := match_id(wanted, ids, "entries") or match_id(wanted, named, "entries"):
-        return {**named, **ids}[found]
+    ids = [one["id"] for one in await journal.since(context.store, context.scope, None)]
+    if found := match_id(wanted, ids, "entries"):
+        return found
     shown_at = _SHOWN_AT.replace("facts", "entries")
     raise NotFoundError(f"there is no entry {wanted!r:.80}; {shown_at}")
 

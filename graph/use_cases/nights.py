@@ -179,8 +179,7 @@ async def find_night(context: AgentContext, given: str) -> NightRecord:
         raise NotFoundError("there has been no night yet; `circadian sleep` goes through one")
     if wanted == NEWEST:
         return known[-1]
-    prefixed = wanted if wanted.startswith("night") else f"night_{wanted}" if wanted else ""
-    if found := match_id(prefixed, records, "nights"):
+    if found := match_id(wanted, records, "nights"):
         return records[found]
     raise NotFoundError(f"there is no night {wanted!r:.80}; `circadian nights` lists them")
 

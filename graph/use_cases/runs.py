@@ -349,10 +349,9 @@ async def withdraw(context: AgentContext, event_id: str) -> InboxItem:
     async with context.held():
         values = (await context.snapshot()).values
         await inbox.settle(context.store, context.scope, values.get("handled") or [])
-        for parked in values.get("parked") or []:
-            if parked["event"] and parked["event"]["id"] == event_id:
-                asked = parked["question"]["id"]
-                raise InputError(f"{asked} asks about {event_id!r:.80}: refuse that question first")
+        for one in values.get("parked") or []:
+            if one["event"] and one["event"]["id"] == event_id:
+                raise InputError(f"{one['question']['id']} asks about {event_id!r}: refuse it first")
         return await inbox.withdraw(context.store, context.scope, event_id)
 
 

@@ -46,6 +46,9 @@ from memory.storage import count_items, list_items, namespaces_below
 from memory.text import approximate_tokens, calibrated
 from memory.transfer import importing
 
+SAMPLE = 20
+"""Facts that are looked for, to tell that facts.db goes with store.db."""
+
 
 async def prompt_of(context: AgentContext) -> AssistantPrompt:
     """The assistant's own prompt and its versions; takes no lock."""
@@ -399,11 +402,12 @@ async def losses(context: AgentContext) -> list[str]:
     entries = await journal.since(store, scope, None)
     made = {one["id"] for one in entries if one["consolidation"] == "consolidated"}
     links = await list_items(store, scope.namespace(LINKS))
-    cited = [end for end in links if end.key in made and "made_of" in _relations(end.value)]
-    if cited and not await context.semantic.count(scope):
+    facts = {end.key: _made_of(end.value) for end in links if end.key in made}
+    linked = sorted(set().union(*facts.values()))
+    if linked and not await context.semantic.by_id(scope, linked[:SAMPLE]):
         found.append(
-            f"{len(cited):,} entries were made into facts, and there is no fact: facts.db is "
-            "missing or another folder's"
+            f"{sum(map(bool, facts.values())):,} entries were made into facts, and no such fact is "
+            "there: facts.db is missing, older or another folder's"
         )
     return found
 
@@ -422,5 +426,5 @@ async def _unknown_event(context: AgentContext, values: Mapping[str, Any]) -> st
     return next((id_ for id_ in ids if id_ not in known), None)
 
 
-def _relations(end: Mapping[str, Any]) -> set[str]:
-    return {one["relation"] for one in end["relations"].values()}
+def _made_of(end: Mapping[str, Any]) -> set[str]:
+    return {other for other, one in end["relations"].items() if one["relation"] == "made_of"}

@@ -393,7 +393,6 @@ def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
 
 
 def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
-    """The profile with the aliases that no other entity has."""
     for alias in aliases:
         key = name_key(alias)
         known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES

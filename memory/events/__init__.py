@@ -10,7 +10,7 @@ from memory.events.assessment import (
     complexity_of,
     event_class_of,
 )
-from memory.events.inbox import RUNS, Posted, check_request, completed, settled, take_in
+from memory.events.inbox import RUNS, Posted, Room, check_request, completed, settled, take_in
 from memory.events.next_action import (
     ASLEEP,
     CONTROLS,
@@ -18,6 +18,7 @@ from memory.events.next_action import (
     Judged,
     Pending,
     ask_for_stop,
+    at_least,
     called_away,
     forget_stop,
     goals_parked,
@@ -60,9 +61,11 @@ __all__ = [
     "Kind",
     "Pending",
     "Posted",
+    "Room",
     "approvals",
     "ask_for_stop",
     "assess",
+    "at_least",
     "called_away",
     "check_request",
     "completed",

@@ -13,7 +13,7 @@ at the agent's next run; until then the event is marked as answered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast, get_args
 
@@ -34,6 +34,7 @@ from memory.messages import (
     event_of,
     given_id,
     is_history,
+    is_outside,
     is_summary,
     mark_of,
     valid_event,
@@ -366,6 +367,13 @@ def _arrival(scope: Scope, event: Event, now: datetime, position: int) -> list[P
 RUNS = "runs"
 
 
+class Room(NamedTuple):
+    """How many new events fit, and why no more."""
+
+    events: int
+    why: str
+
+
 class Arrived(NamedTuple):
     """Result of taking in a run's input."""
 
@@ -379,15 +387,24 @@ class Arrived(NamedTuple):
 
 
 async def take_in(
-    state: State, *, store: BaseStore, scope: Scope, owner: str, now: datetime, run_id: str | None
+    state: State,
+    *,
+    store: BaseStore,
+    scope: Scope,
+    owner: str,
+    now: datetime,
+    run_id: str | None,
+    room: Callable[[Scope], Awaitable[Room]] | None = None,
 ) -> Arrived:
     """Write the new messages and events of the state into the inbox.
 
     The history's reducer refuses a message that cannot be an event. One that is in the thread all
-    the same is left out with a note: an error would come back in every later run.
+    the same is left out with a note: an error would come back in every later run. So would one for
+    messages beyond `room`, and no run could even stop the agent: they stay for the next run.
 
     Raises:
-        InputError: unknown request or malformed event; nothing was taken.
+        InputError: unknown request, malformed event, or more events than there is room for; nothing
+            was taken.
     """
     check_request(state.get("request"))
     brought = state.get("events") or []
@@ -402,14 +419,40 @@ async def take_in(
     events = [
         valid_event(_completed(raw, run_id, place, owner, now)) for place, raw in enumerate(brought)
     ]
+    late: set[str] = set()
+    if room is not None and (spoken or events):
+        late, told = await _beyond(await room(scope), events, spoken, store=store, scope=scope)
+        notes += told
+        spoken = [event for event in spoken if event["id"] not in late]
     posted = await post(store, scope, [*spoken, *events], now=now)
     if foreign:
         types = ", ".join(sorted({message.type for message in foreign}))
         notes.append(f"Only human messages are taken; left out: {types}.")
     past = {message.id for message in standing} - {message.id for message in people}
     change: list[BaseMessage] = [RemoveMessage(id=str(one.id)) for one in (*people, *foreign)]
-    change += [memory_messages.waiting(one) for one in first if one.id not in past]
+    for given, one in zip(people, first, strict=True):
+        if one.id in late:
+            change.append(memory_messages.waiting(given, outside=True))
+        elif one.id not in past:
+            change.append(memory_messages.waiting(one))
     return Arrived(bool(people or events), posted.skipped, change, notes)
+
+
+async def _beyond(
+    room: Room, events: Sequence[Event], spoken: Sequence[Event], *, store: BaseStore, scope: Scope
+) -> tuple[set[str], list[str]]:
+    """The ids of messages that do not fit any more, and a note on them. Known ids take no room.
+
+    Raises InputError if the events alone do not fit: unlike messages, the state does not keep them.
+    """
+    ids = list(dict.fromkeys(event["id"] for event in (*events, *spoken)))
+    known = set().union(*await _known(store, scope, ids))
+    new = [id_ for id_ in ids if id_ not in known]
+    brought = {event["id"] for event in events}.intersection(new)
+    if len(brought) > (most := max(0, room.events)):
+        raise InputError(f"{len(brought):,} events were not taken in: {room.why}")
+    late = set(new[most:])
+    return late, [f"Messages that stay in the thread: {len(late):,} ({room.why})."] if late else []
 
 
 def _completed(raw: Any, run_id: str | None, place: int, owner: str, now: datetime) -> Any:
@@ -429,7 +472,7 @@ def new_messages(
 
     New input may carry the mark of a tick, but it comes last: a marked human message belongs to a
     tick if a tick's answer follows it, or if its event is in `handled` (somebody removed or edited
-    the answer by hand). One that waits was taken in before. A
+    the answer by hand). One that waits was taken in before, unless it waits for room. A
     summary counts as a compaction's only in first place.
 
     A tool's answer without its call, or a call without its answer, makes the history invalid for
@@ -442,7 +485,10 @@ def new_messages(
         messages[at]
         for at, known in marked
         if not (known and at < answered)
-        and not (waits(messages[at]) or _stands(messages[at], at, answered, handled))
+        and not (
+            (waits(messages[at]) and not is_outside(messages[at]))
+            or _stands(messages[at], at, answered, handled)
+        )
     ]
     people = [m for m in new if isinstance(m, HumanMessage)]
     edited = [m for m in new if isinstance(m, AIMessage) and not m.tool_calls]

@@ -49,6 +49,12 @@ def spent(
     }
 
 
+def at_least(spending: Spending, now: datetime, tokens: int) -> Spending:
+    """`spending` with no fewer than these tokens of the day, whoever edited it."""
+    held = held_at(spending, now)
+    return spending if held["tokens"] >= tokens else {**held, "tokens": tokens}
+
+
 def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
     """Why only events are answered now, as a sentence; None while the budget lasts.
 

@@ -1,9 +1,8 @@
 """Facts: semantic memory, written through Mem0 over one table with a word index and vectors."""
 
-from memory.facts.semantic import Episode, SemanticMemory, settle_mem0
+from memory.facts.semantic import Episode, SemanticMemory
 from memory.facts.table import (
     Counted,
-    Kind,
     Listing,
     Row,
     Vector,
@@ -16,7 +15,6 @@ from memory.facts.table import (
 __all__ = [
     "Counted",
     "Episode",
-    "Kind",
     "Listing",
     "Row",
     "SemanticMemory",
@@ -24,6 +22,5 @@ __all__ = [
     "fact_of",
     "metadata_of",
     "scope_filters",
-    "settle_mem0",
     "user_filters",
 ]

@@ -1,17 +1,16 @@
 """Mem0 on LangChain embeddings and on the table of memories. Importing this imports Mem0.
 
-Mem0 stores facts as they are given and keeps a history of their changes. Its extraction, which
-needs a chat model, and its search are not used.
+Mem0 stores facts as they are given. Its extraction, which needs a chat model, its search and its
+history of changes are not used.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from langchain_core.embeddings import Embeddings
 from mem0.configs.base import MemoryConfig
@@ -22,15 +21,13 @@ from mem0.llms.base import LLMBase
 from mem0.llms.configs import LlmConfig
 from mem0.memory import main, telemetry
 from mem0.memory.main import Memory
-from mem0.memory.storage import SQLiteManager
 from mem0.utils import spacy_models
 from mem0.utils.factory import EmbedderFactory, LlmFactory, VectorStoreFactory
 from mem0.vector_stores.base import VectorStoreBase
 from mem0.vector_stores.configs import VectorStoreConfig
 
-from memory.errors import InputError, MemoryStoreError, ModelError
-from memory.facts.table import History, MemoryTable, Row, Vector, unit
-from memory.storage.sqlite import compact, use_wal
+from memory.errors import InputError, ModelError
+from memory.facts.table import MemoryTable, Row, Vector, unit
 
 PROVIDER = "circadian"
 """Mem0's provider name of the embedder and of the model that it must not use."""
@@ -148,58 +145,18 @@ def _kept(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in payload.items() if k != "text_lemmatized"} | KIND
 
 
-class FileHistory(SQLiteManager):
-    """Mem0's history in an SQLite file: written after the facts, and erased with them."""
+class NoHistory:
+    """Takes the place of Mem0's history: a second copy of every text, which nobody reads."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
-        use_wal(self.connection)
-        # A power cut may cost its last rows: the facts themselves are in the table.
-        self.connection.execute("PRAGMA synchronous = NORMAL")
-        self.connection.execute("PRAGMA secure_delete = ON")
-        self.connection.execute("CREATE INDEX IF NOT EXISTS history_of ON history (memory_id)")
-        self._held: list[dict[str, Any]] | None = None
+    def add_history(self, *args: Any, **details: Any) -> None:
+        """Keep nothing."""
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        """Write the changes added inside together at the end, unless there was an error."""
-        self._held = []
-        try:
-            yield
-            self.batch_add_history(self._held)
-        finally:
-            self._held = None
-
-    def add_history(
-        self,
-        memory_id: str,
-        old_memory: str | None,
-        new_memory: str | None,
-        event: str,
-        **details: Any,
-    ) -> None:
-        """Add one change. A deletion removes all changes of the memory: they hold its text."""
-        if event == "DELETE":
-            with self._lock, self.connection:
-                self.connection.execute("DELETE FROM history WHERE memory_id = ?", (memory_id,))
-        elif self._held is None:
-            super().add_history(memory_id, old_memory, new_memory, event, **details)
-        else:
-            row = {"memory_id": memory_id, "old_memory": old_memory, "new_memory": new_memory}
-            self._held.append({**row, "event": event, **details})
-
-    def scrub(self) -> None:
-        """Rewrite the file, so that deleted content is neither in it nor in its log."""
-        try:
-            with self._lock:
-                compact(self.connection)
-        except sqlite3.Error as error:
-            raise MemoryStoreError(f"Mem0's history at {self.db_path}: {error}") from error
+    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
+        """No changes: none are kept."""
+        return []
 
     def close(self) -> None:
-        """Close the file. May be called twice."""
-        closing: Callable[[], object] = super().close
-        closing()
+        """Nothing to close."""
 
 
 @dataclass(frozen=True)
@@ -209,12 +166,11 @@ class Mem0:
     memory: Memory
     table: MemoryTable
     embedder: LangChainEmbedder
-    history: History
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Make the writes inside atomic; the history follows them."""
-        with self.table.lock, self.history.batch(), self.table.transaction():
+        """Make the writes inside atomic."""
+        with self.table.lock, self.table.transaction():
             yield
 
     def add(self, text: str, ids: Mapping[str, str], metadata: dict[str, Any]) -> None:
@@ -233,7 +189,6 @@ def open_mem0(
     load_embeddings: Callable[[], Embeddings],
     dimension: int,
     folder: Path,
-    open_history: Callable[[], History] | None = None,
 ) -> Mem0:
     """Mem0 over `table`, with its own files in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -259,9 +214,8 @@ def open_mem0(
     )
     memory = Memory(config)
     memory.db.close()
-    history: Any = open_history() if open_history else FileHistory(folder / "history.db")
-    memory.db = history
-    return Mem0(memory, table, memory.embedding_model, history)
+    memory.db = cast(Any, NoHistory())
+    return Mem0(memory, table, memory.embedding_model)
 
 
 def _do_without_spacy() -> None:

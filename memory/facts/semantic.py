@@ -27,7 +27,6 @@ from typing_extensions import TypedDict
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
 from memory.facts.table import (
     Counted,
-    History,
     Kind,
     Listing,
     MemoryTable,
@@ -132,7 +131,6 @@ class SemanticMemory:
         mem0_dir: Path,
         dimension: int,
         embeddings: Callable[[], Embeddings],
-        open_history: Callable[[], History] | None = None,
     ) -> None:
         """Use the table that `open_table` makes.
 
@@ -141,10 +139,9 @@ class SemanticMemory:
             mem0_dir: the folder of Mem0's own files.
             dimension: how many numbers a vector of the embedder has.
             embeddings: loads the embedder; called once, when a text must be embedded.
-            open_history: opens Mem0's history of changes; default a file in `mem0_dir`.
         """
         self._load_table, self._mem0_dir, self._dimension = open_table, mem0_dir, dimension
-        self._load_embeddings, self._load_history = embeddings, open_history
+        self._load_embeddings = embeddings
         self._opening = threading.RLock()
         self._embeddings: Embeddings | None = None
         self._table: MemoryTable | None = None
@@ -227,7 +224,7 @@ class SemanticMemory:
         return await self.run(self._change, scope, fact_id, changes, vectors)
 
     async def delete(self, scope: Scope, fact_id: str) -> None:
-        """Remove one fact, and its text from Mem0's history. InputError if there is none."""
+        """Remove one fact. InputError if there is none."""
         await self.run(self._remove, scope, fact_id)
 
     # The index: facts and journal entries together.
@@ -275,7 +272,7 @@ class SemanticMemory:
     async def scrub(self) -> None:
         """Remove the text of deleted and changed rows from the disk. Slow."""
         await self.run(lambda: self.open_table().scrub())
-        await self.run(lambda: self.open_mem0().history.scrub())
+        await self.run(self._drop_history)
 
     # Embedding.
 
@@ -333,13 +330,10 @@ class SemanticMemory:
     def close(self) -> None:
         """Close the table after any write in progress; a later call opens it again."""
         with self._opening:
-            mem0, table = self._mem0, self._table
-            self._mem0 = self._table = None
+            table, self._mem0, self._table = self._table, None, None
         # Outside of the lock: whoever opens the table again need not wait.
         if table is not None:
             table.close()
-        if mem0 is not None:
-            mem0.history.close()
 
     @contextmanager
     def writing(self) -> Iterator[Mem0]:
@@ -374,7 +368,6 @@ class SemanticMemory:
                     load_embeddings=self.open_embeddings,
                     dimension=self._dimension,
                     folder=self._mem0_dir,
-                    open_history=self._load_history,
                 )
             return self._mem0
 
@@ -485,6 +478,11 @@ class SemanticMemory:
                 elif "terms" in payload or standing[id_] != payload:
                     # Index terms cannot be read back from the table to be compared.
                     table.update(id_, None, payload)
+
+    def _drop_history(self) -> None:
+        """Remove the history that Mem0 kept in earlier states of this version: it has texts."""
+        for left in self._mem0_dir.glob("history.db*"):
+            left.unlink()
 
     def _keep_vectors(self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector]) -> None:
         table = self.open_table()

@@ -27,12 +27,13 @@ from __future__ import annotations
 import json
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast
 from urllib.parse import quote
 
 import numpy as np
@@ -147,75 +148,95 @@ class Dialect(NamedTuple):
     as_list: Callable[[Sequence[str | float]], object]
 
 
-class MemoryTable(Protocol):
+ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
+"""The columns of a `Row`."""
+
+
+class MemoryTable(ABC):
     """Rows of every scope. Blocking and thread-safe; several processes may have it open.
 
     Each call is all or nothing. Raises MemoryStoreError where the database cannot be read or
-    written, and ValueError for an unknown filter.
+    written, and ValueError for an unknown filter. Reads that both databases understand are here.
     """
 
     lock: threading.RLock
     """Held during every call; hold it to make several calls atomic within this process."""
+    dialect: Dialect
 
+    @abstractmethod
+    def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
+        """The rows of a statement, as of one moment; `{where}` in it is the test of `filters`.
+
+        `values`: of the parameters behind that test.
+        """
+
+    @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
         """Make this thread's writes inside atomic; an error rolls them back. Joins an open one."""
-        ...
 
+    @abstractmethod
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`.
 
         Without a vector it is found by words only, until `set_vectors` adds one.
         """
-        ...
 
+    @abstractmethod
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too, while the row exists."""
-        ...
 
+    @abstractmethod
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
         """The matching rows that these operations made, by operation; aliases count."""
-        ...
 
+    @abstractmethod
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
         """Replace one row's vector, payload or both; None keeps the present one.
 
         A new text without a vector drops the old text's vector: the row is unembedded.
         """
-        ...
 
+    @abstractmethod
     def delete(self, filters: Filters) -> int:
         """Remove the matching rows, keeping only their numbers; return how many there were."""
-        ...
 
     def select(
         self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
     ) -> list[Row]:
         """The matching rows, oldest first; rows that are not `wanted` may be left out."""
-        ...
+        end = "" if limit is None else f" LIMIT {self._parameter('bigint')}"
+        query = f"SELECT {ROW} FROM memories AS m WHERE {{where}} ORDER BY m.seq{end}"
+        return [self._row(*row) for row in self._asked(filters, query, *([limit] if end else []))]
 
+    @abstractmethod
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
-        ...
 
     def count(self, filters: Filters) -> int:
         """The number of matching rows."""
-        ...
+        [(number,)] = self._asked(filters, "SELECT count(*) FROM memories AS m WHERE {where}")
+        return int(number)
 
     def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
         """Rows by `seq`; missing ones are left out."""
-        ...
+        among, values = self._among("m.seq", list(numbers), "bigint")
+        rows = self._asked(
+            {}, f"SELECT {ROW} FROM memories AS m WHERE {{where}} AND {among}", *values
+        )
+        return {row[0]: self._row(*row) for row in rows}
 
+    @abstractmethod
     def vector(self, row_id: str) -> Vector | None:
         """A row's vector; None without a row, or without a vector of the embedder in use."""
-        ...
 
+    @abstractmethod
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
         """The nearest matching rows, nearest first, with cosine (-1..1).
 
         Rows are filtered before they are ranked, so that other rows never crowd them out.
         """
-        ...
 
+    @abstractmethod
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
@@ -224,83 +245,64 @@ class MemoryTable(Protocol):
         Word statistics are a scope's own, over its rows of all kinds. Ties go to the row written
         first.
         """
-        ...
 
+    @abstractmethod
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
         """How many rows of a scope have each of these terms, of the kind that has most."""
-        ...
 
     def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
         """The episodes of these sessions, session by session, in the order of their time."""
-        ...
+        among, values = self._among("m.session", list(sessions), "text")
+        query = (
+            "SELECT m.session, m.seq FROM memories AS m WHERE {where} AND m.kind = 'episode'"
+            f" AND {among} ORDER BY m.session, m.valid_from NULLS FIRST, m.seq"
+        )
+        return [SessionPlace(*row) for row in self._asked(filters, query, *values)]
 
     def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
         """The `seq` of the `aside` episodes before and after each of these in its session.
 
         `filters` test the rows that are given: a session is of one scope.
         """
-        ...
+        among, values = self._among("m.seq", list(numbers), "bigint")
+        query = f"SELECT {_beside_columns(aside)} FROM memories AS m WHERE {{where}} AND {among}"
+        rows = self._asked(filters, query, *values)
+        return {seq for row in rows for seq in row if seq is not None}
 
+    @abstractmethod
     def touch(self, row_ids: Sequence[str], at: datetime) -> None:
         """Count an access of each row, at `at`. Leaves every index as it is."""
-        ...
 
+    @abstractmethod
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""
-        ...
 
+    @abstractmethod
     def count_unembedded(self, filters: Filters) -> int:
         """The number of matching rows without a vector of the embedder in use."""
-        ...
 
+    @abstractmethod
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
-        ...
 
+    @abstractmethod
     def scrub(self) -> None:
         """Remove the text of deleted and changed rows from the disk. Slow."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Close the table. Every write was committed."""
-        ...
 
+    def _row(self, seq: int, id_: str, payload: Any, *counted: Any) -> Row:
+        return Row(seq, id_, payload, *counted)
 
-class History(Protocol):
-    """Mem0's history of changes: what its `Memory` calls without extraction, and semantic memory.
+    def _parameter(self, type_: str) -> str:
+        return self.dialect.value.format(type=type_)
 
-    Times are ISO texts. Raises MemoryStoreError.
-    """
-
-    def batch(self) -> AbstractContextManager[None]:
-        """Write the changes added inside together at the end, unless there was an error."""
-        ...
-
-    def add_history(
-        self,
-        memory_id: str,
-        old_memory: str | None,
-        new_memory: str | None,
-        event: str,
-        **details: Any,
-    ) -> None:
-        """Add one change. A deletion removes all changes of the memory: they hold its text.
-
-        `details`: created_at, updated_at, is_deleted, actor_id, role.
-        """
-        ...
-
-    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
-        """The changes of one memory, oldest first, with `id` and the names above."""
-        ...
-
-    def scrub(self) -> None:
-        """Remove deleted content from the disk."""
-        ...
-
-    def close(self) -> None:
-        """Close the history. May be called twice."""
-        ...
+    def _among(self, column: str, values: Sequence[str | float], type_: str) -> Sql:
+        """The test that a column has one of `values`."""
+        test = f"{column} {self.dialect.among.format(type=type_)}"
+        return Sql(test, (self.dialect.as_list(values),))
 
 
 def order_by(wanted: Listing) -> str:
@@ -442,7 +444,7 @@ def _mem0_id(text: str) -> str:
     return "".join(quote(char) if char.isspace() or char == "%" else char for char in text) or "%"
 
 
-def beside_columns(aside: int) -> str:
+def _beside_columns(aside: int) -> str:
     """Columns of a query FROM memories AS m: the episodes before and after `m` in its session."""
     near = (
         "(SELECT n.seq FROM memories AS n WHERE n.scope = m.scope AND n.session = m.session"

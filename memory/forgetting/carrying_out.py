@@ -455,7 +455,7 @@ class Found(NamedTuple):
 async def erase(
     semantic: SemanticMemory, scope: Scope, facts: Mapping[str, Fact], rows: Sequence[str]
 ) -> None:
-    """Remove facts with Mem0's history of them, and `rows`. Missing facts are skipped."""
+    """Remove facts, and `rows`. Missing facts are skipped."""
     if facts:
         filters = {**scope_filters(scope), "kind": "fact", "id": list(facts)}
         await semantic.run(_delete_facts, semantic, filters)
@@ -466,12 +466,10 @@ async def erase(
 async def mend(
     semantic: SemanticMemory, scope: Scope, staying: Sequence[Fact], erasure: Erasure
 ) -> None:
-    """Update the facts that stay, and drop their history where it names the person."""
+    """Update the facts that stay."""
     for fact in staying:
         if changes := fact_after(fact, erasure):
             await semantic.update(scope, fact["id"], changes)
-    ids = [fact["id"] for fact in staying]
-    await semantic.run(_mend_history, semantic, ids, erasure)
 
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
@@ -503,7 +501,7 @@ def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> 
 
 
 def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> int:
-    """Delete through Mem0, which keeps a history of each fact; return how many."""
+    """Delete through Mem0; return how many."""
     ids = [row.id for row in semantic.open_table().select(dict(filters))]
     for batch in batch_iterate(BATCH, ids):
         with semantic.writing() as mem0:
@@ -515,12 +513,3 @@ def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> in
 def _erase_rows(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
     facts = _delete_facts(semantic, {**whose, "kind": "fact"})
     return facts + semantic.open_table().delete(whose)
-
-
-def _mend_history(semantic: SemanticMemory, ids: Sequence[str], erasure: Erasure) -> None:
-    history = semantic.open_mem0().history
-    for id_ in ids:
-        rows = history.get_history(id_)
-        told = [row[key] or "" for row in rows for key in ("old_memory", "new_memory")]
-        if any(map(erasure.names.within, told)):
-            history.add_history(id_, None, None, "DELETE")

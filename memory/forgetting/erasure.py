@@ -264,7 +264,6 @@ def _fact_goes(fact: Fact, gone: Collection[str], names: Forgettable) -> bool:
 
 
 def _renamed(keys: Sequence[str], names: Forgettable) -> dict[str, str]:
-    """New keys for the projects whose key names the person."""
     naming = [one for one in keys if names.within(one) or names.within(one.replace("_", " "))]
     free = (f"forgotten_{n}" for n in range(1, 2 + len(keys)) if f"forgotten_{n}" not in keys)
     return dict(zip(naming, free, strict=False))

@@ -535,7 +535,6 @@ _BARE_DAY = re.compile(
 
 
 def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
-    """The readings of a weekday."""
     assert named.weekday is not None
     ahead = (named.weekday - today.weekday()) % 7
     around = digits[max(0, named.start - 16) : named.start] + digits[named.end : named.end + 12]

@@ -197,7 +197,6 @@ _LARGE = 50
 
 
 def _is_a_count(number: numbers.Number, values: frozenset[float], evidence: Evidence) -> bool:
-    """Whether it counts what the sources list."""
     if any(_is_of(one, number) for one in evidence.numbers) or not number.written.isdigit():
         return False
     counts = _counts(evidence)
@@ -300,7 +299,6 @@ def _of_another(
 
 
 def _counted(part: str) -> list[tuple[str, numbers.Number]]:
-    """The numbers of a part, each with the text in which it stands."""
     return [(digits, one) for digits in in_all_digits(part) for one in numbers.numbers_in(digits)]
 
 

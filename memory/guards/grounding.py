@@ -95,7 +95,6 @@ _NO_NAMES = word_set(
 
 
 def _known(people: Collection[str]) -> frozenset[str]:
-    """The words of people's names, folded."""
     parts = {bare(part) for one in people for part in one.split()}
     return frozenset(
         {one for one in parts if len(one) > 1 and one not in _NO_NAMES and not names.is_title(one)}
@@ -119,7 +118,6 @@ def _other_title(fact: ProposedFact) -> str | None:
 
 
 def _other_name(fact: ProposedFact) -> str | None:
-    """A name of the fact that its sources do not have."""
     if (title := _other_title(fact)) is not None:
         return f"What it cites gives another title than {title}"
     for name in names_in(fact.text, fact.people, fact.tongue):
@@ -214,7 +212,6 @@ _SHORT = 5
 
 
 def _taken(fact: ProposedFact, clause: Clause) -> frozenset[str]:
-    """The words and numbers of a clause that the fact has."""
     return frozenset(shared(fact.words, clause.words)) | (_digits(clause.text) & _digits(fact.text))
 
 
@@ -241,7 +238,6 @@ def _denied_beside(
 
 
 def _is_of_speaker(fact: ProposedFact) -> bool:
-    """Whether the fact begins with the name of a speaker that it cites."""
     first = [bare(one) for one in fact.text.split()[:2]]
     return any(part in first for one in fact.evidence.speakers for part in fold(one).split())
 
@@ -251,7 +247,6 @@ def _near(fact: ProposedFact, clause: Clause) -> int:
 
 
 def _digits(text: str) -> set[str]:
-    """The numbers of a text, without their separators."""
     return {re.sub(r"\D", "", one) for one in re.findall(r"\d[\d.,]*", text)} - {""}
 
 
@@ -266,7 +261,6 @@ def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
 
 
 def _turned(fact: ProposedFact) -> str | None:
-    """A denial that the fact makes an assertion."""
     if fact.translated or not fact.familiar or mood.denies(fact.text, fact.codes):
         return None
     if _is_denied_nearest(fact) or _has_what_is_denied(fact):
@@ -369,7 +363,6 @@ _SOMEBODY = re.compile(
 
 
 def _of_another(fact: ProposedFact, speaker: str | None) -> str | None:
-    """Why the named speaker is not the one who said it."""
     told = fact.evidence.speakers
     if not speaker or not told or any(_is_same(speaker, one) for one in told):
         return None
@@ -403,7 +396,6 @@ _SILENT = ("es", "tr")
 
 
 def _nearest(fact: ProposedFact) -> list[Clause]:
-    """The clauses of its sources that share most with a fact."""
     near = [(fact.nearness(one.words), one) for one in fact.evidence.clauses]
     best = max((count for count, _ in near), default=0)
     return [one for count, one in near if count == best]

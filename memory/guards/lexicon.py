@@ -148,7 +148,6 @@ _SIGN = 0.35
 
 @cached_by_text(4_096)
 def _scores(text: str) -> dict[str, float]:
-    """How much of `text` is typical of each language."""
     found = words_of(fold(text))
     lower = text.replace("I", "ı").lower() if "İ" in text else text.lower()
     return {

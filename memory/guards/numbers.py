@@ -387,7 +387,6 @@ def _mixed(text: str) -> Iterator[Number]:
 
 
 def _fractions(text: str) -> Iterator[Number]:
-    """Fractions in words."""
     for value, pattern in FRACTIONS:
         for found in pattern.finditer(text):
             of = _OF.match(text, found.end())

@@ -250,7 +250,6 @@ def stands_near(
 
 
 def _among(words: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """Those of these words and numbers that the texts have."""
     theirs, numbers = [word for one in texts for word in _words(one, ())], _numbers(*texts)
     return [one for one in words if one in numbers or any(alike(one, each) for each in theirs)]
 
@@ -278,7 +277,6 @@ def _denies(text: str) -> bool:
 
 
 def _words(text: str, names: Collection[str]) -> list[str]:
-    """The content words of a text, in order, without those of `names`."""
     left = {part for one in names for part in content(one, ())}
     return [one for one in content(text) if one not in left]
 
@@ -370,7 +368,6 @@ def _is_said_as(source: str, text: str, codes: Codes) -> bool:
 
 
 def _claiming(text: str, codes: Codes) -> list[str]:
-    """The different words of a text that claim something."""
     found = dict.fromkeys([*content(text, codes), *_short(text, codes)])
     return [one for one in found if one not in _PLAIN_STEMS]
 

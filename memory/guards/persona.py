@@ -74,7 +74,6 @@ _COURTESY = re.compile(
 
 
 def _any(words: str) -> str:
-    """A pattern for any of the words."""
     return f"(?:{'|'.join(words.split())})"
 
 

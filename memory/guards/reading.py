@@ -120,7 +120,6 @@ class Evidence:
 
     @cached_property
     def _counted(self) -> list[tuple[str, Number]]:
-        """The numbers, each with the text in which it stands."""
         return [
             (digits, one)
             for _, digits in self.readings
@@ -380,7 +379,6 @@ class ProposedFact:
 
     @cached_property
     def _known(self) -> list[tuple[Source, int]]:
-        """The known facts, each with the number of words that it shares with this one."""
         return [(one, self.nearness(content(one.text))) for one in self.evidence.known]
 
     @cached_property

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from memory.errors import NOT_ACCEPTED, FolderError, NewerError
 from memory.facts import SemanticMemory, postgres
-from memory.facts.postgres import PostgresHistory, PostgresTable
+from memory.facts.postgres import PostgresTable
 from memory.installation.database_locks import (
     LockConnections,
     hold_agent,
@@ -95,7 +95,6 @@ class Database:
         self.embedder, self.dimension = head.embedder, head.dimension
         self._load = load
         self._opened: BlockingPool | None = None
-        self._table: PostgresTable | None = None
         self.lock_connections = LockConnections()
 
     @cached_property
@@ -114,7 +113,6 @@ class Database:
             mem0_dir=Path(self._scratch.name),
             dimension=self.dimension,
             embeddings=lambda: self.embeddings,
-            open_history=self._open_history,
         )
 
     @cached_property
@@ -145,7 +143,7 @@ class Database:
     def close(self) -> None:
         """Close its connections. A later call opens them again."""
         self.semantic().close()
-        pool, self._opened, self._table = self._opened, None, None
+        pool, self._opened = self._opened, None
         if pool is not None:
             pool.close()
         self._scratch.cleanup()
@@ -153,12 +151,7 @@ class Database:
     def _open_table(self) -> PostgresTable:
         if self._opened is None:
             self._opened = BlockingPool(self.address)
-        self._table = PostgresTable(self._opened, model=self.embedder, dimension=self.dimension)
-        return self._table
-
-    def _open_history(self) -> PostgresHistory:
-        """Shares the table's transactions."""
-        return PostgresHistory(self._table or self._open_table())
+        return PostgresTable(self._opened, model=self.embedder, dimension=self.dimension)
 
 
 def open_database(
@@ -203,7 +196,6 @@ def _connected(address: Address) -> Iterator[Connection]:
 
 
 def _read(conn: Connection, address: Address) -> Metadata | None:
-    """The metadata; None if the database holds no installation yet."""
     if conn.execute("SELECT to_regclass('circadian_head')").fetchone() == (None,):
         return None
     with conn.cursor(row_factory=class_row(Metadata)) as cursor:

@@ -174,7 +174,6 @@ def _bring_up_to_date(folder: DataFolder) -> None:
 
 
 def _read(path: Path) -> Metadata | None:
-    """The metadata; None if there is no folder yet. Writes nothing."""
     try:
         text = (path / HEAD).read_bytes()
     except FileNotFoundError:

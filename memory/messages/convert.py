@@ -295,7 +295,6 @@ def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 @once_per_message
 def _is_accepted(message: AnyMessage) -> bool:
-    """Whether a provider accepts the message's name as it is."""
     return not isinstance(message, HumanMessage) or _named(message, set()) is message
 
 

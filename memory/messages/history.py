@@ -42,7 +42,10 @@ def size_of(messages: Sequence[AnyMessage], calibration: float) -> int:
 
 
 WAITS = "waits"
-"""Key in the mark of a human message whose event waits for its tick."""
+"""Key in the mark of a human message whose event waits for its tick, or that waits for room."""
+
+OUTSIDE = "outside"
+"""Value under WAITS where the inbox had no room for the message: a later run takes it in."""
 
 AGAIN = "again:"
 """Prefix for the id of a new message that would otherwise replace one of the history."""
@@ -128,9 +131,14 @@ def without_waiting(messages: Sequence[M]) -> Sequence[M]:
     return messages[:end]
 
 
-def waiting(message: HumanMessage) -> HumanMessage:
+def is_outside(message: BaseMessage) -> bool:
+    """Whether the message waits for room in the inbox."""
+    return waits(message) and mark_of(message)[WAITS] == OUTSIDE
+
+
+def waiting(message: HumanMessage, *, outside: bool = False) -> HumanMessage:
     """The message as one that waits; no other mark of a tick stays on it."""
-    kwargs = {**message.additional_kwargs, EVENT_KEY: {WAITS: True}}
+    kwargs = {**message.additional_kwargs, EVENT_KEY: {WAITS: OUTSIDE if outside else True}}
     return message.model_copy(update={"additional_kwargs": kwargs})
 
 

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator
 
 from memory.messages.trust import as_data, one_line, unescaped
 from memory.records import EntityProfile, Fact, Goal, JournalEntry, Observation, RecallHit
-from memory.text import shown_time
+from memory.text import shortened, shown_time
 
 TICK = "[autonomous tick]"
 """First words of the message that sets off a tick without an event."""
@@ -70,7 +70,6 @@ _ACTIVE = re.compile(r"^Active project: (?P<key>.+?) - (?P<summary>.*)$")
 _OTHER = re.compile(r"^- (?P<key>.+?) \((?P<status>\w+)\): (?P<summary>.*)$")
 _REMEMBERED = re.compile(r"^- (?:fact|pattern): (?P<text>.*)$")
 _ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
-_KNOWN = re.compile(r"^known (?P<name>[^:\s]+): (?P<value>.*)$")
 _TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
 _PAGE_LINE = re.compile(
     r"^(?:- |  or )\[(?P<id>[^\]]+)\] (?P<text>.*) \((?:(?P<who>[^()]{1,60}), )?"
@@ -219,12 +218,6 @@ def known_line(name: str, value: str) -> str:
     return f"known {one_line(name)}: {one_line(value)}"
 
 
-def read_known(line: str) -> tuple[str, str] | None:
-    """(name, value)."""
-    match = _KNOWN.match(line)
-    return (match["name"], match["value"].strip()) if match else None
-
-
 def question_line(question: str) -> str:
     """The heading above the memories near a question."""
     return f"Question: {one_line(question)}"
@@ -336,6 +329,9 @@ def _until_heading(lines: Sequence[str]) -> list[str]:
 LEAST_PREFIX = 6
 """Characters of the shortest beginning of an id that stands for it."""
 
+_LONGEST_CITED = 40
+"""Characters of a citation in a correction."""
+
 _MOST_WORDS = 3
 """Words before a number, such as `journal entry 3`."""
 
@@ -378,9 +374,14 @@ class Handles:
         begun = [id_ for id_ in self._ids if id_.startswith(bare)]
         return begun[0] if len(begun) == 1 and len(bare) >= LEAST_PREFIX else None
 
-    def unknown(self, given: Iterable[str]) -> list[str]:
-        """Those of `given` that were not shown, each once."""
-        return [one for one in dict.fromkeys(given) if self.resolve(one) is None]
+    def unknown(self, given: Iterable[str], what: str) -> str | None:
+        """What a model is told about citations that were not shown; None if all were.
+
+        `what`: the noun for what was shown.
+        """
+        found = [one for one in dict.fromkeys(given) if self.resolve(one) is None]
+        named = ", ".join(shortened(one, _LONGEST_CITED) for one in found)
+        return f"There is no {what} {named}: {self.range}." if found else None
 
     @property
     def range(self) -> str:

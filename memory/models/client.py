@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from pydantic import BaseModel, ValidationError
+from langchain_core.messages.ai import UsageMetadata
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools import BaseTool
     from tenacity import AsyncRetrying
+
+log = logging.getLogger("circadian")
 
 
 def total(first: Usage, second: Usage) -> Usage:
@@ -208,7 +213,6 @@ def _policy(
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
-    """The error, with the spent calls and tokens added."""
     error.llm_calls += spent["llm_calls"]
     error.tokens += spent["tokens"]
     return error
@@ -310,14 +314,38 @@ class _Trouble(NamedTuple):
     """For the model."""
 
 
-def _countable(message: AIMessage) -> AIMessage:
-    """The message without impossible token counts."""
-    if not (usage := message.usage_metadata):
+_COUNTS = TypeAdapter(UsageMetadata)
+_MOST_TOKENS = 2**40
+
+
+def _countable(message: AIMessage, model: BaseChatModel) -> AIMessage:
+    """The message with counts of tokens that are whole numbers, or without any.
+
+    A model of the user's own may put anything there.
+    """
+    if not message.usage_metadata:
         return message
-    counts = [usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]]
-    counts.append((usage.get("input_token_details") or {}).get("cache_read") or 0)
-    true = all(0 <= count < 2**40 for count in counts) and counts[1] <= counts[2]
-    return message if true else message.model_copy(update={"usage_metadata": None})
+    usage = _counts(message.usage_metadata)
+    if usage is None:
+        _say_once(telemetry.called(model))
+    return message.model_copy(update={"usage_metadata": usage})
+
+
+def _counts(given: Any) -> UsageMetadata | None:
+    alone: dict[str, Any] = {"input_token_details": {}, "output_token_details": {}}
+    for one in (given, {**given, **alone} if isinstance(given, dict) else None):
+        with suppress(ValidationError):
+            usage = _COUNTS.validate_python(one)
+            counts = [usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]]
+            counts += [int(usage.get("input_token_details", {}).get("cache_read", 0))]
+            if all(0 <= count < _MOST_TOKENS for count in counts) and counts[1] <= counts[2]:
+                return usage
+    return None
+
+
+@lru_cache(maxsize=64)
+def _say_once(model: str) -> None:
+    log.warning("%s: its counts of tokens are none, and are estimated", model)
 
 
 async def _usable(
@@ -337,7 +365,7 @@ async def _usable(
             async with asyncio.timeout(None) as limit:
                 # A cancelled timer stays in the loop for a while; it must not keep this context.
                 Context().run(limit.reschedule, asyncio.get_running_loop().time() + seconds)
-                given = _countable(await send(prompt))
+                given = _countable(await send(prompt), meter.model)
         except TimeoutError as error:
             if not limit.expired():
                 raise

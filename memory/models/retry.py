@@ -35,7 +35,7 @@ from memory.errors import (
 )
 from memory.models.breaker import Breaker, guarded
 from memory.telemetry import named
-from memory.text import safe
+from memory.text import bare, safe
 
 Kind = Literal["model", "embedder"]
 
@@ -197,7 +197,6 @@ def judge(error: Exception) -> Failure:
 
 
 def _misfit(error: BaseException) -> Misfit | None:
-    """The wrong setting that this failure shows, if any."""
     marks = {_status(error), _code(error), str(_body(error).get("type"))}
     if isinstance(error, ModelAuthenticationError | ModelPermissionDeniedError):
         return "key"
@@ -445,6 +444,7 @@ def _given_up(failure: Failure, whom: Service, tries: int) -> ModelError:
 
 def _translated(error: Exception, whom: Service) -> Exception:
     failure = judge(error)
+    bare(error)  # it is the cause of what is raised, and printed with it
     if failure.verdict == "unknown":
         return error
     if failure.misfit == "address":

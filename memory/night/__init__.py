@@ -11,7 +11,6 @@ from memory.night.dream_work import (
     work_of,
     work_waits,
 )
-from memory.night.judging import Verdicts, judged, judging_prompt, refuted
 from memory.night.order import (
     account,
     below_threshold,
@@ -85,7 +84,6 @@ __all__ = [
     "NightEvent",
     "Plans",
     "Thought",
-    "Verdicts",
     "account",
     "applied",
     "assistant_names",
@@ -107,8 +105,6 @@ __all__ = [
     "is_due",
     "is_going",
     "is_night_event",
-    "judged",
-    "judging_prompt",
     "keep",
     "left_over",
     "lines_of",
@@ -127,7 +123,6 @@ __all__ = [
     "record_put",
     "records",
     "reduce_old",
-    "refuted",
     "report_of",
     "ripe",
     "stale",

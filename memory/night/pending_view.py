@@ -225,7 +225,6 @@ class PendingFacts:
 
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
-    """How near two facts are, 0..1."""
     words = _shared(_words(fact["text"]), _words(other["text"]))
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
     named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))

@@ -21,7 +21,7 @@ from memory.audit import AuditEntry
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.events import called_away, inbox, owners_of, parked_events, wakes
 from memory.messages import history_share
-from memory.models import ask_for, in_vain, total
+from memory.models import in_vain, total
 from memory.night import record as night
 from memory.night.order import items_done, items_left, next_step, stopped
 from memory.night.pending_view import Changes, PendingView
@@ -134,14 +134,7 @@ class NightContext:
 
     async def ask(self, messages: Sequence[BaseMessage], form: type[Form]) -> tuple[Form, Usage]:
         """Ask the model for an answer of this form. Raises ModelError."""
-        return await ask_for(
-            self.resources.chat_model,
-            messages,
-            form,
-            self.settings,
-            config=self.config,
-            breaker=self.resources.breakers.model,
-        )
+        return await self.resources.ask_for(messages, form, self.settings, self.config)
 
     async def ask_again(
         self, messages: Sequence[BaseMessage], form: type[Form], amiss: Callable[[Form], str | None]

@@ -21,6 +21,7 @@ from memory.operations.corrections import (
     begun_corrections,
     carry_out,
     correction_id,
+    finish_corrections,
 )
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "fact_from",
     "facts_after",
     "find_conflicts",
+    "finish_corrections",
     "last_reflection",
     "with_collector",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
@@ -18,53 +17,35 @@ KEY = "circadian_sink"
 """The key of a night step's PlanCollector in `config["configurable"]`."""
 
 
-class Collector(Protocol):
-    """Collects the operations of tools."""
+class Collector:
+    """Takes the operations of tools: awake it applies them at once."""
 
-    doubts: dict[str, str] | None
+    doubts: dict[str, str] | None = None
     """Operation id -> why the rules rejected its fact, for the model that judges it afterwards;
     None if no model judges.
     """
-
-    @property
-    def shown(self) -> Mapping[str, JournalEntry] | None:
-        """Asleep: the entries that the model was shown, by id. Awake: None."""
-
-    def resolve(self, given: str) -> str:
-        """The id that a citation means; the citation itself if it means none that was shown."""
-
-    def handle(self, id_: str) -> str:
-        """An id as the model was shown it."""
-
-    async def write(self, operations: Sequence[Operation]) -> list[str]:
-        """Take operations; return the ids of the memories that they add."""
-
-
-class ApplyingCollector:
-    """Awake: applies operations at once."""
-
-    doubts: dict[str, str] | None = None
     shown: Mapping[str, JournalEntry] | None = None
+    """Asleep: the entries that the model was shown, by id. Awake: None."""
 
     def __init__(self, store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
         self._store, self._semantic, self._scope = store, semantic, scope
 
     def resolve(self, given: str) -> str:
-        """The citation itself: awake, ids are shown as they are."""
+        """The id that a citation means; the citation itself if it means none that was shown."""
         return given
 
     def handle(self, id_: str) -> str:
-        """The id itself."""
+        """An id as the model was shown it."""
         return id_
 
     async def write(self, operations: Sequence[Operation]) -> list[str]:
-        """Apply the operations now."""
+        """Take operations; return the ids of the memories that they add."""
         return await apply_operations(
             operations, store=self._store, semantic=self._semantic, scope=self._scope
         )
 
 
-class PlanCollector:
+class PlanCollector(Collector):
     """Asleep: keeps operations for the plan of the night's step."""
 
     def __init__(
@@ -78,10 +59,10 @@ class PlanCollector:
 
         `operations`: those of earlier answers in the same loop. `judged`: a model judges the facts.
         """
-        self.shown: Mapping[str, JournalEntry] | None = shown
+        self.shown = shown
         self.operations = list(operations)
         self._earlier = len(self.operations)
-        self.doubts: dict[str, str] | None = {} if judged else None
+        self.doubts = {} if judged else None
         self._handles = Handles(shown)
 
     @property
@@ -90,7 +71,7 @@ class PlanCollector:
         return self.operations[self._earlier :]
 
     def resolve(self, given: str) -> str:
-        """The id of the entry that a citation means, by its number; else the citation itself."""
+        """The id of the entry whose number is cited; else the citation itself."""
         return self._handles.resolve(given) or given
 
     def handle(self, id_: str) -> str:
@@ -109,7 +90,7 @@ def collector_of(config: RunnableConfig, store: BaseStore | None) -> Collector:
     given = config.get("configurable", {}).get(KEY)
     if isinstance(given, PlanCollector):
         return given
-    return ApplyingCollector(present(store), resources_of(config).semantic, scope_of(config))
+    return Collector(present(store), resources_of(config).semantic, scope_of(config))
 
 
 def with_collector(config: RunnableConfig, collector: PlanCollector) -> RunnableConfig:

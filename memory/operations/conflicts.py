@@ -7,7 +7,7 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -57,6 +57,8 @@ class CheckedTargets:
     profiles: dict[str, EntityProfile]
     going: frozenset[str] = frozenset()
     """Targets that the operations remove, as an interrupted undo may have done already."""
+    as_found: bool = False
+    """Whether a target must still be as its operation found it, too."""
     conflicting: dict[str, None] = field(default_factory=dict)
 
     def check(self, one: Operation) -> None:
@@ -73,6 +75,8 @@ class CheckedTargets:
 
     def _fits(self, one: Operation) -> bool:
         target, before, after = one["target"], one["before"], one["after"]
+        if self.as_found:
+            return self._is_as_found(one)
         if target in self.going and not self._stands(target):
             return True
         match one["kind"]:
@@ -91,6 +95,22 @@ class CheckedTargets:
                 return profile is not None and entities.changed(profile, one) is not None
         return True
 
+    def _is_as_found(self, one: Operation) -> bool:
+        target, before = one["target"], one["before"]
+        record: Any = self.entries.get(target) or self.facts.get(target)
+        match one["kind"]:
+            case "add_entry" | "add_fact":
+                return record is None
+            case "score_entry" | "mark_entry" | "prune_entry" | "change_fact":
+                plain = before.keys() - {*JOINED}
+                return record is not None and all(
+                    record.get(name, BLANK.get(name)) == before[name] for name in plain
+                )
+            case "change_entity":
+                profile = self.profiles.get(target)
+                return profile is not None and _known_as(profile, before)
+        return True
+
     def _stands(self, target: str) -> bool:
         return target in self.entries or target in self.facts or target in self.profiles
 
@@ -105,13 +125,8 @@ async def find_conflicts(
     """
     operations = told(operations)
     mine = [o for o in operations if o["kind"] in (*ON_ENTRIES, *_FACTS, *entities.KINDS)]
-    facts = await semantic.by_op(scope, _facts_named(mine))
-    standing = CheckedTargets(
-        await journal.read_many(store, scope, _targets(mine, ON_ENTRIES)),
-        facts_after(facts, []),
-        await entities.read(store, scope, _targets(mine, entities.KINDS)),
-        frozenset(_targets(mine, _TAKING)),
-    )
+    standing = await _standing(mine, store, semantic, scope)
+    standing.going = frozenset(_targets(mine, _TAKING))
     pruned = [
         standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries
     ]
@@ -125,8 +140,18 @@ async def find_conflicts(
     return list(standing.conflicting)
 
 
+async def _standing(
+    operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> CheckedTargets:
+    """The targets of operations, and the facts that they name, as memory has them."""
+    return CheckedTargets(
+        await journal.read_many(store, scope, _targets(operations, ON_ENTRIES)),
+        facts_after(await semantic.by_op(scope, _facts_named(operations)), []),
+        await entities.read(store, scope, _targets(operations, entities.KINDS)),
+    )
+
+
 def _taken(records: dict[str, Record], target: str) -> dict[str, Record]:
-    """Take the record with id `target` out of `records`."""
     return {target: records.pop(target)} if target in records else {}
 
 
@@ -144,14 +169,15 @@ def _targets(operations: Sequence[Operation], kinds: Collection[str]) -> list[st
 
 
 def _facts_named(operations: Sequence[Operation]) -> list[str]:
-    """Operation ids of the facts that change and of those that supersede them."""
-    mine = [one for one in operations if one["kind"] == "change_fact"]
-    values = (value for one in mine for value in (one["before"], one["after"]))
-    by = (value.get("superseded_by") for value in values)
-    return list(dict.fromkeys([*_targets(operations, _FACTS), *(op for op in by if op)]))
-
-
-Fields = dict[Any, Any]
+    """Operation ids of the facts that change, are linked, or supersede others."""
+    found = dict.fromkeys(_targets(operations, _FACTS))
+    for one in operations:
+        if one["kind"] == "change_fact":
+            by = (one[when].get("superseded_by") for when in ("before", "after"))
+            found |= dict.fromkeys(op for op in by if op)
+        elif one["kind"] == "link":
+            found |= dict.fromkeys(links.fact_ops(one))
+    return list(found)
 
 
 async def changed_since(
@@ -162,82 +188,29 @@ async def changed_since(
     Journal ids, operation ids of facts, profile ids, and `reflection` if insights were stored.
     """
     operations = told(operations)
-    new = dict.fromkeys(_targets(operations, ("add_entry", "add_fact", "add_entity")))
-    entries, facts, profiles = (_found(operations, new, what) for what in _WHAT)
-    standing = await journal.read_many(store, scope, [*entries, *new])
-    known = await semantic.by_op(scope, [*facts, *new])
-    people = await entities.read(store, scope, list(profiles))
+    standing = await _standing(operations, store, semantic, scope)
+    standing.as_found = True
+    new = {*_targets(operations, ("add_entry", "add_fact"))}
+    holding = {op for op, fact in standing.facts.items() if fact["invalid_at"] is None}
     marked = {item.key for item in await list_items(store, scope.namespace(UNDREAMED))}
     since = await last_reflection(store, scope)
-    found = [id_ for id_ in new if id_ in standing or id_ in known]
-    found += [id_ for id_, was in entries.items() if not _as_was(standing.get(id_), was)]
-    found += [op for op, was in facts.items() if not _holds_as(known.get(op), was)]
-    found += [id_ for id_, was in profiles.items() if not _known_as(people.get(id_), was)]
-    found += [op for op in _targets(operations, ("settle_fact",)) if op not in {*new, *marked}]
+    found = [op for op in _facts_named(operations) if op not in holding | new]
+    for one in operations:
+        if one["kind"] in (*ON_ENTRIES, *_FACTS, *entities.KINDS):
+            standing.check(one)
+    found += standing.conflicting
+    found += [op for op in _targets(operations, ("settle_fact",)) if op not in marked | new]
     at = [one["before"]["at"] for one in operations if one["kind"] == "reflected"]
     found += ["reflection"] if at and at[0] != since else []
     return list(dict.fromkeys(found))
 
 
-def _entries_found(one: Operation) -> dict[str | None, Fields]:
-    scored = one["kind"] in ("score_entry", "mark_entry", "prune_entry")
-    return {one["target"]: one["before"]} if scored else {}
-
-
-def _facts_found(one: Operation) -> dict[str | None, Fields]:
-    """Without fields: a fact that an operation only names."""
-    if one["kind"] == "link":
-        return {op: {} for op in links.fact_ops(one)}
-    if one["kind"] != "change_fact":
-        return {}
-    plain = {name: value for name, value in one["before"].items() if name not in JOINED}
-    return {one["after"].get("superseded_by"): {}, one["target"]: plain}
-
-
-def _profiles_found(one: Operation) -> dict[str | None, Fields]:
-    """The keys are pairs: ("attributes", name) or ("observations", id)."""
-    if one["kind"] != "change_entity":
-        return {}
-    parts = ("attributes", "observations")
-    return {one["target"]: {(p, k): v for p in parts for k, v in one["before"][p].items()}}
-
-
-_WHAT = (_entries_found, _facts_found, _profiles_found)
-
-
-def _found(
-    operations: Sequence[Operation],
-    new: Collection[str],
-    what: Callable[[Operation], dict[str | None, Fields]],
-) -> dict[str, Fields]:
-    """The values that operations found in existing memories; the first on a field counts."""
-    found: dict[str, Fields] = {}
-    for one in operations:
-        for id_, fields in what(one).items():
-            if id_ is not None and id_ not in new:
-                found[id_] = {**fields, **found.get(id_, {})}
-    return found
-
-
-def _as_was(entry: JournalEntry | None, fields: Fields) -> bool:
-    return entry is not None and all(entry.get(name) == value for name, value in fields.items())
-
-
-def _holds_as(fact: Fact | None, fields: Fields) -> bool:
-    """Whether the fact still holds and has these values."""
-    if fact is None or fact["invalid_at"] is not None:
-        return False
-    now: Mapping[str, Any] = fact
-    return all(now.get(name, BLANK.get(name)) == value for name, value in fields.items())
-
-
-def _known_as(profile: EntityProfile | None, fields: Fields) -> bool:
-    if profile is None:
-        return False
+def _known_as(profile: EntityProfile, fields: Mapping[str, Any]) -> bool:
+    """Whether a profile has these attributes and observations, the latter as far as given."""
     observed: dict[str, Mapping[str, Any]] = {one["id"]: one for one in profile["observations"]}
     return all(
-        profile["attributes"].get(key) == was
-        if part == "attributes"
-        else key in observed and all(observed[key].get(k) == v for k, v in (was or {}).items())
-        for (part, key), was in fields.items()
+        profile["attributes"].get(name) == was for name, was in fields["attributes"].items()
+    ) and all(
+        id_ in observed and (was or {}).items() <= observed[id_].items()
+        for id_, was in fields["observations"].items()
     )

@@ -6,6 +6,8 @@ its first change to after its last.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,12 +18,14 @@ from memory import audit
 from memory.facts import SemanticMemory
 from memory.journal import TRUST
 from memory.operations.apply import apply_operations, dependents_of
+from memory.planning import corrected
 from memory.records import (
     Fact,
     FactDraft,
     JournalEntry,
     Operation,
     Scope,
+    SessionMemory,
     add_entry,
     add_fact,
     doubt_fact,
@@ -30,6 +34,7 @@ from memory.records import (
     supersede_fact,
 )
 from memory.storage import list_items, write_batch
+from memory.text import says
 
 CORRECTING = "correcting"
 
@@ -99,6 +104,24 @@ async def carry_out(
     return new
 
 
+async def finish_corrections(
+    memory: SessionMemory,
+    owners: Collection[str],
+    *,
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+) -> SessionMemory:
+    """Finish those that were broken off; returns session memory as they leave it.
+
+    The caller holds the agent.
+    """
+    for begun in await begun_corrections(store, scope):
+        memory = corrected(memory, begun, owners)
+        await carry_out(begun, store=store, semantic=semantic, scope=scope)
+    return memory
+
+
 async def begun_corrections(store: BaseStore, scope: Scope) -> list[BegunCorrection]:
     """Corrections under way or broken off."""
     items = await list_items(store, scope.namespace(CORRECTING))
@@ -114,7 +137,7 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
         "source_entries": [entry["id"]],
         "source_events": entry["sources"],
         "speaker": who,
-        "entities": old["entities"],
+        "entities": _about(old, said),
         "trust": entry["source_trust"],
         "importance": entry["importance"],
         "created": at,
@@ -127,6 +150,22 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
         supersede_fact(old, op, at, [entry["id"], *entry["sources"]], reason),
         link(entry["id"], op, at, reason),
     ]
+
+
+def _about(old: Fact, said: str) -> list[str]:
+    """Whom and what the new fact is about.
+
+    Names that the old text has and the new one lacks are gone; the new one's stand in their place.
+    """
+    kept = [one for one in old["entities"] if says(said, one) or not says(old["text"], one)]
+    if len(kept) == len(old["entities"]):
+        return kept
+    new = (one for one in _NAME.findall(said) if not says(old["text"], one))
+    return list(dict.fromkeys([*kept, *new]))
+
+
+_NAME = re.compile(r"(?<=[\w,;] )[^\W\d_a-z][\w-]+")
+"""A word with a capital letter that begins no sentence."""
 
 
 def _entry(old: Fact, said: str, who: str, op: str, at: str) -> JournalEntry:

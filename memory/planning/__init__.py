@@ -10,7 +10,7 @@ from memory.planning.goals import (
     recompute,
     tree,
 )
-from memory.planning.session_memory import MemoryType, complete
+from memory.planning.session_memory import MemoryType, complete, corrected
 
 __all__ = [
     "Goals",
@@ -18,6 +18,7 @@ __all__ = [
     "check_decomposable",
     "complete",
     "completions",
+    "corrected",
     "decompose",
     "goals",
     "in_hand",

@@ -295,7 +295,6 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
 
 
 def _other_talks(state: State) -> dict[str, Conversation]:
-    """The open conversations except that of the event in hand."""
     event = state["event"]
     here = (event["sender"], event["channel"]) if event else None
     talks = state["conversations"].items()

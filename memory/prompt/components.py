@@ -344,7 +344,6 @@ def _is_whole(value: Any) -> TypeGuard[int]:
 
 
 def _free_near(id_: int, taken: Mapping[int, PromptComponent]) -> str:
-    """The three free ids nearest to `id_`."""
     near = min(max(id_, FIRST_FREE), LAST_FREE)
     free = (one for one in range(FIRST_FREE, LAST_FREE + 1) if one not in taken)
     return ", ".join(str(one) for one in sorted(free, key=lambda one: abs(one - near))[:3])

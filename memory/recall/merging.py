@@ -221,7 +221,6 @@ def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
 
 
 def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> dict[str, list[Row]]:
-    """The facts made from each of the entries."""
     made: dict[str, list[Row]] = {op: [] for op in entries}
     for fact in known.values():
         for source in dict.fromkeys(fact.payload["source_entries"]):
@@ -374,7 +373,6 @@ def _latest(fact: Row, by_op: Mapping[str, Row], known: Mapping[str, Row]) -> Ro
 
 
 def _made_of(one: Candidate, made: Mapping[str, Sequence[Row]]) -> list[str]:
-    """The facts made from an entry that still hold."""
     facts = made.get(str(one.row.payload["op"]), ()) if one.row.payload["kind"] != "fact" else ()
     return [fact.id for fact in facts if fact.payload.get("invalid_at") is None]
 
@@ -408,14 +406,12 @@ def _newer_first(
 
 
 def _heir(gone: Candidate, known: Mapping[str, Row]) -> Row | None:
-    """The successor of a superseded candidate."""
     if gone.heir is not None:
         return known.get(gone.heir)
     return heir_of(gone.row, known) if gone.row.payload["kind"] == "fact" else None
 
 
 def _lifted(one: Candidate, least: float) -> Candidate:
-    """A candidate with at least this score."""
     if one.superseded or one.score >= least:
         return one
     return _shifted(one, "supersedes", least - one.score)

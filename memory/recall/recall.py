@@ -428,7 +428,6 @@ class _Memory:
     async def _added(
         self, shown: Sequence[Candidate], near: Sequence[Sequence[str]], known: set[str]
     ) -> list[Candidate]:
-        """The linked memories that are not `known`."""
         if self.changes is not None:
             known = known | self.changes.gone()
         scores: dict[str, float] = {}
@@ -465,7 +464,6 @@ class _Memory:
         return self.semantic.beside(self.scope, {row.seq for row in rows}, ASIDE).values()
 
     def _seen(self, rows: Scored) -> Scored:
-        """Rows as a pending night would leave them."""
         return rows if self.changes is None else self.changes.seen(rows)
 
     def _may_stand(self, row: Row) -> bool:
@@ -544,7 +542,6 @@ def _for_prompts(shown: Sequence[Candidate], found: SearchResult) -> list[Candid
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:
-    """The ids that a candidate is linked to, its own left out."""
     ids = [
         other for id_ in sorted(candidate.ids) if id_ in ends for other in ends[id_]["linked_to"]
     ]

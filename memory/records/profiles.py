@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
+from memory.records.records import Time
 from memory.text import name_key, shown_name
 
 RelationshipState = Literal["stranger", "acquaintance", "friend", "close"]
@@ -43,7 +44,7 @@ class Observation(TypedDict):
     id: str
     """Derived from its sources and position; a repeated write is one observation."""
     text: str
-    at: str
+    at: Time
     speaker: str | None
     """None: the assistant concluded it."""
     trust: float
@@ -62,7 +63,7 @@ class Attribute(TypedDict):
     value: str
     evidence: list[str]
     """Observation ids, and operation ids of facts."""
-    at: str
+    at: Time
     replaced: list[dict[str, Any]]
     """Earlier values: {value, evidence, at}, oldest first."""
     origins: NotRequired[list[str]]
@@ -78,7 +79,7 @@ class Relationship(TypedDict):
     """By rising thresholds of favorability: 0.25, 0.5, 0.75."""
     interactions: int
     """Answered direct messages."""
-    last_at: str | None
+    last_at: Time | None
     risen_on: str | None
     """The day (UTC) of the last rise; at most one a day."""
     answered: list[str]
@@ -100,8 +101,8 @@ class EntityProfile(TypedDict):
     observations: list[Observation]
     """Oldest first, bounded."""
     relationship: Relationship
-    created: str
-    updated: str
+    created: Time
+    updated: Time
     read_until: NotRequired[str]
     """When the newest fact was made that a night has read for attributes."""
 

@@ -5,12 +5,24 @@ Every store namespace and every fact belongs to one scope, which is an agent of 
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeAlias
 from urllib.parse import quote
 from uuid import UUID, uuid5
 
+from pydantic import AfterValidator
 from typing_extensions import TypedDict
+
+
+def _is_time(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("it has no offset from UTC")
+    return text
+
+
+Time: TypeAlias = Annotated[str, AfterValidator(_is_time)]
+"""ISO 8601 with an offset; validated where a record comes from outside."""
 
 
 class Probe(TypedDict):
@@ -174,7 +186,7 @@ class Event(TypedDict):
     """Something from outside that reached the agent."""
 
     id: str
-    at: str
+    at: Time
     sender: str
     text: str
     channel: str | None
@@ -207,7 +219,7 @@ class JournalEntry(TypedDict):
 
     id: str
     """`<kind>_<YYYYMMDD>_<rest>`, derived from its origin: a repeated write makes one entry."""
-    timestamp: str
+    timestamp: Time
     content: str
     source_type: SourceType
     source_trust: float
@@ -235,7 +247,7 @@ class End(TypedDict):
 
     linked_to: list[str]
     """Ids of the other ends, sorted."""
-    created: str
+    created: Time
     relations: dict[str, dict[str, str]]
     """Other end -> {relation, reason, at}."""
 
@@ -258,8 +270,8 @@ class FactDraft(TypedDict):
     entities: list[str]
     trust: float
     importance: int
-    created: str
-    valid_from: str
+    created: Time
+    valid_from: Time
     other_words: NotRequired[list[str]]
     """Words by which people may ask for it, such as nicknames and roles: indexed, never shown."""
     origins: NotRequired[list[str]]
@@ -270,7 +282,7 @@ class Fact(FactDraft):
     """A fact of semantic memory, as Mem0 stores it."""
 
     id: str
-    invalid_at: str | None
+    invalid_at: Time | None
     """Set when superseded."""
     superseded_by: str | None
     context: NotRequired[str | None]
@@ -355,9 +367,9 @@ class NightRecord(TypedDict):
     id: str
     """`night_YYYYMMDD_HHMMSS`."""
     dry_run: bool
-    started: str
+    started: Time
     """Every step of the night takes this for the present time."""
-    ended: str | None
+    ended: Time | None
     complete: bool
     """Nothing failed, no budget ran out, and all is applied; also if it was woken early."""
     held: list[str]

@@ -7,7 +7,7 @@ from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from memory.records.records import Event, NightStatus, NightStep, Operation, Usage
+from memory.records.records import Event, NightStatus, NightStep, Operation, Time, Usage
 from memory.settings import Verdict
 
 EndedBy = Literal["noop", "no_tool_call", "other_tool", "max_iterations", "error"]
@@ -184,7 +184,7 @@ class Question(TypedDict):
     """A unified diff, if the tool changes a text."""
     event_id: str | None
     sender: str | None
-    asked_at: str
+    asked_at: Time
 
 
 class CachedAnswer(TypedDict):
@@ -288,7 +288,7 @@ class Decision(TypedDict):
     """With `edit`: the arguments that replace the model's."""
     reason: str | None
     by: str
-    at: str
+    at: Time
 
 
 class ParkedTick(TypedDict):
@@ -505,7 +505,7 @@ class AuditEntry(TypedDict):
 
     id: str
     """`audit_<YYYYMMDD>_<digest of the content>`; a repeated write is one entry."""
-    at: str
+    at: Time
     """ISO 8601, UTC."""
     who: str
     """`agent`, or a person's id."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, TypeVar, cast
 
 from langchain_core.messages import AnyMessage
@@ -70,23 +71,6 @@ def merge_by_id(
         else:
             merged[id_] = value
     return merged
-
-
-def merge_goals(old: dict[str, Goal] | None, new: dict[str, Any] | None) -> dict[str, Goal]:
-    """Merge goals by id, as `merge_by_id`."""
-    return merge_by_id(old, new, key="goals")
-
-
-def merge_conversations(
-    old: dict[str, Conversation] | None, new: dict[str, Any] | None
-) -> dict[str, Conversation]:
-    """Merge conversations by id, as `merge_by_id`."""
-    return merge_by_id(old, new, key="conversations")
-
-
-def merge_delegated(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
-    """Merge the results of sub-agents by call id, as `merge_by_id`."""
-    return merge_by_id(old, new, key="delegated")
 
 
 def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects:
@@ -242,11 +226,11 @@ class State(TypedDict, total=False):
     tick: int
     messages: Annotated[list[AnyMessage], merge_messages]
     projects: Annotated[Projects, merge_projects]
-    goals: Annotated[dict[str, Goal], merge_goals]
+    goals: Annotated[dict[str, Goal], partial(merge_by_id, key="goals")]
     goal_index: int
     """Goals created so far, which is the next goal's index."""
     session_memory: SessionMemory
-    conversations: Annotated[dict[str, Conversation], merge_conversations]
+    conversations: Annotated[dict[str, Conversation], partial(merge_by_id, key="conversations")]
     context_buffer: list[Event]
     """The newest unaddressed events, oldest first."""
     metrics: SessionMetrics
@@ -284,7 +268,7 @@ class State(TypedDict, total=False):
     assessment: Assessment | None
     pattern: PatternState | None
     loop: Loop | None
-    delegated: Annotated[dict[str, DelegateResult], merge_delegated]
+    delegated: Annotated[dict[str, DelegateResult], partial(merge_by_id, key="delegated")]
     """Results of the tick's sub-agents by call id; they run in parallel."""
     exchange: list[AnyMessage]
     """Messages of a side loop (extraction, consolidation); empty between loops."""

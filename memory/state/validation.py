@@ -26,6 +26,7 @@ from memory.messages import EVENT_KEY, open_calls
 from memory.planning import recompute
 from memory.records import ParkedTick, Report, empty_report
 from memory.state.schema import REDUCED_KEYS, SCHEMA_VERSION, State
+from memory.text import bare
 
 PAUSE = 0.05
 """Seconds between two checks for running steps."""
@@ -103,7 +104,6 @@ STEPS = Steps()
 
 
 async def _until(reached: Callable[[], bool], seconds: float) -> None:
-    """Wait until `reached`, at most `seconds`."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not reached():
@@ -154,8 +154,9 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     """Decorate a node: an unknown key or a wrong type in its output is an error.
 
     The valid keys are those of the type of its argument `state`. No node starts while the process
-    is stopping (`Steps`).
+    is stopping (`Steps`). What a node raises has no secrets, since LangGraph keeps it.
     """
+    from langgraph.errors import GraphBubbleUp
     from langgraph.types import Command, Overwrite  # not loaded where a state is only read
 
     schema = get_type_hints(node).get("state", State)
@@ -164,7 +165,14 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
     @functools.wraps(node)
     async def run(*args: Any, **kwargs: Any) -> Any:
         async with STEPS.step():
-            output = await node(*args, **kwargs)
+            try:
+                output = await node(*args, **kwargs)
+            except GraphBubbleUp:  # no error: an interrupt
+                raise
+            except Exception as error:
+                if (masked := bare(error)) is error:
+                    raise
+                raise masked from None
         update = dict((output.update if isinstance(output, Command) else output) or {})
         name = getattr(node, "__name__", "node")
         if not update.keys() <= keys:

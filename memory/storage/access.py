@@ -23,7 +23,7 @@ PAGE = 1_000
 
 @runtime_checkable
 class OwnStore(Protocol):
-    """A store that lists, counts and writes under free keys in one step, as ours do."""
+    """A store that lists, counts, looks and writes under free keys in one step, as ours do."""
 
     async def alist(
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
@@ -43,11 +43,6 @@ class OwnStore(Protocol):
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
         ...
 
-
-@runtime_checkable
-class LookingStore(Protocol):
-    """A store that reads keys and whole namespaces in one step, as ours do."""
-
     async def alook(
         self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
     ) -> tuple[list[Item | None], list[list[Item] | None]]:
@@ -56,9 +51,9 @@ class LookingStore(Protocol):
 
 
 @cache
-def _offers(kind: type[BaseStore], protocol: type) -> bool:
-    """Whether stores of this class have the methods; `isinstance` looks for each at every call."""
-    return issubclass(kind, protocol)
+def _offers(kind: type[BaseStore]) -> bool:
+    """Whether it is an OwnStore; `isinstance` looks for each method at every call."""
+    return issubclass(kind, OwnStore)
 
 
 Wanted = Callable[[str], bool]
@@ -87,9 +82,9 @@ async def read_ahead(
 
     For one node's reads and writes: it does not see what others write meanwhile.
     """
-    if isinstance(store, _ReadAhead) or not _offers(type(store), LookingStore):
+    if not _offers(type(store)):
         return store
-    items, found = await cast(LookingStore, store).alook(gets, lists)
+    items, found = await cast(OwnStore, store).alook(gets, lists)
     known = {(op.namespace, op.key): item for op, item in zip(gets, items, strict=True)}
     short = {
         one: {item.key: item for item in there}
@@ -131,13 +126,6 @@ class _ReadAhead(BaseStore):
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         return list(await self._store.aput_new(self._passing(puts)))
-
-    async def acount(self, prefix: tuple[str, ...]) -> int:
-        return int(await self._store.acount(prefix))
-
-    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
-        count, least = await self._store.acount_named(label, field, without=without)
-        return count, least
 
     def _passing(self, ops: Iterable[Any]) -> list[Any]:
         """The operations; what is written among them is known no longer, unless it is removed."""
@@ -208,7 +196,7 @@ async def list_items(
 
     `newest_first`: by descending key; keys that begin with a time put the newest first.
     """
-    if _offers(type(store), OwnStore):
+    if isinstance(store, _ReadAhead) or _offers(type(store)):
         return await cast(OwnStore, store).alist(namespace, limit=limit, newest_first=newest_first)
     found = {
         item.key: item for item in await _all_below(store, namespace) if item.namespace == namespace
@@ -219,7 +207,7 @@ async def list_items(
 
 async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
     """The number of items in this namespace and below it. Labels match as a whole."""
-    if _offers(type(store), OwnStore):
+    if _offers(type(store)):
         return await cast(OwnStore, store).acount(prefix)
     return len(await _all_below(store, prefix))
 
@@ -228,7 +216,7 @@ async def count_named(
     store: BaseStore, label: str, field: str, *, without: str
 ) -> tuple[int, str | None]:
     """Over namespaces that end in `label`: items without `without`, and the least `field`."""
-    if _offers(type(store), OwnStore):
+    if _offers(type(store)):
         return await cast(OwnStore, store).acount_named(label, field, without=without)
     found: list[tuple[str, ...]] = []
     while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
@@ -249,13 +237,12 @@ async def write_new(store: BaseStore, puts: Sequence[PutOp]) -> list[dict[str, A
     Of several writers at once, the first wins. A store that cannot insert in one step is never
     shared by our processes: only the one run of a thread writes to it.
     """
+    if isinstance(store, _ReadAhead) or _offers(type(store)):
+        return await cast(OwnStore, store).aput_new(puts)
     gets = [GetOp(op.namespace, op.key) for op in puts]
     found = await store.abatch(gets)
-    if None in found:
-        if _offers(type(store), OwnStore):
-            return await cast(OwnStore, store).aput_new(puts)
-        await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
-        found = await store.abatch(gets)
+    await write_batch(store, [op for op, item in zip(puts, found, strict=True) if item is None])
+    found = await store.abatch(gets)
     return [dict(item.value) for item in found if isinstance(item, Item)]
 
 

@@ -42,7 +42,16 @@ from memory.text.names import (
     shown_name,
     spellings,
 )
-from memory.text.redaction import bounded, encodable, hide, redact, redacted, safe, secret_values
+from memory.text.redaction import (
+    bare,
+    bounded,
+    encodable,
+    hide,
+    redact,
+    redacted,
+    safe,
+    secret_values,
+)
 from memory.text.templates import check_template, fill
 from memory.text.tokens import (
     CRITICAL_AT,
@@ -84,6 +93,7 @@ __all__ = [
     "approximate_tokens",
     "asks",
     "asks_nothing",
+    "bare",
     "beginnings",
     "best_sentences",
     "bounded",

@@ -28,6 +28,31 @@ def safe(text: str) -> str:
     return without_secrets(text, os.environ)
 
 
+def bare(error: Exception) -> Exception:
+    """`error` without the secrets in its words and in those of its causes.
+
+    It is changed in place, since LangGraph keeps what a node raises in the checkpoint and prints it
+    with its causes. An error whose words are no arguments becomes a RuntimeError that tells it.
+    """
+    return _bare(error, secret_values(os.environ), set())
+
+
+def _bare(error: Exception, secrets: Sequence[str], seen: set[int]) -> Exception:
+    seen.add(id(error))
+    error.args = tuple(hide(one, secrets) if isinstance(one, str) else one for one in error.args)
+    for link in ("__context__", "__cause__"):
+        cause = getattr(error, link)
+        if isinstance(cause, Exception) and id(cause) not in seen:
+            masked = _bare(cause, secrets, seen)
+            if masked is not cause:
+                setattr(error, link, masked)
+    told = f"{error} {error!r}"
+    if hide(told, secrets) == told:
+        return error
+    line = hide(f"{type(error).__name__}: {error}", secrets)
+    return RuntimeError(line).with_traceback(error.__traceback__)
+
+
 _HALVES = re.compile(r"[\ud800-\udfff]")
 _LARGEST = 2**63
 

@@ -303,7 +303,6 @@ async def _asked(
 
 
 def _model(settings: Settings, resources: Resources) -> BaseChatModel:
-    """The model for summaries."""
     named = settings.compact_model
     return resources.load_model(named) if named else resources.chat_model
 

@@ -21,7 +21,7 @@ from langgraph.runtime import Runtime
 from memory import audit
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.messages import as_model_sees, for_model, prompt_lines
-from memory.models import ask, charged
+from memory.models import charged
 from memory.night import Plans, Thought, night_in_hand, plan
 from memory.operations import PlanCollector, with_collector
 from memory.prompt import rendering
@@ -130,14 +130,8 @@ async def _turn(
     tools = tools_for(CONTEXT, pattern, ())
     exchange = state["exchange"]
     resources = resources_of(config)
-    answer = await ask(
-        resources.chat_model,
-        [*_opening(state, settings, now), *as_model_sees(exchange)],
-        settings,
-        tools=tools,
-        config=config,
-        breaker=resources.breakers.model,
-    )
+    prompt = [*_opening(state, settings, now), *as_model_sees(exchange)]
+    answer = await resources.ask(prompt, settings, config, tools=tools)
     message = answer.message
     known = {tool.name for tool in tools}
     calls = [call for call in message.tool_calls if call["name"] in known]
@@ -166,7 +160,6 @@ async def _turn(
 
 
 def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy | None:
-    """Why the loop ends with this answer; None if it goes on."""
     names = [call["name"] for call in message.tool_calls]
     if not names:
         return "no_tool_call"

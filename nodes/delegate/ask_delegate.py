@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from memory.errors import ModelError
 from memory.messages import as_model_sees
-from memory.models import ask, total
+from memory.models import total
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import checked
@@ -42,14 +42,7 @@ async def ask_delegate(
     capped = iterations(messages) >= most
     tools = [] if capped else delegate_tools(state, resources, settings.personality_insulation)
     try:
-        answer = await ask(
-            resources.chat_model,
-            as_model_sees(messages),
-            settings,
-            tools=tools,
-            config=config,
-            breaker=resources.breakers.model,
-        )
+        answer = await resources.ask(as_model_sees(messages), settings, config, tools=tools)
     except ModelError as error:
         line = f"the sub-agent failed: {error}"
         return failed(state, line, SUGGESTION, usage=state["usage"], now=resources.clock())

@@ -6,7 +6,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory.errors import ModelError
-from memory.models import ask, total
+from memory.models import total
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import checked
@@ -24,13 +24,8 @@ async def report_result(
     if not long or not settings.result_summarization:
         return succeeded(state, text, summarised=False, usage=usage, now=resources.clock())
     try:
-        answer = await ask(
-            resources.chat_model,
-            to_summarise(state["args"]["task"], text),
-            settings,
-            config=config,
-            breaker=resources.breakers.model,
-        )
+        prompt = to_summarise(state["args"]["task"], text)
+        answer = await resources.ask(prompt, settings, config)
     except ModelError:
         summary = None
     else:

@@ -62,7 +62,6 @@ def _nothing_to_do(state: State, config: RunnableConfig, *, preview: bool) -> di
 async def _unfinished(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> NightContext | None:
-    """The night that was begun and not ended, if any."""
     store, scope = store_of(runtime), scope_of(config)
     record = await night.unfinished(store, scope)
     if record is None:

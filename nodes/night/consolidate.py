@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
+    BaseMessage,
     HumanMessage,
     SystemMessage,
     ToolCall,
@@ -21,12 +22,21 @@ from langchain_core.messages import (
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from pydantic import TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.guards import rests_on, share
-from memory.messages import Citations, Handles, as_model_sees, prompt_lines
-from memory.models import ask, in_vain, total
+from memory.messages import (
+    TRUST_NOTE,
+    Citation,
+    Citations,
+    Handles,
+    as_data,
+    as_model_sees,
+    one_line,
+    prompt_lines,
+)
+from memory.models import in_vain, is_offline, total
 from memory.night import (
     Job,
     NightContext,
@@ -34,12 +44,12 @@ from memory.night import (
     Thought,
     entry_lines,
     facts_from,
-    judged,
     may_ask_again,
     night_in_hand,
     plan_batches,
     questions_before,
     to_consolidate,
+    used_up,
 )
 from memory.operations import PlanCollector, with_collector
 from memory.prompt import assembly
@@ -109,17 +119,13 @@ async def _turn(
     context: NightContext, batch: list[JournalEntry], turns: list[PlanRecord]
 ) -> Thought:
     """Ask once, run the tools that were called, and see whether the batch is settled."""
-    pattern = select_execution_pattern(context.settings, CONTEXT)
+    settings = context.settings
+    pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
     exchange = _exchange(turns) or await _opening(context, batch)
     try:
-        answer = await ask(
-            context.resources.chat_model,
-            as_model_sees(exchange),
-            context.settings,
-            tools=tools,
-            config=context.config,
-            breaker=context.resources.breakers.model,
+        answer = await context.resources.ask(
+            as_model_sees(exchange), settings, context.config, tools=tools
         )
     except ModelError as error:
         if not turns:
@@ -127,17 +133,13 @@ async def _turn(
         return _broken_off(context, batch, turns, error)
     message = sound(answer.message, str(len(turns)), _call_ids(exchange))
     earlier = Plans(turns).operations()
-    collector = _collector(context, batch, earlier)
-    done = await execute(
-        message.tool_calls,
-        tools,
-        _side(context, exchange),
-        with_collector(context.config, collector),
-        seconds=context.settings.tool_timeout,
-    )
-    refuted, judging = await judged(context, collector)
-    new = [one for one in collector.new if one["id"] not in refuted]
-    answers = [taken_back(one, message, collector.operations, refuted) for one in done.messages]
+    shown = {one["id"]: one for one in batch}
+    collector = PlanCollector(shown, earlier, judged=settings.judge_facts)
+    side, config = _side(context, exchange), with_collector(context.config, collector)
+    done = await execute(message.tool_calls, tools, side, config, seconds=settings.tool_timeout)
+    dropped, judging = await judged(context, collector)
+    new = [one for one in collector.new if one["id"] not in dropped]
+    answers = [taken_back(one, message, collector.operations, dropped) for one in done.messages]
     exchange = [*exchange, message, *answers]
     stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
     usage = total(total(answer.usage, done.usage), judging)
@@ -165,13 +167,6 @@ def _may_go_on(
     facts = len(context.added_facts()) + len(_facts(new))
     record, settings, calls = context.record, context.settings, usage["llm_calls"]
     return may_ask_again(context.plans, record, settings, batch, calls=calls, facts=facts)
-
-
-def _collector(
-    context: NightContext, batch: Sequence[JournalEntry], earlier: Sequence[Operation]
-) -> PlanCollector:
-    shown = {one["id"]: one for one in batch}
-    return PlanCollector(shown, earlier, judged=context.settings.judge_facts)
 
 
 def taken_back(
@@ -472,3 +467,111 @@ def _cited(operations: Sequence[Operation]) -> set[str]:
 
 def _facts(operations: Sequence[Operation]) -> list[Operation]:
     return [operation for operation in operations if operation["kind"] == "add_fact"]
+
+
+# A second look of the chat model at the facts that a night made.
+#
+# The rules of `memory.guards` compare numbers, days, names and negations. They pass what stands in
+# the entries and is put together wrongly: who does what to whom, or more than was said. They refuse
+# what follows by ways that no rule knows. The model decides both, but never whose words a fact is.
+
+JUDGE = f"""Below are journal entries, with time and speaker, and facts that were made from them.
+Does each fact follow from the entries that it names, and from them alone?
+
+These are no faults: other words or another language; fewer details; a day counted from an entry's
+own ("tomorrow"); a sum, a difference or a share worked out from its numbers.
+
+A fact does not follow if
+- a number, a day, a name or a thing is another one, or belongs to another person or thing;
+- it mixes up who does what to whom, or whose words they are;
+- a "not" is lost or added, or what is over is told as if it held;
+- it tells as done or certain what is asked, wished, planned, considered, required or doubted;
+- it tells as true what somebody says of another without saying whose claim it is;
+- it says more than the entries do: a reason, a feeling, a detail, a generalisation.
+
+Give for every fact its number, whether it follows, and if not, why, in a few words.
+{TRUST_NOTE}"""
+
+
+class Judgement(BaseModel):
+    """Whether one fact follows from its entries."""
+
+    fact: Citation = Field(description="The fact's number.")
+    follows: bool
+    why: str = Field("", description="If it does not follow: what its entries do not say.")
+
+
+class Verdicts(BaseModel):
+    """The verdicts on all facts shown."""
+
+    verdicts: list[Judgement]
+
+
+async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[str, str], Usage]:
+    """(the new facts that are not kept, by operation id, each with the reason; the cost).
+
+    One call for all, while the night's budget lasts. Without a usable answer, and with the offline
+    model, the rules decide.
+    """
+    facts = {one["id"]: one for one in collector.new if one["kind"] == "add_fact"}
+    by_rules = {id_: why for id_, why in (collector.doubts or {}).items() if id_ in facts}
+    settings, offline = context.settings, is_offline(context.resources.chat_model)
+    over = used_up(context.plans, context.record, settings)
+    if not facts or offline or over or not settings.judge_facts:
+        return by_rules, Usage(llm_calls=0, tokens=0)
+    handles, asked = Handles(facts), questions_before(context.state["messages"])
+    prompt = judging_prompt(facts, handles, collector.shown or {}, settings, asked)
+    try:
+        answer, usage = await context.ask(prompt, Verdicts)
+    except ModelError as error:
+        return by_rules, in_vain(error)
+    return refuted(answer, handles, by_rules), usage
+
+
+def judging_prompt(
+    facts: Mapping[str, Operation],
+    handles: Handles,
+    entries: Mapping[str, JournalEntry],
+    settings: Settings,
+    asked: Mapping[str, str],
+) -> list[BaseMessage]:
+    """The entries that facts cite, and each fact by its number with those of its entries. Pure.
+
+    `asked`: the assistant's questions that entries answer, by the event that an entry is from.
+    """
+    numbered = Handles(entries)
+    sources = {
+        id_: [*filter(entries.get, fact["after"]["source_entries"])] for id_, fact in facts.items()
+    }
+    cited = [entry for id_, entry in entries.items() if any(id_ in ids for ids in sources.values())]
+    made = "\n".join(
+        prompt_lines.derived_line(
+            handles.of(id_), fact["after"]["text"], map(numbered.of, sources[id_])
+        )
+        for id_, fact in facts.items()
+    )
+    shown = prompt_lines.entries_message(entry_lines(cited, numbered, settings, asked))
+    return [
+        SystemMessage(JUDGE),
+        HumanMessage(f"{shown}\n{prompt_lines.FACTS}\n{as_data('facts', made)}"),
+    ]
+
+
+def refuted(
+    answer: Verdicts, handles: Handles, doubts: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The facts that are not kept, by id, with the reason. Pure.
+
+    A verdict on what was not shown counts for nothing, and so do two that differ: then the rules
+    decide, whose `doubts` a verdict overrules.
+    """
+    given: dict[str, list[Judgement]] = {}
+    for verdict in answer.verdicts:
+        if (id_ := handles.resolve(verdict.fact)) is not None:
+            given.setdefault(id_, []).append(verdict)
+    follows = {id_ for id_, told in given.items() if all(one.follows for one in told)}
+    return {
+        id_: f"it does not follow from what it cites: {one_line(told[0].why) or 'it says more'}"
+        for id_, told in given.items()
+        if not any(one.follows for one in told)
+    } | {id_: why for id_, why in (doubts or {}).items() if id_ not in follows}

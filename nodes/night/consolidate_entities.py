@@ -179,7 +179,6 @@ def _change(
     *,
     prune: bool,
 ) -> Operation:
-    """The operation that gives a profile its new `attributes`."""
     cited = {each for attribute in attributes.values() for each in attribute["evidence"]}
     ids = [one["id"] for one in shown]
     gone = [one for one in ids if prune and one not in cited]
@@ -308,7 +307,6 @@ def _attribute(
 
 
 def _adds_to(value: str, old: Attribute) -> bool:
-    """Whether a value says all that the old one says."""
     return set(terms(old["value"])) <= set(terms(value))
 
 

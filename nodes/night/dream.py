@@ -43,7 +43,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import name_key, shortened
+from memory.text import name_key
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
@@ -51,9 +51,6 @@ ENDING: tuple[Relation, ...] = ("supersedes", "duplicates")
 """Relations by which one of the two facts goes."""
 
 MOST_TAGS = 12
-
-NAMED_BY = 40
-"""Characters of a citation in a correction."""
 
 MOST_EARLIER = 10
 """The number of earlier contexts that a fact keeps."""
@@ -142,7 +139,6 @@ def _problem(
     seen: Collection[tuple[bool, frozenset[str]]],
     gone: Collection[str],
 ) -> str | None:
-    """Why a claim is refused; None if it is not."""
     unknown = [one for one in (claim.fact, claim.other) if one not in shown]
     if unknown:
         return f"unknown id: {', '.join(unknown)}"
@@ -480,14 +476,8 @@ def _amiss(answer: Dream, handles: Handles) -> str | None:
     """The message to the model about numbers that were not shown; None if all were."""
     given = [*(id_ for one in answer.relations for id_ in (one.fact, one.other))]
     given += [one.fact for one in answer.contexts]
-    unknown = handles.unknown(given)
-    if not unknown:
-        return None
-    named = ", ".join(shortened(id_, NAMED_BY) for id_ in unknown)
-    return (
-        f"There is no fact {named}: {handles.range}. Give again only what you said of it, with the "
-        "right numbers."
-    )
+    told = handles.unknown(given, "fact")
+    return told and f"{told} Give again only what you said of it, with the right numbers."
 
 
 class Decided(NamedTuple):

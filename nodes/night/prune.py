@@ -55,7 +55,6 @@ async def _think(context: NightContext) -> Thought:
 
 
 def _cited_by(operations: Iterable[Operation]) -> set[str]:
-    """The sources of the facts and entries that `operations` add."""
     added = [operation for operation in operations if operation["kind"].startswith("add_")]
     evidence = (id_ for one in added for id_ in (one["after"] or {}).get("evidence", []))
     return {*(id_ for one in added for id_ in one["sources"]), *evidence}

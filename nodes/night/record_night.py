@@ -118,7 +118,6 @@ def _heard_since(state: State, started: str) -> list[Event]:
 
 
 def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:
-    """The conversations that are not stale."""
     over = set(stale(state["conversations"], now=now, settings=settings))
     kept = {key: one for key, one in state["conversations"].items() if key not in over}
     return Overwrite(kept)

@@ -41,7 +41,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import STOP_WORDS, shortened, words
+from memory.text import STOP_WORDS, words
 
 QUESTIONS = 3
 
@@ -52,9 +52,6 @@ TAG = "insight"
 
 ENGLISH = 0.2
 """Least share (0..1) of stop words in an English text."""
-
-NAMED_BY = 40
-"""Characters of a citation in a correction."""
 
 _ASKS_ITSELF = re.compile(
     r"\b(?:you|your|yourself|circadian|(?:the|this|an?) (?:ai |virtual |digital )?"
@@ -324,14 +321,9 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
 
 def _amiss(answer: Insights, handles: Handles) -> str | None:
     """The message to the model about evidence that was not shown; None if all was."""
-    unknown = handles.unknown(id_ for one in answer.insights for id_ in one.evidence)
-    if not unknown:
-        return None
-    named = ", ".join(shortened(id_, NAMED_BY) for id_ in unknown)
-    return (
-        f"There is no memory {named}: {handles.range}. Give again only the insights that cite it, "
-        "in the same words and with the right numbers."
-    )
+    told = handles.unknown((id_ for one in answer.insights for id_ in one.evidence), "memory")
+    again = "Give again only the insights that cite it, in the same words and with the right"
+    return told and f"{told} {again} numbers."
 
 
 def with_ids(answers: Sequence[Insights], handles: Handles) -> list[InsightGiven]:

@@ -11,7 +11,7 @@ from langgraph.types import Send
 
 from memory.errors import ContextOverflow, ModelError, ModelRefused
 from memory.messages import as_model_sees, for_model, marked
-from memory.models import CUT_OFF, Answer, ask, charged, in_vain
+from memory.models import CUT_OFF, Answer, charged, in_vain
 from memory.prompt import assembly
 from memory.records import Loop
 from memory.runtime import Resources, resources_of, settings_of
@@ -50,15 +50,8 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     shown = _shown(state, settings, resources)
     prompt = assembly.whole(context, shown)
     try:
-        answer = await ask(
-            resources.chat_model,
-            prompt,
-            settings,
-            tools=tools,
-            calls=not capped,
-            names=list(known),
-            config=config,
-            breaker=resources.breakers.model,
+        answer = await resources.ask(
+            prompt, settings, config, tools=tools, calls=not capped, names=list(known)
         )
     except ContextOverflow:
         if loop["overflowed"]:
@@ -105,7 +98,6 @@ def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMe
 
 
 def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
-    """The answer as it goes into the history."""
     used: set[str] = set()
     if answer.message.tool_calls:
         waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]

@@ -269,7 +269,6 @@ class _Places(TypedDict):
 
 
 def _overheard(state: State, settings: Settings) -> list[str]:
-    """The ids of the overheard events that the prompt shows."""
     shown = in_buffer(state["context_buffer"], settings, state["calibration"])
     return [event["id"] for event in shown]
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from memory.errors import ModelError
 from memory.events import BY_SCORE, Kind, assess
 from memory.messages import TRUST_NOTE, as_data
-from memory.models import ask_for, charged
+from memory.models import charged
 from memory.planning import in_hand
 from memory.prompt import assembly
 from memory.records import AssembledContext, Assessment, Goal, PatternState, Usage, is_reflection
@@ -144,16 +144,9 @@ async def _judged(
     measured: Assessment, text: str, state: State, settings: Settings, config: RunnableConfig
 ) -> tuple[Assessment, Usage]:
     """The model's assessment within the heuristic one, and what it cost."""
-    resources = resources_of(config)
     try:
-        form, usage = await ask_for(
-            resources.chat_model,
-            _prompt(text, measured["signals"], state["calibration"]),
-            TaskAssessment,
-            settings,
-            config=config,
-            breaker=resources.breakers.model,
-        )
+        prompt = _prompt(text, measured["signals"], state["calibration"])
+        form, usage = await resources_of(config).ask_for(prompt, TaskAssessment, settings, config)
     except ModelError as error:
         log.warning("the heuristic assessment stands: %s", error)
         reasoning = f"{measured['reasoning']} The model gave no assessment: {error}"

@@ -106,7 +106,6 @@ def _problem(decision: Decision, name: str, known: OfferedTool | None) -> str | 
 
 
 def _run_of(config: RunnableConfig) -> str | None:
-    """A server's id of the run."""
     run = config.get("metadata", {}).get("run_id")
     return str(run) if run is not None else None
 
@@ -114,7 +113,6 @@ def _run_of(config: RunnableConfig) -> str | None:
 def _decided(
     state: State, decision: Decision, config: RunnableConfig, settings: Settings, now: str
 ) -> dict[str, Any]:
-    """The tick goes on at the time of the answer."""
     loop, context, pattern = held(state["loop"]), held(state["context"]), held(state["pattern"])
     changed = _answered(state, open_calls(state["messages"]), decision)
     refused = [m for m in changed if isinstance(m, ToolMessage)]

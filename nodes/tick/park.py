@@ -57,7 +57,6 @@ async def park(state: State, runtime: Runtime[Settings], config: RunnableConfig)
 
 
 def _question(state: State, tools: Mapping[str, OfferedTool], now: str) -> Question:
-    """What a person is to know."""
     call = open_calls(state["messages"])[0]
     event, args = state["event"], dict(call["args"])
     reason = args.pop("reasoning", None)

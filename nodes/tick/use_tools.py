@@ -182,7 +182,6 @@ class _Round:
         self.state = cast(State, {**self.state, "loop": {**self.loop, **values}})
 
     def _called(self) -> list[AuditEntry]:
-        """The lines of the calls that are not in the log yet."""
         event, resources = self.state["event"], resources_of(self.config)
         lines = audit.of_calls(
             self.calls,

@@ -44,6 +44,20 @@ def test_agents_are_listed_with_what_each_holds(capsys: Capture, two: Path) -> N
     assert "garden" in shown
 
 
+@pytest.mark.parametrize("command", ["stop", "clear-stop", "wake", "tick", "sleep"])
+def test_a_request_to_an_agent_that_is_not_there_makes_none(
+    capsys: Capture, data: Path, tmp_path: Path, command: str
+) -> None:
+    nowhere = run(capsys, tmp_path / "none", command, "--agent", "gardn")
+    assert (nowhere.status, (tmp_path / "none").exists()) == (2, False)
+    run(capsys, data, "send", "The quinces are ripe.", "--agent", "garden")
+    for named in (["--agent", "gardn"], []):
+        refused = run(capsys, data, command, *named)
+        assert (refused.status, "there is no agent" in refused.error) == (2, True)
+    listed = run(capsys, data, "agents", "--json").document
+    assert [one["name"] for one in listed] == ["garden"]
+
+
 def test_an_agent_is_deleted_down_to_the_bytes(capsys: Capture, two: Path) -> None:
     preview = run(capsys, two, "agents", "delete", "garden")
     assert preview.out.startswith("Would be deleted: garden: 1 journal entry")
@@ -90,7 +104,7 @@ def test_a_program_that_reads_a_misspelt_agent_gets_an_error(
     ("file", "told"),
     [
         ("checkpoints.db", "the checkpoints end at tick 0, and the store knows tick 1"),
-        ("facts.db", "1 entries were made into facts, and there is no fact"),
+        ("facts.db", "1 entries were made into facts, and no such fact"),
         ("store.db", "the store has no record"),
     ],
 )
@@ -112,6 +126,19 @@ def test_doctor_finds_a_file_that_was_deleted(
         run(capsys, data, "send", "Thank you.")
         run(capsys, data, "sleep")
         assert run(capsys, data, "doctor").status == 1
+
+
+def test_doctor_finds_the_facts_of_another_folder(
+    capsys: Capture, data: Path, tmp_path: Path
+) -> None:
+    for folder, pet in ((data, "My cat is called Miso."), (tmp_path / "b", "My dog is Rex.")):
+        run(capsys, folder, "send", pet)
+        run(capsys, folder, "sleep")
+        assert run(capsys, folder, "doctor").status == 0
+    (data / "facts.db").write_bytes((tmp_path / "b" / "facts.db").read_bytes())
+    checked = run(capsys, data, "doctor", "--json").document["checks"]
+    (told,) = [one["detail"] for one in checked if not one["ok"]]
+    assert told.endswith("facts.db is missing, older or another folder's")
 
 
 def test_doctor_finds_checkpoints_of_a_later_time(capsys: Capture, data: Path) -> None:

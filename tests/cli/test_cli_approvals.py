@@ -178,12 +178,15 @@ def test_an_ambiguous_or_unknown_question_lists_those_that_wait(
     )
     for args, problem in (
         ([], "2 questions wait; name one"),
-        (["ask_"], "2 questions begin with 'ask_'"),
+        (["askx"], "no question 'askx' waits for an answer"),
         (["ask_x"], "no question 'ask_x' waits for an answer"),
     ):
         done = circadian(capsys, "approve", *args, "--data", data)
         assert (done.status, done.out) == (2, "")
         assert done.error == f"circadian: {problem}{listed}"
+    for given in ("ask_", first[:7], first[4]):
+        short = circadian(capsys, "approve", given, "--data", data)
+        assert (short.status, "too short for one of the questions" in short.error) == (2, True)
     assert launches.done == []
 
 

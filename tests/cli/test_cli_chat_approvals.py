@@ -181,7 +181,9 @@ def test_a_command_takes_arguments_and_a_reason(
         typing(capsys, data, monkeypatch, "Launch it", "l")
         [question] = waiting(capsys, data)
         edited = f'/approve {question["id"]} {{"target": "Mars"}}'
-        typing(capsys, data, monkeypatch, edited, "Launch it", "l", "/refuse ask_ too early")
+        typing(capsys, data, monkeypatch, edited, "Launch it", "l")
+        [question] = waiting(capsys, data)
+        typing(capsys, data, monkeypatch, f"/refuse {question['id'][:8]} too early")
     assert launches.done == ["Mars"]
     assert "local refused it: too early" in server.requests[-1]["messages"][-1]["content"]
 

@@ -146,5 +146,5 @@ async def test_a_replay_ends_while_a_service_is_left_alone(
     watcher, clock = Down(attempts), Clock()
     async with opened(data, OfflineChatModel(), clocks.Clock()) as agent:
         tally: Tally = await play(agent, list(steps(file)), clock, watcher)
-    assert (watcher.runs, tally.stopped) == (runs, not attempts)
+    assert watcher.runs == runs
     assert [one["error"] for one in tally.failed.values()] == ["left alone"] * runs

@@ -70,7 +70,7 @@ async def test_the_new_fact_supersedes_the_old_one(
     old, held = await stored(agent)
     assert held == new
     assert (new["text"], new["speaker"], new["trust"]) == (OSLO, "Ada", 0.9)
-    assert (new["entities"], new["valid_from"]) == (["Ada", "Paris"], clock().isoformat())
+    assert (new["entities"], new["valid_from"]) == (["Ada", "Oslo"], clock().isoformat())
     assert (new["invalid_at"], new["superseded_by"]) == (None, None)
     assert old == {**paris, "invalid_at": new["valid_from"], "superseded_by": new["id"]}
 
@@ -130,6 +130,13 @@ async def test_default_recall_finds_only_the_new_fact(agent: AsyncAgent, paris: 
     assert found == [new["id"]]
     every = await agent.recall("Where do I live?", include_superseded=True)
     assert {paris["id"], new["id"]} <= {hit["id"] for hit in every}
+
+
+async def test_the_new_fact_is_about_what_it_names(agent: AsyncAgent, paris: Fact) -> None:
+    oslo = await correct(agent.context, paris["id"], "I live in Oslo, near Ada's school")
+    assert oslo["entities"] == ["Ada", "Oslo"]
+    again = await correct(agent.context, oslo["id"], "I lived in Oslo")
+    assert again["entities"] == ["Oslo"]
 
 
 async def test_the_default_speaker_is_the_owner(agent: AsyncAgent, paris: Fact) -> None:
@@ -272,7 +279,7 @@ async def test_an_unknown_or_ambiguous_id_is_an_error(agent: AsyncAgent, paris: 
     drafts = [draft(str(n), f"fact {n}") for n in range(40)]
     made = await agent.resources.semantic.add(agent.scope, drafts)
     ((first, _),) = Counter(fact["id"][0] for fact in made).most_common(1)
-    with pytest.raises(InputError, match=f"facts have ids that begin with {first}: {first}"):
+    with pytest.raises(InputError, match=f"'{first}' is too short for one of the facts: give"):
         await find_fact(agent.context, first)
     with pytest.raises(InputError, match="no fact is named"):
         await find_fact(agent.context, " ")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 from collections.abc import AsyncIterator
 from importlib import import_module
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from graph.agent import open_agent
@@ -27,12 +28,18 @@ from memory.errors import (
     failed,
 )
 from memory.events import inbox
-from memory.models import CUT_OFF
+from memory.models import CUT_OFF, ask, client
 from memory.settings import Settings
 from nodes.tick.return_event import describe
 from tests.support.agents import Opening, entries, night_model, overheard, said
 from tests.support.clock import Clock
+from tests.support.lives import holding
 from tests.support.scripted import call, scripted
+
+
+def counted(read: Any, written: Any, total: Any) -> dict[str, Any]:
+    return {"input_tokens": read, "output_tokens": written, "total_tokens": total}
+
 
 DOWN = ModelError("no usable answer from the model after 4 tries: HTTP 503: no")
 WRONG_KEY = ConfigurationError("http://x/v1 refuses the key of the model m: set OPENAI_API_KEY")
@@ -55,7 +62,9 @@ def test_an_error_without_a_text_is_told_by_its_type() -> None:
     assert describe(NotImplementedError()) == "NotImplementedError"
 
 
-async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(opening: Opening) -> None:
+async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(
+    opening: Opening, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     broken = [RuntimeError("no sk-proj-abcdef123456"), ModelError("half \ud800")]
     async with opening(scripted(*broken, "Here.")) as agent:
         for attempt, told in enumerate(("RuntimeError: no ***", "half \ufffd"), 1):
@@ -63,16 +72,45 @@ async def test_a_stored_error_has_no_secrets_and_no_lone_surrogates(opening: Ope
             [failure] = out["report"]["failures"]
             assert (failure["error"], failure["attempts"]) == (told, attempt)
         assert (await agent.ainvoke(said("Hi", id="e1")))["reply"] == "Here."
+    assert holding(tmp_path, ["abcdef123456"]) == []
+    told = "".join(map(logging.Formatter().format, caplog.records))
+    assert ("RuntimeError: no ***" in told, "abcdef123456" in told) == (True, False)
 
 
-@pytest.mark.parametrize("count", [-5, 10**30])
+async def test_a_caller_is_shown_no_secret_of_a_provider() -> None:
+    model = scripted(ConnectionError("no answer for sk-proj-abcdef123456"))
+    with pytest.raises(ModelError) as raised:
+        await ask(model, [HumanMessage("Hi")], Settings(), attempts=1)
+    told = "".join(format_exception(raised.value))
+    assert ("ConnectionError: no answer for ***" in told, "abcdef" in told) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("usage", "taken"),
+    [
+        *((counted(one, 1, one), None) for one in (-5, 10**30, 12.5, math.nan, math.inf, "many")),
+        *((one, None) for one in (counted(3, 9, 5), {"input_tokens": 3}, {}, "many", 7, [1])),
+        *(
+            (counted(*three), 57)
+            for three in ((40, 17, 57), (40.0, 17.0, 57.0), ("40", "17", "57"))
+        ),
+        ({**counted(40, 17, 57), "input_token_details": "none"}, 57),
+        ({**counted(40, 17, 57), "input_token_details": {"cache_read": "x"}}, 57),
+    ],
+)
 async def test_a_count_of_tokens_that_cannot_be_true_is_not_taken(
-    opening: Opening, count: int
+    opening: Opening, caplog: pytest.LogCaptureFixture, usage: Any, taken: int | None
 ) -> None:
-    usage = UsageMetadata(input_tokens=count, output_tokens=1, total_tokens=count)
-    async with opening(scripted(AIMessage("Hi.", usage_metadata=usage))) as agent:
-        (tick,) = (await agent.ainvoke(said("Hello")))["report"]["ticks"]
-    assert (tick["reply"], 0 < tick["tokens"] < 10_000) == ("Hi.", True)
+    client._say_once.cache_clear()
+    answer, again = AIMessage("Hi."), AIMessage("Ho.")
+    answer.usage_metadata = again.usage_metadata = usage
+    async with opening(scripted(answer, again)) as agent:
+        for said_back in ("Hi.", "Ho."):
+            (tick,) = (await agent.ainvoke(said("Hello")))["report"]["ticks"]
+            assert tick["reply"] == said_back
+            assert tick["tokens"] == taken if taken else 57 < tick["tokens"] < 10_000
+    told = [one for one in caplog.messages if "counts of tokens" in one]
+    assert len(told) == (taken is None and bool(usage))
 
 
 async def test_a_failed_run_hands_out_no_older_answer(opening: Opening) -> None:

@@ -201,21 +201,6 @@ async def test_a_preview_counts_and_changes_nothing(agent: AsyncAgent) -> None:
     assert done["examples"] == []
 
 
-async def test_mem0_s_history_of_a_forgotten_text_is_erased(agent: AsyncAgent, data: Path) -> None:
-    semantic, scope = agent.resources.semantic, agent.scope
-    one = next(f for f in await semantic.all(scope) if "tomatoes" in f["text"])
-    await semantic.update(scope, one["id"], {"text": "Ben and Ozzy Gorse grow tomatoes."})
-    await semantic.update(scope, one["id"], {"text": one["text"]})
-    history = semantic.open_mem0().history
-    await agent.ainvoke(said("I like gorse honey.", sender="Ozzy Gorse"))
-    await forget(agent.context, "Ozzy Gorse")
-    assert history.get_history(one["id"]) == []
-    assert holding(data, ["ozzy gorse"]) == []
-    left = await semantic.get(scope, one["id"])
-    assert left is not None
-    assert left["text"] == one["text"]
-
-
 async def test_unknown_kinds_of_records_are_searched_too(agent: AsyncAgent) -> None:
     store, scope = agent.store, agent.scope
     await store.aput(scope.namespace("diary", "Zora"), "page", {"note": "Beans."})

@@ -94,22 +94,34 @@ async def test_in_python_a_message_with_an_answers_id_is_refused(agent: AsyncAge
     assert texts((await agent.aget_state()).values) == ["Hi", "One."]
 
 
-IDS = ["night_1", "night_1_a", "night_2_b"]
+IDS = ["night_20260301", "night_20260301_a", "night_20260302_b", "48c1dd02", "48c1ffee"]
+NIGHTS = IDS[:3]
 
 
 @pytest.mark.parametrize(
     ("given", "found"),
-    [("night_1", "night_1"), (" night_2… ", "night_2_b"), ("night_3", None), (" ", None)],
+    [
+        *((one, one) for one in (*IDS, " night_20260301 ")),
+        *((one, IDS[2]) for one in (" night_20260302… ", "20260302", "20260302_b", "b")),
+        ("48c1d", IDS[3]),
+        *((one, None) for one in ("night_3", " ", "5", "nights")),
+    ],
 )
 def test_a_shortened_id_means_the_only_one_that_begins_so(given: str, found: str | None) -> None:
-    assert match_id(given, IDS, "nights") == found
+    assert match_id(given, IDS, "nights") == (found and found.strip())
 
 
 def test_an_ambiguous_id_is_an_error_that_names_a_few() -> None:
-    with pytest.raises(InputError, match=r"^3 nights have ids that begin with n: .* night_2_b$"):
-        match_id("n", IDS, "nights")
-    with pytest.raises(InputError, match=r"n0, n1, n2 and 2 more$"):
-        match_id("n", [f"n{number}" for number in range(5)], "nights")
+    with pytest.raises(InputError, match=r"^2 nights have ids that begin with 48c1: .*, 48c1ffee$"):
+        match_id("48c1", IDS, "nights")
+    with pytest.raises(InputError, match=r"f000f0, f000f1, f000f2 and 2 more$"):
+        match_id("f000", [f"f000f{number}" for number in range(5)], "nights")
+
+
+@pytest.mark.parametrize("given", ["4", "48c", "48c…", "n", "night_", "night_202", "2"])
+def test_a_slip_of_the_finger_means_nothing(given: str) -> None:
+    with pytest.raises(InputError, match=r"too short for one of the facts: .* at least 4"):
+        match_id(given, IDS[2:4], "facts")
 
 
 # Edits by hand

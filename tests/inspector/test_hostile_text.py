@@ -8,7 +8,7 @@ import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import said
@@ -64,15 +64,18 @@ async def seen(visitor: Visitor, text: str) -> None:
     await visitor.post(f"/correct/{facts[0]['id']}", text=f"I live in {text} now.")
     tick = (await visitor.agent.aget_state()).values["tick"]
     paths = ["/today", "/people", f"/ticks/{tick}", "/ticks", "/log", "/memory", "/nights"]
-    lists = [await visitor.get("/people"), await visitor.get("/memory")]
+    lists = [await visitor.get(path) for path in ("/people", "/memory", "/nights")]
     links = {one for page in lists for one in page.split('"') if one.startswith("/default/")}
     paths += [
-        one.removeprefix("/default") for one in links if "/memory/" in one or "/people/" in one
+        one.removeprefix("/default")
+        for one in links
+        if any(kind in one for kind in ("/memory/", "/people/", "/nights/"))
     ]
     shown = ""
     for path in paths:
         elements = Elements(await visitor.get(path))
         assert elements.strange == [], path
+        assert "\u202e" not in elements.text, path
         shown += " ".join(elements.text.split())
     for path in ("/memory", "/people"):
         assert Elements(await visitor.get(path, q=text)).strange == []
@@ -82,12 +85,14 @@ async def seen(visitor: Visitor, text: str) -> None:
 
 @settings(max_examples=settings().max_examples // 6)
 @given(text=words)
+@example(text="\u202etxt.exe Wilma")
 def test_words_of_others_never_become_markup(lived: Path, text: str) -> None:
     async def check(data: Path) -> None:
         clock = Clock()
         clock.advance(days=2)
         async with visiting(data, clock) as visitor:
             await visitor.agent.ainvoke(said(f"My friend is called {text}", f"Eve {text}"[:80]))
+            await visitor.agent.ainvoke({"request": "sleep"})
             await seen(visitor, text)
 
     with tempfile.TemporaryDirectory() as folder:

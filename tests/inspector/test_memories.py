@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from graph.inspector import memories
 from graph.inspector.memories import Shown, day_bounds
 from graph.inspector.one_memory import told
 from memory.errors import InputError
@@ -36,6 +37,24 @@ async def test_a_search_says_why_each_was_found(visitor: Visitor) -> None:
     full = [one for one in page.split('<rect class="fill" width="')[1:] if one.startswith("100.0")]
     assert len(full) == 1  # One scale: the largest part of all results fills its bar.
     assert '<rect class="fill"' in page
+
+
+async def test_a_filter_finds_what_is_not_among_the_best(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memories, "FOUND", 1)
+    assert "The best 1 memories" in text_of(await visitor.get("/memory", q="thunder"))
+    found = text_of(await visitor.get("/memory", q="thunder", kind="entry"))
+    assert "My dog Rex is afraid of thunder." in found
+    assert "Nothing fits" in text_of(await visitor.get("/memory", q="%", kind="entry"))
+
+
+async def test_a_search_has_pages(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memories, "ON_A_PAGE", 1)
+    first, second = [await visitor.get("/memory", q="dog Rex", page=number) for number in (1, 2)]
+    assert "?q=dog+Rex&amp;page=2" in first
+    assert text_of(first) != text_of(second)
+    assert "Why it was found" in text_of(second)
 
 
 async def test_the_list_is_filtered_by_person_kind_and_day(visitor: Visitor) -> None:

@@ -79,6 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator
         tmp_path_factory.mktemp("server"),
         CIRCADIAN_TOKEN_JWKS=f"{issuer.root_url}/keys",
         CIRCADIAN_USER_TOKENS_PER_DAY=str(TOKENS),
+        CIRCADIAN_TOKENS_PER_DAY="1",
         CIRCADIAN_EVENTS_PER_REQUEST=str(EVENTS),
         CIRCADIAN_EVENTS_WAITING=str(WAITING),
         CIRCADIAN_FOLDER=str(tmp_path_factory.mktemp("files")),
@@ -233,6 +234,20 @@ def throttled(root: httpx.Client) -> float:
     found = re.search(r"^circadian_throttled\w+_total (.+)$", root.get("/metrics").text, re.M)
     assert found is not None
     return float(found[1])
+
+
+def test_who_edits_what_an_agent_spent_renews_no_budget(clients: Clients) -> None:
+    quinn = clients.of("quinn")
+    assert said(quinn, "My goal is to build a greenhouse.").status_code == 200
+    state = f"/threads/{quinn.put('/circadian/agents/default').json()['thread_id']}/state"
+    spending = quinn.get(state).json()["values"]["spending"]
+    reset = {"values": {"spending": {**spending, "tokens": 0}}, "as_node": "intake"}
+    assert quinn.post(state, json=reset).status_code == 200
+    assert quinn.get(state).json()["values"]["spending"]["tokens"] == 0
+    ended = said(quinn, request="tick").json()
+    assert ended["report"]["ticks"] == []
+    assert "only events are answered" in ended["report"]["notes"][0]
+    assert quinn.get(state).json()["values"]["spending"]["tokens"] == spending["tokens"]
 
 
 def test_one_request_brings_so_many_events_and_an_inbox_holds_so_many(clients: Clients) -> None:

@@ -21,6 +21,7 @@ from tests.support.server import Server
 from tests.support.source_files import ROOT
 
 USER = "greta"
+SEEN = ("a run that is waited for", "a stream")
 COSTLY: dict[str, Any] = {
     "dangerous_requires_confirm": False,
     "foreign_words": "refuse",
@@ -85,6 +86,23 @@ def test_a_wrong_name_or_value_is_one_clear_error(greta: httpx.Client, thread: s
         wrong = asked(greta, way, {"recall_limit": 0})
         assert (wrong.status_code, "recall_limit" in wrong.text) == (422, True), told
         assert "pydantic" not in wrong.text
+
+
+def test_an_unknown_key_of_a_configurable_is_never_ignored_in_silence(
+    token_server: Server, greta: httpx.Client, thread: str
+) -> None:
+    """A `RemoteGraph` passes on its caller's keys, so that a run is not refused for them."""
+    given = {"recal_limit": 3, "thread_id": thread, "user_id": "u", "x-a": "b", "ls_project": "p"}
+    for told, way in ways(thread).items():
+        answer = asked(greta, way, given, "configurable")
+        stored = told in ("an assistant", "a schedule")
+        assert (answer.status_code == 422) == stored, (told, answer.text)
+        assert "did you mean 'recall_limit'?" in answer.text, told
+        assert ("Ignored: there is no setting" in answer.text) == (told in SEEN), told
+    after = asked(greta, ways(thread)["a run that is waited for"], {})
+    assert "recal_limit" not in after.text
+    line = "there is no setting 'recal_limit'; did you mean 'recall_limit'?"
+    assert [one["event"] for one in token_server.records() if line in one["event"]]
 
 
 def test_what_is_the_users_to_choose_is_taken(greta: httpx.Client, thread: str) -> None:
@@ -190,6 +208,9 @@ def test_a_server_with_tokens_may_be_called_by_any_name_and_page(greta: httpx.Cl
 def test_what_is_not_served_is_off(token_server: Server, greta: httpx.Client, thread: str) -> None:
     called = greta.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert called.status_code in (403, 404), called.text
+    for body in ({}, {"namespace_prefix": None}, {"namespace_prefix": USER}):
+        answer = greta.post("/store/items/search", json=body)
+        assert (answer.status_code, "namespace_prefix" in answer.text) == (422, True), body
     for url in ("http://127.0.0.1:1/x", "http://10.0.0.1/x", "http://169.254.169.254/x", "/ok"):
         run = {"assistant_id": "agent", "input": {"request": "tick"}, "webhook": url}
         answer = greta.post(f"/threads/{thread}/runs", json=run)

@@ -16,7 +16,7 @@ from tests.support import launching
 from tests.support.openai_server import OpenAIServer, text
 from tests.support.server import SECRET, Server
 
-MOST = 6
+MOST, AT_ONCE = 12, 8
 SAID = "My parrot is called Quetzalcoatl"
 
 
@@ -28,6 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         folder,
         CIRCADIAN_TOKEN_SECRET=SECRET,
         CIRCADIAN_MEMORIES_PER_USER=str(MOST),
+        CIRCADIAN_EVENTS_PER_REQUEST=str(AT_ONCE),
         CIRCADIAN_FOLDER=str(folder / "files"),
     ).start()
     yield running
@@ -37,8 +38,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 class User:
     """A user with one agent."""
 
-    def __init__(self, client: httpx.Client, agent: str) -> None:
-        self.client, self.agent = client, agent
+    def __init__(self, client: httpx.Client, name: str, agent: str) -> None:
+        self.client, self.name, self.agent = client, name, agent
         made = self.client.put(f"/circadian/agents/{agent}")
         self.thread = str(made.json()["thread_id"])
 
@@ -47,6 +48,14 @@ class User:
             given["messages"] = [{"role": "user", "content": one} for one in said]
         body = {"assistant_id": "agent", "input": given}
         return self.client.post(f"/threads/{self.thread}/runs/wait", json=body)
+
+    def own_journal(self) -> list[dict[str, Any]]:
+        """As the store has it, also of a thread without a name."""
+        asked = {"namespace_prefix": [self.name, self.thread, "journal"], "limit": 1000}
+        found: list[dict[str, Any]] = self.client.post("/store/items/search", json=asked).json()[
+            "items"
+        ]
+        return found
 
     def journal(self) -> list[dict[str, Any]]:
         path = f"/circadian/agents/{self.agent}/journal"
@@ -63,14 +72,14 @@ def user() -> Iterator[Users]:
     with ExitStack() as opened:
 
         def make(server: Server, name: str, agent: str = "default") -> User:
-            return User(opened.enter_context(http(server, name)), agent)
+            return User(opened.enter_context(http(server, name)), name, agent)
 
         yield make
 
 
 def test_who_is_full_may_still_stop_sleep_forget_and_delete(server: Server, user: Users) -> None:
     hoarder = user(server, "hoarder")
-    assert hoarder.run(*["Jam."] * (MOST + 1)).status_code == 507
+    assert hoarder.run(*["Jam."] * (AT_ONCE + 1)).status_code == 422
     # Marks, runs and links do not count: half a dozen messages are half a dozen.
     for number in range(MOST // 2):
         assert hoarder.run(f"Shelf {number} holds jam.").status_code == 200
@@ -88,6 +97,37 @@ def test_who_is_full_may_still_stop_sleep_forget_and_delete(server: Server, user
     assert hoarder.client.delete(f"/threads/{hoarder.thread}").status_code == 204
     assert hoarder.client.put("/circadian/agents/default").status_code == 200
     assert hoarder.run("A new beginning.").status_code == 200
+
+
+@pytest.mark.parametrize("way", ["state", "supersteps", "start"])
+def test_messages_put_into_the_state_are_bound_by_the_same_limits(
+    server: Server, user: Users, way: str
+) -> None:
+    """The hooks on requests are not shown them: a run takes in what fits, and leaves the rest."""
+    eve = user(server, f"eve-{way}")
+    said = [{"type": "human", "content": f"Jar {number} holds jam."} for number in range(100)]
+    if way == "supersteps":
+        step = {"updates": [{"values": {"messages": said}, "as_node": "__start__"}]}
+        body: dict[str, Any] = {"metadata": {"graph_id": "agent"}, "supersteps": [step]}
+        eve.thread = str(eve.client.post("/threads", json=body).json()["thread_id"])
+    else:
+        assert eve.run(request="tick").status_code == 200
+        body = {
+            "values": {"messages": said},
+            "as_node": "__start__" if way == "start" else "intake",
+        }
+        assert eve.client.post(f"/threads/{eve.thread}/state", json=body).status_code == 200
+    seen = []
+    for request in ("tick", "tick", "sleep", "stop", "clear_stop"):
+        state = eve.run(request=request).json()
+        report = state["report"]
+        seen.append((len(report["ticks"]), report["notes"][0], len(state["messages"])))
+        assert len(eve.own_journal()) <= MOST, request
+    left, why = 100 - AT_ONCE, f"at most {AT_ONCE} events in one request"
+    assert seen[0][:2] == (AT_ONCE, f"Messages that stay in the thread: {left} ({why}).")
+    assert seen[1][0] == MOST - AT_ONCE
+    assert "memories are kept" in seen[1][1]
+    assert seen[-1][2] == 100 + MOST  # the rest is in the thread, and nothing is doubled
 
 
 def test_a_thread_takes_the_agents_memory_and_files_along(server: Server, user: Users) -> None:

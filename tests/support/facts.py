@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import zlib
 from collections.abc import Iterator, Sequence
@@ -73,14 +72,6 @@ def memory_at(folder: Path, embeddings: Embeddings | None = None, **options: Any
         embeddings=lambda: embeddings,
         **options,
     )
-
-
-def history(folder: Path) -> list[tuple[str, str]]:
-    """Event and new text of every row of Mem0's history."""
-    with sqlite3.connect(folder / "mem0" / "history.db") as connection:
-        rows = connection.execute("SELECT event, new_memory FROM history ORDER BY rowid").fetchall()
-    connection.close()
-    return rows
 
 
 async def nearest_facts(

@@ -1,4 +1,4 @@
-"""Semantic memory for tests, on both databases: facts written through Mem0, with its history.
+"""Semantic memory for tests, on both databases: facts written through Mem0.
 
 The fixtures are registered for every test by conftest.py: `memories` is each of the two in turn.
 """
@@ -35,7 +35,7 @@ class Memories:
         if self._pool is None:
             self.opened.append(facts.memory_at(self._folder, embeddings))
             return self.opened[-1]
-        from memory.facts.postgres.table import PostgresHistory, PostgresTable
+        from memory.facts.postgres.table import PostgresTable
 
         used = embeddings or WordEmbeddings()
         table = PostgresTable(self._pool, model="words", dimension=DIMENSION)
@@ -44,18 +44,9 @@ class Memories:
             mem0_dir=self._folder / "mem0",
             dimension=DIMENSION,
             embeddings=lambda: used,
-            open_history=lambda: PostgresHistory(table),
         )
         self.opened.append(memory)
         return memory
-
-    def history(self) -> list[tuple[str, str]]:
-        """Event and new text of every row of Mem0's history."""
-        if self._pool is None:
-            return facts.history(self._folder)
-        query = "SELECT event, new_memory FROM memory_history ORDER BY number"
-        with self._pool.connection() as connection:
-            return [(event, text) for event, text in connection.execute(query)]
 
 
 @pytest.fixture(scope="module")

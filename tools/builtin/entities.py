@@ -266,7 +266,6 @@ def _claimed(planned: Sequence[Operation]) -> Mapping[str, str]:
 
 
 def _profile_after(known: NamedEntity, operations: Sequence[Operation]) -> EntityProfile | None:
-    """The profile with `operations` applied."""
     standing = {known.id: known.profile} if known.profile else {}
     mine = [one for one in operations if one["target"] == known.id]
     return after(standing, {}, mine)[0].get(known.id)
@@ -275,7 +274,6 @@ def _profile_after(known: NamedEntity, operations: Sequence[Operation]) -> Entit
 def _observation(
     id_: str, text: str, speaker: str | None, source: JournalEntry, profile: EntityProfile | None
 ) -> Observation:
-    """The observation with its speaker, and the trust of its source."""
     sources = [source["id"], *source["sources"]]
     standing = profile["observations"] if profile else []
     return {

@@ -386,7 +386,6 @@ def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDr
 
 
 def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str | None:
-    """Why these ids cannot be sources, or None."""
     if not ids:
         return "It names no source: give source_ids"
     if unknown := [one for one in ids if one not in sources]:
@@ -402,7 +401,6 @@ def _problem(
     sources: Mapping[str, JournalEntry],
     check: FactCheck,
 ) -> str | None:
-    """Why this fact is not stored, or None."""
     if not fact.text.strip():
         return "The text is empty"
     if len(fact.text) > LONGEST_FACT:

@@ -16,7 +16,6 @@ from pydantic import BaseModel, Field
 from memory.errors import ModelError, Refusal
 from memory.guards import repeats
 from memory.messages import prompt_lines
-from memory.models import ask_for
 from memory.operations import collector_of
 from memory.planning import (
     MemoryType,
@@ -164,13 +163,8 @@ async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
     """The model's subtasks, and what the call cost. Raises Refusal if there are none."""
     resources = resources_of(runtime.config)
     try:
-        given, usage = await ask_for(
-            resources.chat_model,
-            _prompt(runtime, goal),
-            Subtasks,
-            settings_of(runtime.context),
-            config=runtime.config,
-            breaker=resources.breakers.model,
+        given, usage = await resources.ask_for(
+            _prompt(runtime, goal), Subtasks, settings_of(runtime.context), runtime.config
         )
     except ModelError as error:
         raise Refusal(
@@ -312,7 +306,6 @@ async def update_project(
 
 
 def _active(runtime: Runtime) -> Project | None:
-    """The active project, if there is one."""
     projects: Projects = runtime.state["projects"]
     return projects["slots"].get(str(projects["active"]))
 

@@ -101,16 +101,9 @@ class Executed:
     """Tools that raised or timed out. Ruling 19 counts these as failures, and wrong calls not."""
     calls: list[CallRecord] = field(default_factory=list)
 
-    @property
-    def succeeded(self) -> int:
-        """Number of calls that succeeded."""
-        return sum(outcome["ok"] for outcome in self.outcomes)
-
 
 @dataclass
 class _Answered:
-    """What became of one call."""
-
     message: ToolMessage
     update: dict[str, Any] = field(default_factory=dict)
     raised: bool = False
@@ -192,7 +185,6 @@ def as_answered(call: ToolCall, content: str, *, ok: bool) -> Executed:
 def _refusal(
     call: ToolCall, tool: BaseTool | None, offered: dict[str, BaseTool]
 ) -> _Answered | None:
-    """The answer to a call that cannot run, or None."""
     if tool is None:
         known = ", ".join(sorted(offered)) or "none"
         name = shortened(call["name"], 64)
@@ -414,7 +406,6 @@ def error_text(error: str, suggestion: str) -> str:
 
 
 def _problem_of(message: ToolMessage) -> str | None:
-    """The error on one line, or None."""
     if message.status != "error":
         return None
     told = _object(str(message.content)) or {}

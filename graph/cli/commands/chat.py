@@ -19,7 +19,7 @@ from graph.cli.run_view import arguments, question_view, still_waiting
 from graph.cli.status_view import briefing_view
 from graph.cli.turn import answered, converse, event_of, unanswered
 from graph.console import Screen, one_line
-from graph.use_cases import new_briefing, stop_answer
+from graph.use_cases import meant, new_briefing, stop_answer
 from memory.errors import CircadianError, InputError
 from memory.events import approvals
 from memory.records import ParkedTick, Question
@@ -110,11 +110,12 @@ async def chosen(agent: AsyncAgent, given: str | None) -> Question:
     decided = await approvals.answers(agent.store, agent.scope, parked)
     known = [tick["question"] for tick in parked]
     waiting = [question for question in known if question["id"] not in decided]
-    fits = [question for question in waiting if given is None or _begins(question["id"], given)]
+    ids = [question["id"] for question in waiting]
+    fits = ids if given is None else meant(given, ids, "questions")
     if len(fits) == 1:
-        return fits[0]
+        return waiting[ids.index(fits[0])]
     done = [question["id"] for question in known if question not in waiting]
-    before = [id_ for id_ in done if given and _begins(id_, given)]
+    before = meant(given, done, "questions") if given else []
     if before and not fits:
         decision = decided[before[0]]
         raise InputError(
@@ -122,10 +123,6 @@ async def chosen(agent: AsyncAgent, given: str | None) -> Question:
             "the next run, such as `circadian tick`, acts on it"
         )
     raise InputError(_not_one(waiting, given, len(fits)))
-
-
-def _begins(question_id: str, given: str) -> bool:
-    return question_id.startswith(given) or question_id.removeprefix("ask_").startswith(given)
 
 
 def _not_one(waiting: Sequence[Question], given: str | None, fits: int) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar
+from typing import Annotated, Any, NotRequired, TypeVar
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
@@ -71,15 +71,6 @@ class Check(TypedDict):
     """Whether a person should know the detail, though nothing is wrong."""
 
 
-class _Place(NamedTuple):
-    """Where memory is kept, or is to be."""
-
-    options: Options
-    deployment: Deployment
-    url: SecretStr | None
-    """The database; None stands for a data folder."""
-
-
 @command()
 async def doctor(
     options: Options,
@@ -93,7 +84,7 @@ async def doctor(
         *_settings(options),
         await _model(options, call=call),
         *await _additions(deployment, options),
-        *await _memory(deployment, options, call=call),
+        *await _memory(options, call=call),
     ]
     ok = all(check["ok"] for check in checks)
     thread = thread_id(LOCAL_USER, options.agent)
@@ -191,30 +182,29 @@ async def _addition(
         return _problem(name, str(error))
 
 
-async def _memory(deployment: Deployment, options: Options, *, call: bool) -> list[Check]:
+async def _memory(options: Options, *, call: bool) -> list[Check]:
     """Checks of the installation, its files, the lock and the inbox, up to the first failure."""
-    place = _Place(options, deployment, database_url(deployment, options.data))
+    url = database_url(options.deployment, options.data)
     checks: list[Check] = []
     try:
-        if place.url is not None:
-            checks.append(await asyncio.to_thread(_database, place.url))
-        if not await asyncio.to_thread(is_made, deployment, options.data):
-            return [*checks, *await _nothing_yet(place, call=call)]
+        if url is not None:
+            checks.append(await asyncio.to_thread(_database, url))
+        if not await asyncio.to_thread(is_made, options.deployment, options.data):
+            return [*checks, *await _nothing_yet(options, url, call=call)]
         home = await asyncio.to_thread(home_as_recorded, options)
     except CircadianError as error:
-        return [_problem(FOLDER if place.url is None else DATABASE, str(error))]
+        return [_problem(FOLDER if url is None else DATABASE, str(error))]
     try:
-        return [*checks, *await _of_home(place, home, call=call)]
+        return [*checks, *await _of_home(options, home, call=call)]
     finally:
         await asyncio.to_thread(home.close)
 
 
-async def _nothing_yet(place: _Place, *, call: bool) -> list[Check]:
-    options = place.options
-    if place.url is None and options.folder.is_file():
+async def _nothing_yet(options: Options, url: SecretStr | None, *, call: bool) -> list[Check]:
+    if url is None and options.folder.is_file():
         return [_problem(FOLDER, f"{options.folder} is a file; name a folder with --data")]
     none = _check(FOLDER, "none yet: circadian send makes one", note=True)
-    if place.url is not None:
+    if url is not None:
         none = _check("memory", "none there yet: circadian send begins", note=True)
     name = choose_embedder(options.embedder, offline=options.deployment.offline)
     return [none, await _embedder(name, lambda: load_embedder(name), call=call)]
@@ -235,7 +225,7 @@ def _database(url: SecretStr) -> Check:
     return _check(DATABASE, ", ".join(details), ok=seen.vector is not None, note=few_left)
 
 
-async def _of_home(place: _Place, home: Installation, *, call: bool) -> list[Check]:
+async def _of_home(options: Options, home: Installation, *, call: bool) -> list[Check]:
     """Checks of an open installation; the agent is opened only if everything else is sound."""
     embedder = await _embedder(
         home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
@@ -247,9 +237,9 @@ async def _of_home(place: _Place, home: Installation, *, call: bool) -> list[Che
     if not all(check["ok"] for check in checks if check is not embedder):
         return checks
     checks.append(await _vectors(home))
-    found = await holder(home, place.options.agent)
+    found = await holder(home, options.agent)
     checks.append(_check("lock", f"held by {found}" if found else "nobody runs the agent now"))
-    return [*checks, await _agent(place.options)]
+    return [*checks, await _agent(options)]
 
 
 async def _embedder(

@@ -150,7 +150,6 @@ def _line(raw: bytes) -> Event | RequestLine:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, with their numbers, from 1."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
@@ -238,8 +237,6 @@ class Tally:
     output_tokens: int = 0
     failed: dict[str, FailureReport] = field(default_factory=dict)
     """Events that have failed and not succeeded since, by id."""
-    stopped: bool = False
-    """Whether the replay ended early: the emergency stop is set, or a service is left alone."""
 
     def add(self, report: Report) -> None:
         """Count a run. An event that failed and then succeeded is no failure any more."""
@@ -258,7 +255,7 @@ class Tally:
     def as_json(self) -> dict[str, Any]:
         """The counts, and `failures`, a list."""
         counts = asdict(self)
-        del counts["stopped"], counts["failed"]
+        del counts["failed"]
         return {**counts, "failures": list(self.failed.values())}
 
 
@@ -305,7 +302,6 @@ async def play(
         tally.failed |= {failure["event_id"] or "": failure for failure in waiting}
         # A tick that failed without an attempt: a service is left alone, and every tick fails.
         if waiting or any(one["event_id"] and not one["attempts"] for one in report["failures"]):
-            tally.stopped = True
             break
     used = (now - then for now, then in zip(model_use(), before, strict=True))
     tally.llm_calls, tally.input_tokens, tally.output_tokens = used

@@ -112,7 +112,7 @@ async def _send(options: Options, text: str, sender: str | None, channel: str | 
 
 
 async def _request(options: Options, what: Request) -> int:
-    async with running(options, announce=what == "tick") as session:
+    async with running(options, announce=what == "tick", new=False) as session:
         report = await talked(session, {"request": what})
         now = await status(session.agent.context)
         mode = {"mode": now["mode"], "phase": now["phase"]}
@@ -172,7 +172,7 @@ async def sleep(
         raise InputError("--dry-run applies nothing, and --apply does: leave one out")
     if apply is not None:
         return await _apply(options, apply, everything=everything)
-    async with running(options) as session:
+    async with running(options, new=False) as session:
         if dry_run:
             return await _dry_run(session, everything=everything)
         return await go_to_sleep(session, everything=everything)
@@ -258,7 +258,7 @@ async def _dry_run(session: Session, *, everything: bool) -> int:
 
 async def _apply(options: Options, night_id: str, *, everything: bool) -> int:
     await must_be_made(options)
-    async with running(options, announce=False) as session:
+    async with running(options, announce=False, new=False) as session:
         context = session.agent.context
         ending = await broke_off(context, await find_night(context, night_id))
         async with session.waiting(), applying(context, night_id) as for_the_night:

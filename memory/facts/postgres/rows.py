@@ -1,16 +1,20 @@
-"""Writing rows to PostgreSQL: the table, its vectors and its word index change together.
+"""Writing rows to PostgreSQL: transactions, one at a time per thread, and what they write.
 
-Everything here belongs to the caller's transaction.
+A row, its vector and its words in the index change together, in the caller's transaction.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from memory.facts.postgres.transactions import Ids, Write
+from psycopg_pool import ConnectionPool
+
+from memory.errors import MemoryStoreError
 from memory.facts.table import (
     LENGTH_PART,
     MAX_QUERY_WORDS,
@@ -19,8 +23,117 @@ from memory.facts.table import (
     embedded_text,
     stored_payload,
 )
-from memory.storage.postgres import storable
+from memory.storage.postgres import Connection, clear_errors, storable
 from memory.text import terms as terms_of
+
+Ids = tuple[str | None, str | None]
+"""`user_id` and `agent_id`."""
+
+_COUNT = """
+INSERT INTO memory_kinds AS k (scope, kind, rows, length) VALUES (%s, %s, %s, %s)
+ON CONFLICT (scope, kind)
+DO UPDATE SET rows = k.rows + EXCLUDED.rows, length = k.length + EXCLUDED.length
+"""
+
+
+def scope_key(ids: Ids) -> str:
+    """The unique key of a scope."""
+    return json.dumps(storable(ids))
+
+
+class Write:
+    """A transaction, and the scopes that it locks until its end.
+
+    A scope is locked before anything in it is read or changed. So transactions cannot deadlock, and
+    what a transaction has read still holds when it writes.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._held: dict[Ids, int] = {}
+        self._counted: dict[tuple[int, str], tuple[int, int]] = {}
+
+    def hold(self, ids: Ids) -> int:
+        """Lock a scope, which is created on first use; return its number."""
+        if ids not in self._held:
+            row = self.connection.execute(
+                "INSERT INTO memory_scopes (key, user_id, agent_id) VALUES (%s, %s, %s)"
+                " ON CONFLICT (key) DO UPDATE SET key = EXCLUDED.key RETURNING number",
+                (scope_key(ids), *storable(ids)),
+            ).fetchone()
+            assert row is not None
+            self._held[ids] = row[0]
+        return self._held[ids]
+
+    def hold_those_of(self, where: str, values: Sequence[object]) -> None:
+        """Lock the scopes of the rows `m` that match, always in the same order."""
+        self.connection.execute(
+            "SELECT FROM memory_scopes WHERE number IN"
+            f" (SELECT m.scope FROM memories AS m WHERE {where}) ORDER BY number FOR UPDATE",
+            values,
+        )
+
+    def count(self, scope: int, kind: str, rows: int, length: int) -> None:
+        """Add to the counts of a scope's kind: rows with terms, and terms in them."""
+        before = self._counted.get((scope, kind), (0, 0))
+        self._counted[scope, kind] = (before[0] + rows, before[1] + length)
+
+    def settle(self) -> None:
+        """Write the counts, once for all rows of the transaction."""
+        for kind in sorted(self._counted):
+            self.connection.execute(_COUNT, (*kind, *self._counted[kind]))
+        self._counted = {}
+
+
+class Transactions:
+    """The transactions of a pool's threads, one at a time per thread.
+
+    Raises MemoryStoreError where the database cannot be reached or refuses a statement.
+    """
+
+    def __init__(self, pool: ConnectionPool[Connection]) -> None:
+        self.pool = pool
+        self._of_thread = threading.local()
+
+    @property
+    def current(self) -> Write | None:
+        """This thread's open transaction."""
+        write: Write | None = getattr(self._of_thread, "write", None)
+        return write
+
+    @contextmanager
+    def open(self) -> Iterator[Write]:
+        """Make the writes inside atomic. Joins an open transaction."""
+        with clear_errors(self.pool.name):
+            if (joined := self.current) is not None:
+                yield joined
+                return
+            with self.pool.connection() as connection, connection.transaction():
+                write = self._of_thread.write = Write(connection)
+                try:
+                    yield write
+                    write.settle()
+                finally:
+                    self._of_thread.write = None
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """The open transaction's connection, else one for the reads inside."""
+        with clear_errors(self.pool.name):
+            if (joined := self.current) is not None:
+                yield joined.connection
+                return
+            with self.pool.connection() as connection:
+                yield connection
+
+    @contextmanager
+    def outside(self) -> Iterator[Connection]:
+        """A connection for statements that cannot run in a transaction."""
+        if self.current is not None:
+            raise MemoryStoreError("this cannot run within a transaction")
+        with self.connection() as connection:
+            yield connection
+
 
 LONGEST = 500
 """Characters of a term that count: an index entry may have 2,704 bytes."""
@@ -125,7 +238,6 @@ WITH embedded AS (
 INSERT INTO memory_vectors (seq, scope, space, embedding)
 SELECT seq, scope, space, embedding::vector FROM embedded
 ON CONFLICT (seq) DO UPDATE SET space = EXCLUDED.space, embedding = EXCLUDED.embedding
-RETURNING seq, scope
 """
 
 _UNEMBED = """
@@ -205,8 +317,6 @@ class PostgresRows:
         added = self._connection.execute(_INSERT, values).fetchone()
         if added is not None:
             self._count(Indexed(scope, content.kind, content.terms), 1)
-            if vector is not None:
-                self._write.embedded.append((added[0], scope))
 
     def change(self, row_id: str, vector: str | None, content: RowContent | None) -> None:
         """Replace a row's vector, payload or both. A new text drops the old text's vector."""
@@ -243,10 +353,8 @@ class PostgresRows:
         self._embed(vectors)
 
     def _embed(self, vectors: Mapping[str, str]) -> None:
-        rows = self._connection.execute(
-            _EMBED, (self._space, list(vectors), list(vectors.values()))
-        )
-        self._write.embedded.extend(rows)
+        given = self._space, list(vectors), list(vectors.values())
+        self._connection.execute(_EMBED, given)
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that an operation led to a row, too."""

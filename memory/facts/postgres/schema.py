@@ -26,7 +26,7 @@ FIRST_FORM = """
         agent_id TEXT COLLATE "C",
         indexed TEXT COLLATE "C"
     ) WITH (fillfactor = 50);
-    COMMENT ON COLUMN memory_scopes.indexed IS 'the embedder whose vectors have an HNSW index';
+    COMMENT ON COLUMN memory_scopes.indexed IS 'of earlier states of this version: not read';
     CREATE TABLE memories (
         seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         scope INTEGER NOT NULL,

@@ -99,7 +99,6 @@ class ScopeIndex:
         return self._read
 
     def _passing(self, test: Sql, revision: int) -> Numbers:
-        """The rows that pass, ascending."""
         members = self._filtered.pop(test, None)
         members = members or Members(self._connection, self._scope, test)
         self._filtered[test] = members
@@ -108,7 +107,6 @@ class ScopeIndex:
         return members.caught_up(revision).numbers
 
     def _index(self, revision: int) -> VectorIndex:
-        """The vectors, as of `revision`."""
         if self._vectors is None:
             self._vectors = VectorIndex(self._dimension)
         if revision != self._seen:

@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -20,39 +20,33 @@ import numpy as np
 import orjson
 from langchain_core.utils.iter import batch_iterate
 
-from memory.errors import MemoryStoreError
 from memory.facts.sqlite import schema
 from memory.facts.sqlite.indexes import ScopeIndex, WordIndex, encoded
 from memory.facts.sqlite.schema import SqliteRows
 from memory.facts.table import (
+    ROW,
     Counted,
     Dialect,
     Filters,
     Listing,
+    MemoryTable,
     Row,
-    SessionPlace,
     Sql,
     Vector,
     Waiting,
-    beside_columns,
     checked_vector,
     order_by,
     split,
     where,
 )
 from memory.storage import TOGETHER, Wanted
-from memory.storage.sqlite import compact, use_wal
+from memory.storage.sqlite import PATIENCE, clear_errors, compact, use_wal
 
 SCOPES_IN_MEMORY = 200
 """Most agents whose indexes stay in memory, the last searched; others are loaded again."""
 
-BUSY_TIMEOUT = 30.0
-"""Seconds to wait for another process's write."""
-
 PAGE_SIZE = 8_192
 """Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
-
-_ROW = "seq, id, payload, access_count, last_access"
 
 _DIALECT = Dialect(
     column="{name}",
@@ -64,8 +58,10 @@ _DIALECT = Dialect(
 )
 
 
-class SqliteTable:
-    """The protocol `MemoryTable` on one file, for one embedder. See there."""
+class SqliteTable(MemoryTable):
+    """The table in one file, for one embedder."""
+
+    dialect = _DIALECT
 
     def __init__(self, path: Path, *, model: str, dimension: int) -> None:
         self._file = SqliteFile(path)
@@ -133,10 +129,10 @@ class SqliteTable:
     def select(
         self, filters: Filters, limit: int | None = None, wanted: Wanted | None = None
     ) -> list[Row]:
-        """The matching rows, oldest first."""
+        """As the base class's."""
+        if wanted is None:
+            return super().select(filters, limit)
         with self._file.reading():
-            if wanted is None:
-                return self._read(self._where(filters), limit)
             return self._sifted(self._where(filters), wanted)[:limit]
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
@@ -175,18 +171,6 @@ class SqliteTable:
             own = Sql(f"op IN (SELECT value FROM json_each(?)) AND ({text})", (listed, *values))
             rows = {row.payload["op"]: row for row in self._read(own)}
         return {op: others[seq] for op, seq in aliases if seq in others} | rows
-
-    def count(self, filters: Filters) -> int:
-        """The number of matching rows."""
-        text, values = self._where(filters)
-        return int(self._value(f"SELECT count(*) FROM memories WHERE {text}", *values))
-
-    def numbered(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """Rows by `seq`; missing ones are left out."""
-        listed = json.dumps(list(numbers))
-        with self._file.reading():
-            rows = self._read(Sql("seq IN (SELECT value FROM json_each(?))", (listed,)))
-        return {row.seq: row for row in rows}
 
     def vector(self, row_id: str) -> Vector | None:
         """A row's vector; None without a row, or without a vector of the embedder in use."""
@@ -230,29 +214,6 @@ class SqliteTable:
         for part in found:
             having.update(part.having)
         return Counted(sum(one.rows for one in found), having)
-
-    def timeline(self, filters: Filters, sessions: Sequence[str]) -> list[SessionPlace]:
-        """The episodes of these sessions, session by session, in the order of their time."""
-        text, values = self._where(filters)
-        with self._file.reading():
-            rows = self._connection.execute(
-                f"SELECT session, seq FROM memories WHERE ({text}) AND kind = 'episode'"
-                " AND session IN (SELECT value FROM json_each(?))"
-                " ORDER BY session, valid_from, seq",
-                (*values, json.dumps(list(sessions))),
-            )
-            return [SessionPlace(*row) for row in rows]
-
-    def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
-        """The `seq` of the `aside` episodes before and after each of these in its session."""
-        text, values = self._where(filters)
-        with self._file.reading():
-            rows = self._connection.execute(
-                f"SELECT {beside_columns(aside)} FROM memories AS m"
-                f" WHERE seq IN (SELECT value FROM json_each(?)) AND ({text})",
-                (json.dumps(list(numbers)), *values),
-            )
-            return {seq for row in rows for seq in row if seq is not None}
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""
@@ -318,7 +279,6 @@ class SqliteTable:
         return Sql(f"{numbers} AND {text}", (*scope.values(), *values))
 
     def _scopes(self, scope: Mapping[str, object]) -> list[int]:
-        """The numbers of the scopes with these ids."""
         tests = " AND ".join(f"{name} IS ?" for name in scope) or "1"
         found = self._connection.execute(
             f"SELECT number FROM scopes WHERE {tests} ORDER BY number", list(scope.values())
@@ -359,12 +319,18 @@ class SqliteTable:
         rows_of = self.numbered(found)
         return [rows_of[seq] for seq in sorted(found)]
 
-    def _read(self, where: Sql, limit: int | None = None) -> list[Row]:
-        rows = self._connection.execute(
-            f"SELECT {_ROW} FROM memories WHERE {where.text} ORDER BY seq LIMIT ?",
-            (*where.values, -1 if limit is None else limit),
-        )
-        return [Row(seq, id_, orjson.loads(payload), *rest) for seq, id_, payload, *rest in rows]
+    def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
+        text, given = self._where(filters)
+        with self._file.reading():
+            query = statement.replace("{where}", text)
+            return self._connection.execute(query, (*given, *values)).fetchall()
+
+    def _read(self, where: Sql) -> list[Row]:
+        query = f"SELECT {ROW} FROM memories AS m WHERE {where.text} ORDER BY m.seq"
+        return [self._row(*row) for row in self._connection.execute(query, where.values)]
+
+    def _row(self, seq: int, id_: str, payload: str, *counted: Any) -> Row:
+        return super()._row(seq, id_, orjson.loads(payload), *counted)
 
     def _value(self, query: str, *values: object) -> Any:
         with self._file.reading():
@@ -392,9 +358,9 @@ class SqliteFile:
         self.writing = False
         """A write transaction is open; its rows may yet be rolled back."""
         self._path = path
-        with self.errors():
+        with clear_errors(self._path):
             self.connection = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
             try:
                 self._prepare()
@@ -409,14 +375,6 @@ class SqliteFile:
         self.connection.execute("PRAGMA synchronous = FULL")
         # Deleted content is overwritten at once; `scrub` then finds less.
         self.connection.execute("PRAGMA secure_delete = ON")
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turn SQLite's errors into one that names the file."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise MemoryStoreError(f"semantic memory at {self._path}: {error}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -434,7 +392,7 @@ class SqliteFile:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
-        with self.lock, self.errors():
+        with self.lock, clear_errors(self._path):
             if self.connection.in_transaction:
                 yield
                 return
@@ -448,7 +406,7 @@ class SqliteFile:
 
     def compact(self) -> None:
         """Rewrite the file without any deleted content."""
-        with self.lock, self.errors():
+        with self.lock, clear_errors(self._path):
             compact(self.connection)
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
 """The offline model's night work on entities and facts: attributes, and facts that end. Pure.
 
-Attributes: a sentence gives one if its verb is in `_VERBS` and the entity is its subject. An entity
-without such a sentence gets its newest observation as the attribute `noticed_last`.
+Attributes: an entity's newest observation is its attribute `noticed_last`.
 
 Facts: of two facts by one speaker the newer one ends the older one if
 
@@ -17,145 +16,37 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import DatedLine, prompt_lines
 from memory.models.offline.prompt import Prompt
 from memory.models.offline.sentences import told_stems
-from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
+from memory.text import WEEKDAYS, content_stems, shortened, stem, words
 
-
-class _Verb(NamedTuple):
-    pattern: str
-    said: str
-    """The verb in the attribute's value."""
-    newest: bool = False
-    """Whether a new value replaces the old one. Otherwise the value is a list."""
-
-
-_VERBS = {
-    "likes": _Verb(r"(?:likes?|loves?|enjoys?|(?:is|am) fond of)", "likes"),
-    "dislikes": _Verb(r"(?:dislikes?|hates?|(?:does not|doesn't|do not|don't) like)", "dislikes"),
-    "prefers": _Verb("prefers?", "prefers"),
-    "plays": _Verb("plays?", "plays"),
-    "studies": _Verb("stud(?:ies|y)", "studies"),
-    "teaches": _Verb("teach(?:es)?", "teaches"),
-    "collects": _Verb("collects?", "collects"),
-    "keeps": _Verb(r"(?:keeps?|owns?)", "keeps"),
-    "has": _Verb(r"(?:has|have)(?= (?:an?|the|my|our|\d+|one|two|three|four|five|six)\b)", "has"),
-    "wants": _Verb("wants?", "wants"),
-    "allergies": _Verb("(?:is|am) allergic to", "is allergic to"),
-    "fears": _Verb("(?:is|am) afraid of", "is afraid of"),
-    "home": _Verb(
-        r"(?:lives?|moved (?:back |over )?(?=to\b)|(?:is|am) based)", "lives", newest=True
-    ),
-    "work": _Verb("works?", "works", newest=True),
-    "married": _Verb(r"(?:is|am) married(?: to)?", "is married to", newest=True),
-    "is": _Verb(r"(?:is|am)(?= (?:an?|the)\b)", "is", newest=True),
-}
-_OFTEN = r"(?:(?:always|also|never|now|often|only|really|usually|still) )?"
-_SAYS = {
-    name: re.compile(rf"{_OFTEN}{verb.pattern}\b ?(?P<what>[^.!?;]*)", re.IGNORECASE)
-    for name, verb in _VERBS.items()
-}
-_IT = re.compile(r"(?:she|he|they|it)\b ", re.IGNORECASE)
-_FIRST = re.compile(r"(?:i|we)(?: |(?='m |'re ))", re.IGNORECASE)
-_SHORT = re.compile(r"'(?:m|re) ")
-_OWN_WORDS = {"my": "their", "our": "their", "me": "them", "us": "them", "mine": "theirs"}
-_OWN = re.compile(rf"\b(?:{'|'.join(_OWN_WORDS)})\b", re.IGNORECASE)
 _LONGEST = 160
-"""Characters of one part of a value."""
-_MOST_LISTED = 8
-
-
-@dataclass
-class _Shown:
-    """An entity in the prompt, with its observations, oldest first."""
-
-    id: str
-    name: str
-    known: dict[str, str] = field(default_factory=dict)
-    observed: list[DatedLine] = field(default_factory=list)
+"""Characters of an attribute's value."""
 
 
 def attributes(prompt: Prompt) -> dict[str, Any]:
-    """The attributes of all entities in the prompt, with the observations that state them."""
-    return {"attributes": [made for entity in _entities(prompt) for made in _of(entity)]}
-
-
-def _entities(prompt: Prompt) -> list[_Shown]:
-    found: list[_Shown] = []
+    """Of each entity in the prompt, its newest observation."""
+    name, made = "", dict[str, dict[str, Any]]()
     for line in prompt.data_lines("entities"):
-        if entity := prompt_lines.read_entity(line):
-            found.append(_Shown(*entity))
-        elif found and (known := prompt_lines.read_known(line)):
-            found[-1].known[known[0]] = known[1]
-        elif found and (seen := prompt_lines.read_dated(line)):
-            found[-1].observed.append(seen)
-    return found
+        if found := prompt_lines.read_entity(line):
+            entity, name = found
+        elif name and (seen := prompt_lines.read_dated(line)):
+            own = seen.speaker == name and _FIRST.search(seen.text)
+            value = shortened(f"{name} said: {seen.text}" if own else seen.text, _LONGEST)
+            given = {"entity": entity, "name": "noticed_last", "value": value}
+            made[entity] = {**given, "evidence": [seen.id]}
+    return {"attributes": list(made.values())}
 
 
-def _of(entity: _Shown) -> list[dict[str, Any]]:
-    said: dict[str, list[tuple[str, str]]] = {}
-    for seen in entity.observed:
-        for told in _told(entity.name, seen):
-            for name in _SAYS:
-                if what := _what(name, told):
-                    said.setdefault(name, []).append((seen.id, what))
-                    break
-    made = [_attribute(entity, name, parts) for name, parts in said.items()]
-    if not made and entity.observed:
-        last = entity.observed[-1]
-        own = last.speaker == entity.name and _FIRST.search(last.text)
-        told = f"{entity.name} said: {last.text}" if own else last.text
-        made = [_given(entity, "noticed_last", shortened(told, _LONGEST), [last.id])]
-    return made
-
-
-def _told(name: str, line: DatedLine) -> Iterator[str]:
-    """The predicates of the sentences whose subject is the entity.
-
-    The subject is its name, a pronoun such as "she", or "I" where the entity is the speaker.
-    """
-    for sentence in sentences(line.text):
-        if sentence.casefold().startswith(f"{name.casefold()} "):
-            yield sentence[len(name) + 1 :]
-        elif match := _IT.match(sentence):
-            yield sentence[match.end() :]
-        elif line.speaker == name and (match := _FIRST.match(sentence)):
-            own = _SHORT.sub("am ", sentence[match.end() :], count=1)
-            yield _OWN.sub(lambda word: _OWN_WORDS[word.group().lower()], own)
-
-
-def _what(name: str, told: str) -> str:
-    """The words after the attribute's verb, or "" if the predicate has another verb."""
-    match = _SAYS[name].match(told)
-    said = match["what"].strip(" ,") if match else ""
-    moved = name == "home" and said.startswith("to ")
-    return shortened(f"in {said[3:]}" if moved else said, _LONGEST)
-
-
-def _attribute(entity: _Shown, name: str, parts: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The attribute's value from `parts`: (observation, words after the verb), oldest first."""
-    begins = f"{entity.name} {_VERBS[name].said} "
-    if _VERBS[name].newest:
-        newest = parts[-1][1]
-        same = [id_ for id_, what in parts if what.casefold() == newest.casefold()]
-        return _given(entity, name, f"{begins}{newest}.", same)
-    known = entity.known.get(name, "").removeprefix(begins).rstrip(".").split("; ")
-    listed = dict.fromkeys([*filter(str.strip, known), *(what for _, what in parts)])
-    value = f"{begins}{'; '.join(list(listed)[-_MOST_LISTED:])}."
-    return _given(entity, name, value, [id_ for id_, _ in parts])
-
-
-def _given(entity: _Shown, name: str, value: str, evidence: Sequence[str]) -> dict[str, Any]:
-    return {"entity": entity.id, "name": name, "value": value, "evidence": list(evidence)}
-
+_FIRST = re.compile(r"(?:i|we)(?: |(?='m |'re ))", re.IGNORECASE)
 
 # Facts that end.
 
@@ -403,7 +294,6 @@ def _days(fact: DatedLine) -> frozenset[date]:
 
 
 def _denied(text: str) -> list[str]:
-    """The stems and values that a text denies, or calls over."""
     digits = in_digits(text, "en")
     told = [next(filter(None, match.groups())) for match in _DENIED.finditer(digits)]
     found = [value for one in told for some in _values(one.strip(".:")).values() for value in some]

@@ -162,7 +162,6 @@ def _told(who: str, said: str) -> str:
 
 
 def _that_fit(lines: Sequence[str], room: int) -> list[str]:
-    """The most telling lines that fit `room` characters, in their order."""
     order = sorted(range(len(lines)), key=lambda at: (-importance(lines[at]), at))
     taken: list[int] = []
     for at in order:

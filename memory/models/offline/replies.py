@@ -10,7 +10,7 @@ from typing import Any
 
 from memory.messages import GoalLine
 from memory.models.offline.prompt import Done, Prompt, Quotable, sources
-from memory.models.offline.sentences import is_question, told_stems
+from memory.models.offline.sentences import is_command, is_question, told_stems
 from memory.text import content_stems, sentences, shortened, stem
 
 NOT_KNOWN = "I do not know that yet."
@@ -44,7 +44,7 @@ def answer(question: str, prompt: Prompt) -> str:
     found = best(question, known, asker=prompt.sender)
     if found:
         return "\n".join(map(quote, found))
-    return NOT_OFFLINE if _ASKS_TO_ACT.match(question.strip()) else NOT_KNOWN
+    return NOT_OFFLINE if is_command(question) else NOT_KNOWN
 
 
 def _knows_nothing(sentence: str) -> bool:
@@ -95,10 +95,6 @@ def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
 
 # Questions about the assistant itself: its goals, its clock, what it can do.
 
-_ASKS_TO_ACT = re.compile(
-    r"(?:(?:hey|hi|circadian|please)[ ,]+)*(?:can|could|would|will) you (?!remember|recall|know)",
-    re.IGNORECASE,
-)
 _CLOCK = re.compile(r".*\bwhat(?:'s| is)? (?:the |today's )?(?:date|time|day)\b.*", re.IGNORECASE)
 _FORGET = re.compile(r"(?:please,? )?(?:forget|delete|erase)\b", re.IGNORECASE)
 _ABILITIES = re.compile(r"(?:what can (?:you|i|we) (?:do|ask|say)|help)\b.{0,40}", re.IGNORECASE)

@@ -391,17 +391,16 @@ _LEANS = re.compile(r"(?:yes|no|it|its|that|this|he|she|they|those|these)\b", re
 
 
 def _told(part: str) -> str:
-    if is_command(part) or is_chatter(part):
-        return ""
     rule, given = next(iter(_rules_for(part)), (None, {}))
-    if rule is None or rule.tool in _TELLS_ALL or _OWN_GOAL.match(part):
+    if rule is None:
+        return "" if is_command(_opened(part)) or is_chatter(part) else part
+    if rule.tool in _TELLS_ALL or _OWN_GOAL.match(part):
         return part
     told = given.get(_TELLS.get(rule.tool, ""), "")
     return f"{told[:1].upper()}{told[1:]}{part[-1] if part[-1] in '.!' else ''}" if told else ""
 
 
 def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) -> bool:
-    """Whether a rule takes the sentence."""
     for rule, given in _rules_for(part):
         step = rule.build(given, scene)
         if step is None:

@@ -31,8 +31,9 @@ _STATED = r"(?:\W+\w+){0,2} (?:is|are|was|were|has|had|will|starts?|opens?|close
 _MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 
 _COMMAND = re.compile(
-    r"(?:circadian[ ,:]+|and )*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
-    r"|(?:can|could|would|will) you\b|i (?:want|need) you to (?!know|remember|note|keep in mind)"
+    r"(?:(?:hey|hi|circadian|and)\b[ ,:]+)*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
+    r"|(?:can|could|would|will) you (?!remember|recall|know)"
+    r"|i (?:want|need) you to (?!know|remember|note|keep in mind)"
     r"|remove .*\b(?:goal|project|memory|note|fact)|(?:forget|delete|erase|remind|cancel|undo)\b"
     r"|set (?:an? |the )?(?:alarm|timer|reminder)\b|(?:go to sleep|pause|rename|repeat|wake me)\b"
     r"|read (?:me|the file|this)\b|mark .*\bdone\b|add .* to (?:my|our|the) (?:\w+ )?list\b"
@@ -41,6 +42,43 @@ _COMMAND = re.compile(
     rf"|close|schedule|list|show|tell)\b(?! from\b| of\b|{_STATED}))",
     re.IGNORECASE,
 )
+_VERBS = """
+    activate adjust analy[sz]e answer archive arrange ask assign block build call change check
+    choose clean clear close connect convert copy correct count create debug decrease deploy design
+    dial dim disable disconnect do download draw drop edit empty enable enter export fetch fill find
+    fix format generate get give hide import improve increase inform install invite keep launch lock
+    lower make measure merge move mute notify organi[sz]e pick plan prepare press print publish
+    raise recommend reduce refresh register reject repair replace reply reserve reset resize restart
+    restore return ring run save say share sign silence sing skip solve sort spell split start stop
+    submit subscribe suggest switch track transfer turn uninstall unlock unmute unsubscribe update
+    upgrade upload use verify wait warn water
+"""
+_OBJECT = (
+    r"(?:the|an?|my|our|your|his|her|their|this|that|these|those|it|them|him|me|us|all|every|each"
+    r"|both|some|any|another|everything|old|new|up|off|on|back|down|over|to|for|with|about|at"
+    r"|again|whether|if|who|what|where|when|two|three|four|five|ten|\d+|\w+ing|track"
+    r"|(?-i:[A-Z]\w+))\b"
+)
+_ORDER = re.compile(
+    rf"(?:(?:and|then|now|just|go and) )*(?!(?:plan|start) (?:to|on)\b|\w+ a note\b)"
+    rf"(?:(?:{'|'.join(_VERBS.split())})(?:(?= {_OBJECT})(?!{_STATED})|\W*$)"
+    r"|(?:let|put) \w+ (?:know|on|in)\b|look up\b)(?!.*\b(?:yesterday|ago|last)\b)",
+    re.IGNORECASE,
+)
+"""A verb in its base form and an object behind it: who does it is left out, as in an order."""
+
+_GERMAN = re.compile(
+    r"bitte (?!merk)|(?:kannst|könntest|würdest|willst) du\b|(?:(?:änder|benenn|berechn|bestell"
+    r"|bring|buch|druck|erinner|erklär|erstell|find(?=e)|frag|füg|hol|hör|kauf|lösch|mach|öffn"
+    r"|plan(?=e)|reservier|ruf|sag|schalt|schick|schließ|schreib|send|setz|speicher|spiel|stell"
+    r"|stopp|start(?=e)|such|trag|übersetz|verschieb|wart|weck|wiederhol|zeig)e?"
+    r"|vergiss|lies|gib|nimm|hilf|sieh)(?:\W*$|,| (?=(?:mi[rc]h?|uns|ihm|ihr|ihn|sie|es|da[smn]"
+    r"|de[rnm]|die|diese\w*|eine?|zwei|drei|\d+|meine?|unsere?|alle|bitte|damit|auf|an|bis|nach"
+    r"|nicht|noch)\b|(?-i:[A-ZÄÖÜ])))",
+    re.IGNORECASE,
+)
+"""A German order, as the first word and its object show it."""
+
 _SMALL_TALK = """
     wow oh ah yeah yes yep yup no nope ok okay sure right exactly absolutely definitely totally
     great good nice cool awesome amazing wonderful fantastic lovely sweet fun perfect brilliant
@@ -71,7 +109,9 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<![.!?:;\"(\u201c] )(?<!^)\b[A-Z][\w'\u2019-]*(?: [A-Z][\w'\u2019-]*)*")
-_NO_NAME = {"i", "i'm", "i've", "i'd", "i'll", "ok", "okay", "tv", "pm", "am", "image"}
+_NO_NAME = {"i", "i'm", "i've", "i'd", "i'll", "ok", "okay", "tv", "pm", "am", "image"} | {
+    form for day in WEEKDAYS for form in (day.lower(), f"{day.lower()}s")
+}
 
 
 def is_question(sentence: str) -> bool:
@@ -84,10 +124,11 @@ def is_question(sentence: str) -> bool:
 def is_command(sentence: str) -> bool:
     """Tells the assistant to do something: an order, and nothing about the world.
 
-    It says "please" or "you" to the assistant, or begins with a verb that is rarely anything else.
-    "Don't forget" and "remember" tell something, and are none.
+    It says "please" or "you" to the assistant, begins with a verb that is rarely anything else, or
+    with one that has an object behind it. "Don't forget" and "remember" tell something.
     """
-    return bool(_COMMAND.match(sentence.strip()))
+    told = sentence.strip()
+    return any(form.match(told) for form in (_COMMAND, _ORDER, _GERMAN))
 
 
 def is_chatter(sentence: str) -> bool:

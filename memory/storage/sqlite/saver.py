@@ -332,7 +332,6 @@ class SqliteCheckpoints(SqliteSaver):
         return bool(rows)
 
     def _drop_chunks(self, thread: str) -> None:
-        """Delete the chunks to which no checkpoint refers any more."""
         self.conn.execute(
             "DELETE FROM circadian_chunks WHERE thread_id = ?1 AND id NOT IN (SELECT value"
             " FROM checkpoints, json_each(checkpoints.chunks) WHERE checkpoints.thread_id = ?1)",

@@ -203,7 +203,6 @@ class CircadianSqliteStore(SqliteStore):
 
 
 def _items(gets: Sequence[GetOp], conn: sqlite3.Connection) -> list[Item | None]:
-    """The items under these keys, in order."""
     found: dict[tuple[tuple[str, ...], str], Item] = {}
     for namespace in dict.fromkeys(op.namespace for op in gets):
         keys = [op.key for op in gets if op.namespace == namespace]

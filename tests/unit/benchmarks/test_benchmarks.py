@@ -2,12 +2,11 @@ import json
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_core.tools import BaseTool
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from benchmarks import beside, compaction, growth, load, memory, night, run, walk
-from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, WITH_MEM0, convert, look_up, opening
-from benchmarks.models import OneToolModel, Sent
+from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, WITH_MEM0, opening
+from benchmarks.models import Sent
 from benchmarks.prompts import added, repeated, tokens, wire
 from benchmarks.tables import CIRCADIAN
 
@@ -110,19 +109,6 @@ async def test_each_agent_hears_the_words_calls_the_tool_and_answers(tmp_path: P
             assert "first printed in 1911" in wire(second)
             assert wire(second).startswith(wire(first)), system.name
             assert system.model.taken() == []
-
-
-async def test_the_model_calls_its_tool_once_for_each_thing_said() -> None:
-    tools: list[BaseTool] = [look_up, convert]
-    model = OneToolModel(tool="look_up")
-    bound = model.bind_tools(tools)
-    said = [HumanMessage("Saffron?")]
-    first, second = await bound.ainvoke(said), await bound.ainvoke(said)
-    assert [call["name"] for call in first.tool_calls] == ["look_up"]
-    assert first.tool_calls[0]["id"] != second.tool_calls[0]["id"]
-    assert (await bound.ainvoke([*said, AIMessage("So.")])).tool_calls == []
-    assert (await model.ainvoke(said)).tool_calls == []
-    assert len(model.taken()) == 4
 
 
 def test_a_prompt_is_read_in_the_order_system_tools_messages() -> None:

@@ -16,7 +16,7 @@ from langgraph.types import Command, interrupt
 from pydantic import Field
 
 from tests.support.executing import executed, wanted
-from tools.execution.execute import LONGEST_ANSWER, MOST_ARGUMENTS, refuse
+from tools.execution.execute import LONGEST_ANSWER, MOST_ARGUMENTS, Executed, refuse
 from tools.registry import BUILT_IN, registered
 
 CREATE, LIST = (BUILT_IN[name][0] for name in ("create_project", "list_projects"))
@@ -28,6 +28,10 @@ def add(a: int, b: Annotated[int, Field(ge=0)] = 1) -> str:
     return str(a + b)
 
 
+def succeeded(done: Executed) -> int:
+    return sum(outcome["ok"] for outcome in done.outcomes)
+
+
 async def test_calls_run_in_order_and_each_sees_what_the_one_before_it_did() -> None:
     create = wanted("create_project", project_key="tavern", summary="A tavern")
     done = await executed([create, wanted("list_projects")], [CREATE, LIST])
@@ -35,7 +39,7 @@ async def test_calls_run_in_order_and_each_sees_what_the_one_before_it_did() -> 
     assert first["project_key"] == second["active_project"] == "tavern"
     assert done.update["projects"]["active"] == "tavern"
     assert [one["ok"] for one in done.outcomes] == [True, True]
-    assert (done.raised, done.succeeded) == (0, 2)
+    assert done.raised == 0
 
 
 async def test_an_unknown_tool_and_bad_arguments_are_answered_and_are_no_failure_of_ours() -> None:
@@ -50,7 +54,7 @@ async def test_an_unknown_tool_and_bad_arguments_are_answered_and_are_no_failure
     assert "; b: Input should be greater than or equal to 0" in bad["error"]
     assert missing["error"] == "a: Field required"
     assert {message.status for message in done.messages} == {"error"}
-    assert (done.raised, done.succeeded) == (0, 0)
+    assert (done.raised, succeeded(done)) == (0, 0)
 
 
 async def test_an_argument_that_the_tool_does_not_know_is_left_out() -> None:
@@ -118,7 +122,7 @@ async def test_a_tool_that_raises_answers_without_a_secret_and_at_bounded_length
     assert "sunshine" not in str(done.messages[0].content)
     assert done.calls[0]["error"] == told["error"]
     assert done.messages[1].content == "2"
-    assert (done.raised, done.succeeded) == (1, 1)
+    assert (done.raised, succeeded(done)) == (1, 1)
 
 
 async def test_a_tool_that_comes_too_late_is_answered_and_counts_as_raised() -> None:
@@ -252,7 +256,7 @@ def test_refused_calls_are_answered_and_recorded() -> None:
     assert [(one["name"], one["error"], one["reasoning"]) for one in done.calls] == [
         ("add", "not now", "r")
     ]
-    assert (done.raised, done.succeeded) == (0, 0)
+    assert (done.raised, succeeded(done)) == (0, 0)
 
 
 # Whatever a tool gives back
@@ -370,4 +374,4 @@ async def test_a_users_change_that_breaks_the_state_changes_nothing(
 
     done = await executed([wanted("change")], [change])
     assert says in str(done.messages[0].content)
-    assert (done.update, done.raised, done.succeeded) == ({}, 1, 0)
+    assert (done.update, done.raised, succeeded(done)) == ({}, 1, 0)

@@ -60,7 +60,7 @@ async def test_the_model_gets_the_answer_as_a_text(found: list[BaseTool]) -> Non
     assert json.loads(texts[1]) == {"painted": "red"}
     assert texts[2] == "A picture:\n[image, image/png: left out, this is text only]"
     assert [message.artifact for message in done.messages] == [None] * 3
-    assert (done.succeeded, done.raised) == (3, 0)
+    assert ([one["ok"] for one in done.outcomes], done.raised) == ([True] * 3, 0)
 
 
 async def test_an_error_of_an_mcp_tool_does_not_count_as_our_failure(

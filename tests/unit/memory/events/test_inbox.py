@@ -1,14 +1,18 @@
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from memory.errors import InputError
 from memory.events import inbox
+from memory.messages import is_outside
 from memory.messages.convert import valid_event
 from memory.records import TickPrompt
 from memory.records.records import Event, HandledMark, Scope
+from memory.state import State
 from tests.support.clock import Clock
 
 SCOPE = Scope("local", "thread")
@@ -159,3 +163,27 @@ async def test_the_newest_prompts_are_kept() -> None:
     assert await kept() == [7, 8]
     await inbox.drop_prompts(store, SCOPE, most=0, since=None)
     assert await kept() == []
+
+
+async def test_what_does_not_fit_is_left_and_known_events_take_no_room(clock: Clock) -> None:
+    store, events = InMemoryStore(), [event("a"), event("b"), event("c")]
+
+    async def two(scope: Scope) -> inbox.Room:
+        return inbox.Room(2, "two is enough")
+
+    async def taken(**given: object) -> inbox.Arrived:
+        state = cast(State, given)
+        place: Any = {"store": store, "scope": SCOPE, "owner": "Ada", "now": clock()}
+        return await inbox.take_in(state, **place, run_id=None, room=two)
+
+    with pytest.raises(InputError, match="3 events were not taken in: two is enough"):
+        await taken(events=events)
+    assert await inbox.waiting(store, SCOPE) == []
+    await taken(events=events[:2])
+    said = [HumanMessage(name, id=name) for name in ("1", "2", "3")]
+    first = await taken(events=events[:2], messages=said)
+    assert [item["event"]["id"] for item in await inbox.waiting(store, SCOPE)] == [*"ab12"]
+    left = [one for one in first.messages if is_outside(one)]
+    assert ([one.id for one in left], first.notes[0][-18:]) == (["3"], "1 (two is enough).")
+    await taken(messages=left)
+    assert [item["event"]["id"] for item in await inbox.waiting(store, SCOPE)] == [*"ab123"]

@@ -101,7 +101,7 @@ async def test_a_superseded_fact_and_a_doubtful_source_are_left_out(
     memory: SemanticMemory,
 ) -> None:
     old, _ = await memory.add(ANA, [draft("a", "red fox"), draft("b", "red panda", trust=0.3)])
-    await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03"})
+    await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03T00:00Z"})
     await memory.put_episodes(ANA, [episode("e1", "a red owl", trust=0.6)])
     await memory.embed_waiting(10)
     for trust, superseded, expected in (

@@ -88,7 +88,7 @@ async def test_another_agent_has_a_fact_of_its_own(memory: SemanticMemory) -> No
 async def test_an_invalid_fact_is_no_duplicate(memory: SemanticMemory) -> None:
     [old] = await memory.add(ANA, [of_one_source("a", "red fox")])
     await memory.add(ANA, [of_one_source("b", "red fox")])
-    await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03"})
+    await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03T00:00Z"})
     [new] = await memory.add(ANA, [of_one_source("c", "red fox")])
     assert new["id"] != old["id"]
     again = await memory.add(ANA, [of_one_source(op, "red fox") for op in "abc"])

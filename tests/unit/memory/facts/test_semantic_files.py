@@ -21,7 +21,6 @@ from tests.support.facts import (
     ANA,
     acknowledged,
     draft,
-    history,
     memory_at,
     nearest_facts,
     running,
@@ -69,8 +68,15 @@ async def test_two_folders_in_one_process_share_nothing(tmp_path: Path) -> None:
     assert (texts(await one.all(ANA)), texts(await two.all(ANA))) == (["red fox"], ["blue whale"])
     one.close()
     two.close()
-    assert history(tmp_path / "one") == [("ADD", "red fox")]
-    assert history(tmp_path / "two") == [("ADD", "blue whale")]
+
+
+async def test_a_history_that_mem0_kept_once_is_gone_after_a_forget(tmp_path: Path) -> None:
+    memory = memory_at(tmp_path)
+    await memory.add(ANA, [draft("a", "red fox")])
+    (tmp_path / "mem0" / "history.db").write_text("red fox")
+    await memory.scrub()
+    memory.close()
+    assert list((tmp_path / "mem0").glob("history*")) == []
 
 
 ALONE = """
@@ -122,7 +128,7 @@ def test_it_writes_in_its_folder_alone_and_tells_nobody(tmp_path: Path) -> None:
     }
     assert list(home.iterdir()) == list(temporary.iterdir()) == []
     files = {str(one.relative_to(folder)): one for one in folder.rglob("*") if one.is_file()}
-    assert {"facts.db", "mem0/history.db"} <= files.keys()
+    assert "facts.db" in files
     for name, file in files.items():
         content = file.read_bytes()
         assert b"red fox" not in content, name

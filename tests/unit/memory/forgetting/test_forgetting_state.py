@@ -125,7 +125,7 @@ def goal(id_: str, text: str, parent: str | None = None, *below: str) -> dict[st
 
 
 def event(id_: str, sender: str, text: str) -> dict[str, Any]:
-    fields = {"at": "2026-03-02T10", "channel": None, "addressed": False}
+    fields = {"at": "2026-03-02T10:00Z", "channel": None, "addressed": False}
     return {"id": id_, "sender": sender, "text": text, **fields}
 
 

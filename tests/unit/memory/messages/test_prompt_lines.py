@@ -105,7 +105,7 @@ def test_an_entity_with_what_is_known_of_it() -> None:
     profile: EntityProfile = record(id="entity_ada", name="Ada  [van] Horn")
     line = prompt_lines.entity_line(profile)
     assert prompt_lines.read_entity(line) == ("entity_ada", "Ada [van] Horn")
-    assert prompt_lines.read_known(prompt_lines.known_line("home", TEXT)) == ("home", SHOWN)
+    assert prompt_lines.known_line("home", TEXT) == f"known home: {SHOWN}"
     assert prompt_lines.read_entity(prompt_lines.known_line("home", TEXT)) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -180,6 +181,39 @@ def test_requests_beyond_the_rules_are_declined_plainly(text: str, reply: str) -
     decision = say(text, system=clock)
     assert not decision.calls
     assert decision.text.startswith(reply)
+
+
+ORDERS = """
+    Change the name of the tulips project|Stop the music|Stop!|Call Ben|Call my mother at six
+    Stop sending me reminders|Turn off the kitchen light|Check whether Ben replied|Get me a taxi
+    Make a shopping list|Make me a coffee|Start a timer for ten minutes|Fix the bug in the parser
+    Convert 20 miles to kilometres|Invite Anna to the party|Look up the bus timetable|Say that again
+    Plan a trip to Rome|Suggest three names for a cat|Ask Tom when he comes|Put milk on the list
+    Give Anna my number|Let Ben know I am late|Keep track of my spending|Go and check the mail
+    Hey Circadian, dim the lights|And now stop the timer|Drop the second item|Archive old messages
+    Ruf Ben an|Lösche das Ziel mit dem Zaun|Erinnere mich morgen an den Zahnarzt|Mach das Licht aus
+    Schreib eine Mail an Anna|Stell den Wecker auf sieben|Bitte ändere den Namen|Hör auf damit
+    Kannst du mir eine Liste machen|Such mir einen Flug|Vergiss, was ich sagte|Zeig mir meine Ziele
+"""
+TOLD = """
+    Call quality has been poor all week|Change is hard for my brother|Stop signs in Oslo are red
+    Water is leaking in the kitchen|Plants need water|Check-in is at three|Plan B was the boat
+    Answer came from the bank on Monday|Print shop opens at nine|Plan to visit Rome in May
+    Update: the glass arrives on Friday|Put up the shelves yesterday with Ben|Move-in day is Friday
+    Start date is 3 May|Skip is my dog|Ring roads in Graz are full|Such a nice day in Graz with Anna
+    Ben zog nach Porto um|Das Glas kommt am Freitag|Schreiben ist mein Hobby|Plan und Wetter passten
+"""
+
+
+@pytest.mark.parametrize("text", [one.strip() for one in re.split(r"[|\n]", ORDERS) if one.strip()])
+def test_an_order_is_neither_noted_nor_kept(text: str) -> None:
+    assert say(text).text.startswith(NOT_OFFLINE)
+    assert statement(text) == ""
+
+
+@pytest.mark.parametrize("text", [one.strip() for one in re.split(r"[|\n]", TOLD) if one.strip()])
+def test_what_only_begins_like_an_order_is_told(text: str) -> None:
+    assert statement(text) == text
 
 
 def test_without_a_clock_the_date_is_not_known() -> None:

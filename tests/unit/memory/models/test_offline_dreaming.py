@@ -10,7 +10,7 @@ import pytest
 from memory.messages.prompt_lines import Handles
 from memory.models.client import ask_for
 from memory.models.offline.model import OfflineChatModel
-from memory.records.profiles import EntityProfile, Observation
+from memory.records.profiles import Observation
 from memory.records.records import Fact
 from memory.settings import Settings
 from nodes.night.consolidate_entities import (
@@ -180,10 +180,8 @@ async def test_the_text_of_a_fact_is_not_read_as_the_prompt() -> None:
 # Attributes
 
 
-async def attributes(
-    *observations: Observation, profile: EntityProfile | None = None
-) -> dict[str, tuple[str, list[str]]]:
-    one: Any = {**(profile or ada()), "observations": list(observations)}
+async def attributes(*observations: Observation) -> dict[str, tuple[str, list[str]]]:
+    one: Any = {**ada(), "observations": list(observations)}
     batch = [EntityNews(one, observations=observations, known=list(one["attributes"]))]
     given = await read(batch)
     made = consolidate_entities_decided(given, batch, Settings(min_observations=1), now=NOW)
@@ -198,41 +196,7 @@ async def read(batch: list[EntityNews]) -> list[AttributeGiven]:
     return numbering.read(answer)
 
 
-async def test_likes_and_habits_are_listed_with_their_observations() -> None:
-    made = await attributes(
-        observation(1, "Ada likes green tea."),
-        observation(2, "Ada really loves jazz, and old films."),
-        observation(3, "She dislikes coffee."),
-        observation(4, "Ada is allergic to walnuts."),
-        observation(5, "Ada is tall."),
-    )
-    assert made == {
-        "likes": ("Ada likes green tea; jazz, and old films.", ["o1", "o2"]),
-        "dislikes": ("Ada dislikes coffee.", ["o3"]),
-        "allergies": ("Ada is allergic to walnuts.", ["o4"]),
-    }
-
-
-async def test_the_newest_home_and_work_count() -> None:
-    made = await attributes(
-        observation(1, "Ada lives in Bergen."),
-        observation(2, "Ada works as a glazier."),
-        observation(3, "Ada moved to Oslo."),
-    )
-    assert made["home"] == ("Ada lives in Oslo.", ["o3"])
-    assert made["work"] == ("Ada works as a glazier.", ["o2"])
-
-
-async def test_new_likes_are_listed_with_the_known_ones() -> None:
-    known = {
-        "likes": {"value": "Ada likes green tea; jazz.", "evidence": [], "at": "", "replaced": []}
-    }
-    profile = ada(attributes=known)
-    made = await attributes(observation(7, "Ada likes chess."), profile=profile)
-    assert made["likes"] == ("Ada likes green tea; jazz; chess.", ["o7"])
-
-
-async def test_without_a_known_verb_the_newest_observation_is_quoted() -> None:
+async def test_the_newest_observation_is_quoted() -> None:
     first = observation(1, "Ada asked for the telescope.")
     made = await attributes(first, observation(3, "Ada was late."))
     assert made == {"noticed_last": ("Ada was late.", ["o3"])}
@@ -246,16 +210,3 @@ async def test_each_entity_has_its_own() -> None:
         (one["id"], "Ada likes jazz."),
         ("entity_ben", "Ben likes tea."),
     ]
-
-
-async def test_facts_that_people_state_of_themselves_are_read_in_the_third_person() -> None:
-    lines = [
-        observation(1, "I live in Bergen with my two cats.", speaker="Ada"),
-        observation(2, "Ada wants to ask Ben for a price."),
-        observation(3, "I'm a glazier. Ben likes tea.", speaker="Ada"),
-    ]
-    assert await attributes(*lines) == {
-        "home": ("Ada lives in Bergen with their two cats.", ["o1"]),
-        "wants": ("Ada wants to ask Ben for a price.", ["o2"]),
-        "is": ("Ada is a glazier.", ["o3"]),
-    }

@@ -71,7 +71,9 @@ async def test_a_recall_goes_to_a_thread_twice(
 ) -> None:
     said = [await asking.hear(f"The bees of Ana swarmed {n} times") for n in range(9)]
     gone = await asking.learn("Ana keeps bees", source_entries=[said[0]["id"]])
-    await memory.update(ANA, gone["id"], {"invalid_at": "2026-03-03", "superseded_by": "other"})
+    await memory.update(
+        ANA, gone["id"], {"invalid_at": "2026-03-03T00:00Z", "superseded_by": "other"}
+    )
     sent, to_thread = list[object](), asyncio.to_thread
 
     async def counted(work: Any, *args: Any) -> Any:

@@ -15,7 +15,7 @@ async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(
     asking: Asking,
 ) -> None:
     old, new = await asking.learn("Ana lives in Porto"), await asking.learn("Ana lives in Rome")
-    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
     await asking.memory.update(ANA, old["id"], gone)
     [only] = await asking.ask("Where does Ana live?")
     assert only["id"] == new["id"]
@@ -33,7 +33,7 @@ async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(
 async def test_what_a_fact_superseded_is_told_with_it(asking: Asking) -> None:
     old = await asking.learn("Ana lives in Porto", source_events=["e1"], speaker="Ben")
     new = await asking.learn("Ana lives in Rome", source_events=["e2"], speaker="Ana")
-    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
     await asking.memory.update(ANA, old["id"], gone)
     [hit] = await asking.ask("Where does Ana live?")
     assert hit["text"] == "Ana lives in Rome"
@@ -47,7 +47,7 @@ async def test_what_a_fact_superseded_is_told_with_it(asking: Asking) -> None:
 async def test_what_says_the_same_is_not_told_as_earlier(asking: Asking) -> None:
     old = await asking.learn("Ana lives in Rome, Italy", source_events=["e1"])
     new = await asking.learn("Ana lives in Rome", source_events=["e2", "e1"])
-    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
     await asking.memory.update(ANA, old["id"], gone)
     [hit] = await asking.ask("Where does Ana live in Italy?")
     assert "earlier" not in hit
@@ -62,7 +62,7 @@ async def test_the_entry_that_said_what_no_longer_holds_does_not_stand_for_it(
     new = await asking.learn("Ana lives in Rome", source_entries=["other"])
     await link(asking, said["id"], new["id"])
     assert len(await asking.ask("Where does Ana live?")) == 2
-    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
     await asking.memory.update(ANA, old["id"], gone)
     assert await asking.texts("Where does Ana live?") == ["Ana lives in Rome"]
     [first, second] = await asking.ask("Where did Ana live before?")
@@ -101,7 +101,7 @@ async def test_an_entry_whose_fact_no_longer_holds_is_left_out_though_no_word_fi
     old = await asking.learn("I moved to Oslo", speaker="Ana", source_entries=[said["id"]])
     await link(asking, said["id"], old["id"])
     assert await asking.texts("What of Ana?") == ["I moved to Oslo"]
-    await asking.memory.update(ANA, old["id"], {"invalid_at": "2026-03-04"})
+    await asking.memory.update(ANA, old["id"], {"invalid_at": "2026-03-04T00:00Z"})
     assert await asking.texts("What of Ana?") == []
     [hit] = await asking.ask("What of Ana?", include_superseded=True)
     assert (hit["id"], hit["superseded"]) == (old["id"], True)
@@ -128,7 +128,7 @@ async def test_a_link_does_not_bring_in_what_recall_leaves_out(asking: Asking, w
     linked = "event_20260305_none"
     if why == "superseded":
         linked = (await asking.learn("Rex barks"))["id"]
-        await asking.memory.update(ANA, linked, {"invalid_at": "2026-03-04"})
+        await asking.memory.update(ANA, linked, {"invalid_at": "2026-03-04T00:00Z"})
     elif why != "gone":
         changes = {"tags": [SELF]} if why == "self" else {"source_trust": 0.3}
         linked = (await asking.hear("Rex barks", **changes))["id"]
@@ -176,7 +176,7 @@ async def test_facts_that_contradict_each_other_are_both_recalled_and_marked(
 
 async def test_a_superseded_hit_says_what_has_taken_its_place(asking: Asking) -> None:
     old, new = await asking.learn("Ana lives in Porto"), await asking.learn("Ana lives in Rome")
-    gone = {"invalid_at": "2026-03-04", "superseded_by": new["id"]}
+    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
     await asking.memory.update(ANA, old["id"], gone)
     hits = await asking.ask("Where does Ana live?", include_superseded=True)
     assert {hit["id"]: hit.get("superseded_by") for hit in hits} == {

@@ -14,8 +14,6 @@ from memory.state.schema import (
     State,
     fresh_state,
     merge_by_id,
-    merge_conversations,
-    merge_goals,
     merge_projects,
 )
 from memory.state.validation import checked, kept_problem, report_so_far, state_problem
@@ -109,9 +107,7 @@ def test_a_new_input_is_not_checked_as_state() -> None:
 @pytest.mark.parametrize("value", ["abc", "", [1], [], 0])
 def test_only_objects_can_be_merged(value: Any) -> None:
     with pytest.raises(StateError, match=r"^goals must be an object"):
-        merge_goals({}, value)
-    with pytest.raises(StateError, match=r"^conversations must be an object"):
-        merge_conversations({}, value)
+        merge_by_id({}, value, key="goals")
     with pytest.raises(StateError, match=r"^projects must be an object"):
         merge_projects(None, value)
     with pytest.raises(StateError, match=r"^projects\.slots must be an object"):
@@ -147,7 +143,13 @@ def waiting() -> dict[str, Any]:
     asked.additional_kwargs = dict(mark)
     done = ToolMessage("{}", tool_call_id=str(asked.tool_calls[0]["id"]), additional_kwargs=mark)
     tick = tick_state()
-    event: Any = {"id": "e1", "at": "", "sender": "Ada", "text": "Go", "channel": None}
+    event: Any = {
+        "id": "e1",
+        "at": "2026-03-02T09:00Z",
+        "sender": "Ada",
+        "text": "Go",
+        "channel": None,
+    }
     return {
         "question": {
             "id": "ask_1",
@@ -216,3 +218,18 @@ def test_a_tampered_parked_tick_is_named(edit: Callable[[dict[str, Any]], Any], 
     assert problem is not None
     assert f"wrong parked.1.{words}" in problem
     assert "update_state" in problem
+
+
+async def test_what_a_node_raises_has_no_secrets() -> None:
+    class Coded(Exception):
+        def __str__(self) -> str:
+            return "no postgresql://ada:hunter2x@db/x"
+
+    for error in (ValueError("no postgresql://ada:hunter2x@db/x"), Coded()):
+
+        @checked
+        async def broken(state: State) -> dict[str, Any]:
+            raise error  # noqa: B023 - called at once
+
+        with pytest.raises(Exception, match=r"no postgresql://ada:\*\*\*@db/x$"):
+            await broken(fresh_state())

@@ -78,3 +78,12 @@ async def test_existing_values_are_not_overwritten(store: BaseStore) -> None:
     assert await write_new(store, puts) == [{"n": 2}, {"n": 1}, {"n": 2}]
     assert await write_new(store, [PutOp(NS, "b", {"n": 3})]) == [{"n": 2}]
     assert [item.value["n"] for item in await list_items(store, NS)] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("store", homes.KINDS, indirect=True)
+async def test_our_stores_look_and_write_in_one_step_so_that_the_first_of_two_writers_wins(
+    store: BaseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await write_batch(store, [PutOp(NS, "b", {"n": 1})])
+    monkeypatch.setattr(store, "abatch", None)
+    assert await write_new(store, [PutOp(NS, "b", {"n": 2})]) == [{"n": 1}]

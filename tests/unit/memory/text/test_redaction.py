@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import traceback
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from memory import audit
-from memory.text.redaction import redact, redacted
+from memory.text.redaction import bare, redact, redacted
 
 SECRET = """
     password Password2 db_passwd PGPASSWORD pwd secret client-secret SECRET_KEY_BASE token
@@ -167,3 +168,34 @@ def test_an_audit_entry_holds_no_secret() -> None:
         "env": [{"name": "PWD", "value": "***"}],
     }
     assert entry["why"] == "with ***"
+
+
+TOLD = "401: sk-proj-4fG7hJ2kL9mN0pQ3 is no key, nor is postgresql://ada:hunter2x@db/x"
+
+
+class Late(ValueError):
+    """An error whose words are no argument."""
+
+    def __str__(self) -> str:
+        return TOLD
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyError, OSError, Late])
+def test_an_error_and_its_causes_have_no_secrets(kind: type[Exception]) -> None:
+    for raised in (kind(TOLD), _raised(RuntimeError("no"), kind(TOLD)), OSError(1, TOLD, "x")):
+        found = bare(raised)
+        told = "".join(traceback.format_exception(found)) + repr(found)
+        assert ("***" in told, "hunter2x" in told, "sk-proj" in told) == (True, False, False)
+
+
+def test_an_error_without_secrets_stays_as_it_is() -> None:
+    error = _raised(KeyError("no such key", 7), ValueError({"a": 1}))
+    assert bare(error) is error
+    assert (error.args, repr(error.__cause__)) == (("no such key", 7), "ValueError({'a': 1})")
+
+
+def _raised(error: Exception, cause: Exception) -> Exception:
+    try:
+        raise error from cause
+    except type(error) as caught:
+        return caught

@@ -197,6 +197,16 @@ def test_a_fact_of_the_length_of_a_book_is_refused(lines: list[str]) -> None:
         importing.check([lines[0], line_of(fact), *lines[1:]])
 
 
+@pytest.mark.parametrize("time", ["yesterday", "2026-03-02T17:40:00"])
+def test_a_time_that_is_none_is_refused(lines: list[str], time: str) -> None:
+    (fact, *_) = records(lines, "fact")
+    (entry, *_) = [one for one in records(lines, "item") if one["namespace"][0] == "journal"]
+    fact["fact"]["valid_from"] = entry["value"]["timestamp"] = time
+    for record in (fact, entry):
+        with pytest.raises(InputError, match=r"line 2: .*(valid_from|timestamp): "):
+            importing.check([lines[0], line_of(record), *lines[1:]])
+
+
 @pytest.mark.parametrize(("line", "problem"), WRONG, ids=[problem for _, problem in WRONG])
 async def test_an_invalid_line_is_named_and_nothing_is_imported(
     lines: list[str], empty: AsyncAgent, line: str, problem: str
