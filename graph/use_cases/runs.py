@@ -351,7 +351,7 @@ async def withdraw(context: AgentContext, event_id: str) -> InboxItem:
         await inbox.settle(context.store, context.scope, values.get("handled") or [])
         for one in values.get("parked") or []:
             if one["event"] and one["event"]["id"] == event_id:
-                raise InputError(f"{one['question']['id']} asks about {event_id!r}: refuse it first")
+                raise InputError(f"{one['question']['id']} is about {event_id!r}: refuse it first")
         return await inbox.withdraw(context.store, context.scope, event_id)
 
 
