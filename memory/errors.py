@@ -24,6 +24,7 @@ CircadianError
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -40,6 +41,7 @@ UNSURE = (
 )
 
 _consequence: ContextVar[str] = ContextVar("_consequence", default=STOPPED)
+_COMMANDS = re.compile(r" \((`circadian |--)[^)]*\)|[;:] [^;:]*`circadian [^;]*$")
 
 
 def consequence() -> str:
@@ -77,6 +79,11 @@ class CircadianError(RuntimeError):
 
     report: Mapping[str, Any] | None = None
     """The report of the run that raised this at its end: what the run did all the same."""
+
+    @property
+    def without_commands(self) -> str:
+        """The message without what it advises to type, for who has no command line."""
+        return _COMMANDS.sub("", str(self))
 
 
 class InputError(CircadianError):

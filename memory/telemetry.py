@@ -224,7 +224,7 @@ TOOL_CALLS = Counter("circadian_tool_calls", "Tool calls.", ["outcome"])
 NIGHTS = Counter("circadian_nights", "Nights that ended.", ["status"])
 NIGHT_SECONDS = Histogram(
     "circadian_night_seconds",
-    "Seconds from the beginning of a night to its end.",
+    "Seconds from the beginning of a night to its end, or to the question whether to apply it.",
     buckets=(1, 5, 15, 60, 180, 600, 1_800, 3_600, 7_200, 14_400),
 )
 NIGHT_OPERATIONS = Counter("circadian_night_operations", "Operations that nights decided.")
@@ -240,10 +240,10 @@ OLDEST_EVENT = Gauge(
     "circadian_oldest_event_seconds", "Age of the oldest unanswered event; 0 without one."
 )
 QUESTIONS_WAITING = Gauge(
-    "circadian_questions_waiting", "Agents with a question that waits for a person."
+    "circadian_questions_waiting", "Questions of awake agents that wait for a person."
 )
 THROTTLED = Counter(
-    "circadian_throttled_requests", "Requests that were refused with 429 for their number."
+    "circadian_throttled_requests", "Requests refused with 429: too many, or no tokens left."
 )
 SERVICE_UP = Gauge("circadian_service_up", "1 if a service answers, 0 if not.", ["service"])
 

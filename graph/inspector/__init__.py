@@ -1,13 +1,12 @@
 """The inspector: memory as pages in a browser, on loopback or on a server."""
 
-from graph.inspector.app import STATUSES, inspector
+from graph.inspector.app import STATUSES, inspector, problem_page
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
-from graph.inspector.rendering import STATIC, render
+from graph.inspector.rendering import render
 from graph.inspector.security import OneTimeToken, foreign, shielded, with_headers
 from graph.inspector.visits import Host, Visit, read_form
 
 __all__ = [
-    "STATIC",
     "STATUSES",
     "BackgroundJobs",
     "Host",
@@ -17,6 +16,7 @@ __all__ = [
     "Visit",
     "foreign",
     "inspector",
+    "problem_page",
     "read_form",
     "render",
     "shielded",

@@ -133,7 +133,7 @@ async def tick_list(visit: Visit) -> Response:
 async def one_tick(visit: Visit) -> Response:
     """A tick, and why it said that: its event, the prompt, the steps, the cost."""
     given = visit.named("number")
-    if not given.isdecimal():
+    if not given.isdecimal() or len(given) > 12:  # Python reads a few thousand digits
         raise NotFoundError(f"a tick has a number, not {given!r:.40}")
     found = await tick_detail(visit.context, int(given))
     report = found.report

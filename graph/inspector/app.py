@@ -123,13 +123,14 @@ STATUSES: tuple[tuple[type[CircadianError], int], ...] = (
 
 async def _failed(request: Request, error: Exception) -> Response:
     """Show the error's message: the product raised it on purpose, and nothing was changed."""
+    assert isinstance(error, CircadianError)
     status = next(code for kind, code in STATUSES if isinstance(error, kind))
-    return _problem(request, status, str(error))
+    return problem_page(request, status, error.without_commands)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _problem(request, error.status_code, error.detail)
+    return problem_page(request, error.status_code, error.detail)
 
 
 HEADINGS = {
@@ -137,12 +138,15 @@ HEADINGS = {
     405: "This page does not do that",
     409: "Busy at the moment",
     422: "That cannot be done",
+    429: "The limit is reached",
     503: "Something failed",
 }
 
 
-def _problem(request: Request, status: int, why: str) -> Response:
+def problem_page(request: Request, status: int, why: str) -> Response:
+    """What was wrong, and where to go on."""
     root, agent = root_of(request), getattr(request.state, "agent", None)
+    host = getattr(request.app.state, "host", None)  # None: it did not come as far as the pages
     heading = HEADINGS.get(status, HTTPStatus(status).phrase)
     page = render(
         "problem.html",
@@ -153,6 +157,6 @@ def _problem(request: Request, status: int, why: str) -> Response:
         home=link(root, [agent, "today"], {}) if agent else f"{root}/",
         progress=link(root, [agent, "progress"], {}) if agent else None,
         # Without an agent no page leads on but the first one, or another sign-in.
-        sign_out=None if agent or not request.app.state.host.can_sign_out else f"{root}/sign-out",
+        sign_out=f"{root}/sign-out" if host and host.can_sign_out and not agent else None,
     )
     return HTMLResponse(page, status)

@@ -58,7 +58,7 @@ class BackgroundJob:
         except BusyError as error:
             self.error = f"The agent is busy: {error}"
         except CircadianError as error:
-            self.error = str(error)
+            self.error = error.without_commands
         finally:
             self.ended = True
             if self.error is None and self.result is None:

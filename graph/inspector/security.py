@@ -83,8 +83,14 @@ class Shield:
 
 def shielded(scope: Scope, send: Send) -> Send:
     """`send` with the headers; memory is in no cache, our own files may be."""
-    cache = "max-age=3600" if "/static/" in scope["path"] else "no-store"
+    cache = "max-age=3600" if _is_file(scope) else "no-store"
     return with_headers({**HEADERS, "Cache-Control": cache}, send)
+
+
+def _is_file(scope: Scope) -> bool:
+    """Whether one of our own files is asked for. Agents and memories may be named as they are."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root).startswith("/static/")
 
 
 def with_headers(headers: Mapping[str, str], send: Send) -> Send:
@@ -115,7 +121,7 @@ class OneTimeToken:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a signed-in request on; else sign in, or say how to."""
-        if scope["type"] != "http" or "/static/" in scope["path"]:
+        if scope["type"] != "http" or _is_file(scope):
             await self._app(scope, receive, send)
             return
         await (self._answer(scope) or self._app)(scope, receive, send)
@@ -131,6 +137,8 @@ class OneTimeToken:
             return self._unsigned("Open the address that circadian inspect printed.")
         if not compare_digest(given.encode(), self._token.encode()):
             return self._unsigned("The address has a wrong token.")
+        if scope["method"] != "GET":
+            return self._unsigned("The address is for a browser, once.")
         if not self._unused:
             return self._unsigned("The address was used: it opens one browser, once.")
         self._unused = False

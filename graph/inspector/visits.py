@@ -179,8 +179,8 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def step(agent: str) -> str:
-    """An agent's name as one step of a path, where slashes and dots mean more; quoted again."""
-    meaning = "/%" if agent.strip(".") else "."
+    """An agent's name as one step of a path, where some names and signs mean more; quoted again."""
+    meaning = "s" if agent == "static" else "/%" if agent.strip(".") else "."
     return agent.translate({ord(sign): f"%{ord(sign):02X}" for sign in meaning})
 
 

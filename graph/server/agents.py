@@ -59,15 +59,19 @@ def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
 
 async def agent_threads(request: Request) -> list[tuple[str, dict[str, Any]]]:
     """The name and the thread of each of the caller's agents, sorted by name; copies have none."""
-    client, user = client_of(request), user_of(request)
-    found: list[dict[str, Any]] = []
-    while True:
-        page = await client.threads.search(limit=PAGE, offset=len(found))
-        found += [dict(thread) for thread in page]
-        if len(page) < PAGE:
-            break
+    user, found = user_of(request), await every_thread(client_of(request))
     named = [(own_name(user, str(one["thread_id"]), one.get("metadata")), one) for one in found]
     return sorted([(name, one) for name, one in named if name], key=lambda line: line[0])
+
+
+async def every_thread(client: LangGraphClient, **asked: Any) -> list[dict[str, Any]]:
+    """All threads that a search finds, page by page."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = await client.threads.search(**asked, limit=PAGE, offset=len(found))
+        found += [dict(thread) for thread in page]
+        if len(page) < PAGE:
+            return found
 
 
 def own_name(user: str, thread: str, metadata: Mapping[str, Any] | None) -> str | None:
@@ -139,10 +143,10 @@ class ServedAgent:
         with suppress(ThreadNotFound):
             await self.client.threads.delete(thread)
 
-    async def refresh(self) -> None:
-        """Let the server show the thread as its last checkpoint has it."""
+    async def refresh(self, at_rest: str | None = None) -> None:
+        """Let the server show the thread as its last checkpoint has it; `at_rest`: at this node."""
         with suppress(ThreadNotFound):
-            await self.client.threads.update_state(self.scope.thread, None)
+            await self.client.threads.update_state(self.scope.thread, None, as_node=at_rest)
 
 
 class Hold:

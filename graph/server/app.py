@@ -123,16 +123,11 @@ async def _threads(client: LangGraphClient) -> int:
             id_ = thread["thread_id"]
             for run in await client.runs.list(id_, limit=PAGE):
                 if run["status"] in ("pending", "running"):
-                    await _cancel(client, id_, run["run_id"])
+                    with suppress(NotFoundError):  # it may have ended by itself
+                        await client.runs.cancel(id_, run["run_id"], wait=True)
             await client.threads.delete(id_)
         deleted += len(page)
     return deleted
-
-
-async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
-    """Cancel a run and wait for its end; a run that has already ended is no error."""
-    with suppress(NotFoundError):
-        await client.runs.cancel(thread, run, wait=True)
 
 
 async def _checkpoints(user: str, process: Process) -> None:
@@ -237,7 +232,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
     if over := await accounts.why_too_many(scope, len(events)):
         raise HTTPException(*over)
     posted = await inbox.post(process.served_store, scope, events, now=now)
-    accepted = [event["id"] for event in events if event["id"] not in posted.skipped]
+    accepted = [id_ for id_ in dict.fromkeys(e["id"] for e in events) if id_ not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
 
 
@@ -366,6 +361,6 @@ async def unknown(request: Request) -> Response:
     raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
 
 
-METHODS = ["GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+METHODS = ["GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE"]
 UNKNOWN = Route("/circadian/{path:path}", unknown, methods=METHODS, include_in_schema=False)
 app.router.routes += [*OURS, inspector.PAGES, UNKNOWN]

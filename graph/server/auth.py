@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import lru_cache, wraps
@@ -53,7 +54,7 @@ from graph.server.settings import (
     why_foreign,
 )
 from graph.server.tokens import OPERATOR
-from memory import telemetry
+from memory import night, telemetry
 from memory.errors import BusyError, InputError, TokenError
 from memory.records import LOCAL_USER, Scope
 from memory.runtime import IGNORED, process_now
@@ -164,7 +165,10 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     given = run.get("input")
     asks = given.get("request") if isinstance(given, Mapping) else None
     if (asks not in FREE or words) and (spent := await LEDGER.why_spent(user)):
-        raise _error(429, spent)
+        going = await night.unfinished(process_now().served_store, scope)
+        if asks or words or going is None or night.status_of(going) != "approved":
+            telemetry.THROTTLED.inc()
+            raise _error(429, spent)
     metadata[OWNER] = user
     return owned(user)
 
@@ -392,6 +396,9 @@ PRUNE = "/threads/prune"
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
 
+WORK = re.compile(r"/circadian/(agents|inspect)/[^/]+/(sleep|preview|questions/.+)$")
+"""Routes and pages that begin a run with what they store."""
+
 POLICY_VIOLATION = 1008
 """A socket's close code for what the server does not allow (RFC 6455, section 7.4.1)."""
 
@@ -482,6 +489,7 @@ async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
 class Throttle:
     """Answers 429 to a user with too many requests a minute, on every route of the server.
 
+    So it does to one without model tokens, where a route stores something and calls a model next.
     On a socket each command counts as a request; a socket with too many is closed.
     """
 
@@ -496,12 +504,15 @@ class Throttle:
         if scope["type"] == "websocket":
             return await self._app(scope, _counting(user, receive, send), send)
         fits, left = await count_request(user, serving())
-        if fits:
+        why = None if fits else _too_many()
+        if fits and scope["method"] == "POST" and WORK.search(scope["path"]):
+            why = await LEDGER.why_spent(user)
+        if why is None:
             await self._app(scope, receive, with_headers(left, send))
         else:
             telemetry.THROTTLED.inc()
-            headers = {**left, "Retry-After": left["X-RateLimit-Reset"]}
-            await JSONResponse({"detail": _too_many()}, 429, headers)(scope, receive, send)
+            more = {} if fits else {"Retry-After": left["X-RateLimit-Reset"]}
+            await JSONResponse({"detail": why}, 429, {**left, **more})(scope, receive, send)
 
 
 def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from datetime import datetime
 from math import nan
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 from fastapi import Request
@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from typing_extensions import TypedDict
 
+from graph.server.agents import every_thread
 from graph.server.problems import api_router
 from graph.server.tokens import OPERATOR
 from memory import telemetry
@@ -53,7 +54,7 @@ class Readiness(BaseModel):
     ready: bool
 
 
-@router.get("/ready", responses={503: {"model": Readiness}})
+@router.get("/ready", responses={503: {"model": Readiness}}, openapi_extra={"security": []})
 async def ready() -> Response:
     """Whether this replica can serve requests: store and memory answer, and it is not stopping."""
     parts = await storage_of(process_now())
@@ -91,13 +92,20 @@ async def refresh_gauges() -> None:
     _, found, questions = await asyncio.gather(
         health_of(process),
         _read(inbox.waiting_now(store)),
-        _read(get_client().threads.count(status="interrupted")),
+        _read(_questions()),
     )
     waiting, oldest = found or (None, None)
     telemetry.EVENTS_WAITING.set(nan if waiting is None else waiting)
     telemetry.QUESTIONS_WAITING.set(nan if questions is None else questions)
     age = (now - datetime.fromisoformat(oldest)).total_seconds() if oldest else 0.0
     telemetry.OLDEST_EVENT.set(nan if waiting is None else max(0.0, age))
+
+
+async def _questions() -> int:
+    """The questions of all agents, by their threads; a thread interrupts for one at a time."""
+    parked: Any = {"select": ["thread_id"], "extract": {"parked": "values.parked"}}
+    found = await every_thread(get_client(), status="interrupted", **parked)
+    return sum(len(one["extracted"]["parked"] or ()) for one in found)
 
 
 async def _read(question: Awaitable[T]) -> T | None:

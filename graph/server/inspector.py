@@ -14,11 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.inspector import (
-    STATIC,
     BackgroundJobs,
     Host,
     NightProgress,
@@ -127,7 +125,6 @@ class SignIn:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._files = StaticFiles(directory=STATIC)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -138,8 +135,7 @@ class SignIn:
             return
         below, home = path.removeprefix(INSPECT), f"{root}{INSPECT}"
         if below.startswith("/static/"):
-            files = {**scope, "path": below.removeprefix("/static"), "root_path": ""}
-            await self._files(files, receive, shielded(scope, send))
+            await _application({**scope, "root_path": home}, receive, send)
         elif below == "":
             await RedirectResponse(f"{home}/", 303)(scope, receive, send)
         elif below in ("/sign-in", "/sign-out") and scope["method"] == "POST":

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, HTTPException, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -22,7 +22,7 @@ from starlette import types as asgi
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, Response
 
-from graph.inspector import STATUSES
+from graph.inspector import STATUSES, problem_page, shielded
 from graph.server.settings import INSPECT
 from memory.errors import BusyError, CircadianError, explained
 
@@ -32,6 +32,9 @@ MEDIA_TYPE = "application/problem+json"
 
 OURS = "/circadian/"
 """The paths whose errors have this shape; other routes keep LangGraph Server's."""
+
+LARGEST_BODY, LARGEST_IMPORT = 2**24, 2**28
+"""Bytes of a request's body. It is read whole."""
 
 RETRY_SECONDS = 1
 """When an agent that is busy may be asked again."""
@@ -47,36 +50,27 @@ class Problem(BaseModel):
     errors: list[str] = Field(default=[], description="Of an invalid request, each `PLACE: WHY`.")
 
 
+SCHEMA = {"$ref": "#/components/schemas/Problem"}
+
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": HTTPStatus(status).phrase}
-    for status in (400, 401, 403, 404, 409, 422, 429, 503, 507)
+    status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": SCHEMA}}}
+    for status in (400, 401, 403, 404, 405, 409, 412, 413, 422, 429, 503, 507)
 }
 """For the OpenAPI document."""
 
 
-def with_media_type(document: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI document, in which problems have their own media type.
-
-    FastAPI declares every answer of a route with the media type of the route's good one.
-    """
-    operations = [one for methods in document["paths"].values() for one in methods.values()]
-    for response in (one for operation in operations for one in operation["responses"].values()):
-        for declared in list(response.get("content", {}).values()):
-            if declared["schema"].get("$ref", "").endswith("/Problem"):
-                response["content"] = {MEDIA_TYPE: declared}
-    return document
-
-
 class StrictRoute(APIRoute):
-    """A route that refuses query parameters it does not know.
+    """A route that refuses large bodies, query parameters it does not know, conditions on a change.
 
-    Otherwise a misspelt `preview` would erase, and a misspelt filter would show everything.
+    Otherwise a misspelt `preview` would erase, and a misspelt filter would show everything. What a
+    change is about has no tag of its own, so that no condition on one holds (RFC 9110, 13.1).
     """
 
     def get_route_handler(self) -> Handler:
-        """The handler, behind the check of the parameters' names."""
+        """The handler, behind these checks."""
         handle = super().get_route_handler()
         known = _query_names(self.dependant)
+        most = LARGEST_IMPORT if self.path.endswith("/import") else LARGEST_BODY
 
         async def strict(request: Request) -> Response:
             if unknown := set(request.query_params) - known:
@@ -84,9 +78,26 @@ class StrictRoute(APIRoute):
                 raise RequestValidationError(
                     [{"loc": ("query", name), "msg": takes} for name in sorted(unknown)]
                 )
-            return await handle(request)
+            if request.method != "GET" and {"if-match", "if-none-match"} & set(request.headers):
+                raise HTTPException(412, "a change compares no tags: send it without a condition")
+            return await handle(Request(request.scope, _bounded(request.receive, most)))
 
         return strict
+
+
+def _bounded(receive: asgi.Receive, most: int) -> asgi.Receive:
+    """`receive`, which raises 413 once a body has more than `most` bytes."""
+    left = most
+
+    async def receiving() -> asgi.Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise HTTPException(413, f"a body here has at most {most:,} bytes")
+        return message
+
+    return receiving
 
 
 def _query_names(dependant: Dependant) -> set[str]:
@@ -124,7 +135,7 @@ async def of_product(request: Request, error: Exception) -> Response:
     kind, status = next((kind, status) for kind, status in STATUSES if isinstance(error, kind))
     name = kind.__name__.removesuffix("Error").lower()
     busy = {"Retry-After": str(RETRY_SECONDS)} if kind is BusyError else None
-    return answer(problem(status, str(error), name), busy)
+    return answer(problem(status, error.without_commands, name), busy)
 
 
 async def of_server(request: Request, error: Exception) -> Response:
@@ -141,7 +152,7 @@ async def of_request(request: Request, error: Exception) -> Response:
 
 
 class Problems:
-    """Rewrites errors under `/circadian` that are no problem details yet; pages have their own.
+    """Rewrites errors under `/circadian` that are no problem details yet; of pages, as pages.
 
     HEAD is answered as GET: the web server leaves the body out.
     """
@@ -152,20 +163,25 @@ class Problems:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Serve a request."""
         path = str(scope.get("path", ""))
-        ours = f"{path}/".startswith(OURS) and not path.startswith(f"{INSPECT}/")
-        if scope["type"] != "http" or not ours:
+        if scope["type"] != "http" or not f"{path}/".startswith(OURS):
             await self._app(scope, receive, send)
             return
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
-        await self._app(scope, receive, _Rewritten(send))
+        if path.startswith(f"{INSPECT}/"):
+            seen = Request({**scope, "root_path": f"{scope.get('root_path', '')}{INSPECT}"})
+            answering = _Rewritten(shielded(scope, send), partial(problem_page, seen))
+        else:
+            answering = _Rewritten(send, lambda status, detail: answer(problem(status, detail)))
+        await self._app(scope, receive, answering)
 
 
 class _Rewritten:
-    """Sends one response; the body of an error is held back until it is whole."""
+    """Sends one response; the body of a foreign error is held back until it is whole."""
 
-    def __init__(self, send: asgi.Send) -> None:
-        self._send = send
+    def __init__(self, send: asgi.Send, make: Callable[[int, str], Response]) -> None:
+        """`make`: the answer to a status and what is wrong."""
+        self._send, self._make = send, make
         self._start: asgi.Message | None = None
         self._body = b""
 
@@ -181,17 +197,15 @@ class _Rewritten:
 
     def _is_foreign(self, start: asgi.Message) -> bool:
         type_ = MutableHeaders(raw=list(start["headers"])).get("content-type", "")
-        return start["status"] >= 400 and not type_.startswith(MEDIA_TYPE)
+        return start["status"] >= 400 and not type_.startswith((MEDIA_TYPE, "text/html"))
 
     async def _finish(self, start: asgi.Message) -> None:
-        detail = _detail(self._body)
-        if detail is None:
-            await self._send(start)
-            await self._send({"type": "http.response.body", "body": self._body})
-            return
-        body = orjson.dumps(problem(start["status"], detail).model_dump())
+        body, detail = self._body, _detail(self._body)
         headers = MutableHeaders(raw=list(start["headers"]))
-        headers["content-type"], headers["content-length"] = MEDIA_TYPE, str(len(body))
+        if detail is not None:
+            made = self._make(start["status"], detail)
+            body = bytes(made.body)
+            headers.update(made.headers)
         await self._send({**start, "headers": headers.raw})
         await self._send({"type": "http.response.body", "body": body})
 

@@ -499,7 +499,7 @@ async def import_memory(agent: Agent, request: Request) -> transfer.Imported:
         raise HTTPException(FULL, left.why)
     done = await transfer.import_memory(agent.context, lines)
     await agent.thread()
-    await agent.refresh()
+    await agent.refresh(at_rest="intake")
     return done
 
 

@@ -18,13 +18,12 @@ from types import FrameType
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.applications import Starlette
 from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.server.inspector import SignIn
-from graph.server.problems import Problems, with_media_type
+from graph.server.problems import Problem, Problems
 from graph.server.settings import serving
 from memory.errors import CircadianError
 from memory.state import STEPS
@@ -88,14 +87,16 @@ class GracefulApp(FastAPI):
         return SignIn(Problems(super().build_middleware_stack()))
 
     def openapi(self) -> dict[str, Any]:
-        """FastAPI's document, with the routes of LangGraph Server that FastAPI leaves out."""
-        found = with_media_type(super().openapi())
-        others = [route for route in self.routes if not isinstance(route, APIRoute)]
-        paths: dict[str, Any] = {}
-        for route in SchemaGenerator({}).get_endpoints(others):
-            shown = {"summary": route.func.__name__, "responses": {"default": {"description": ""}}}
-            paths.setdefault(route.path, {})[route.http_method] = shown
-        return {**found, "paths": {**paths, **found["paths"]}}
+        """FastAPI's document, with those routes of LangGraph Server that its own document lacks."""
+        found = super().openapi()
+        found["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        own = getattr(sys.modules.get("langgraph_api.api.openapi"), "openapi", {"paths": {}})
+        for route in SchemaGenerator({}).get_endpoints(self.routes):
+            told = [one["paths"].get(route.path, ()) for one in (own, found)]
+            if not any(route.http_method in methods for methods in told):
+                shown = {"responses": {"default": {"description": route.func.__name__}}}
+                found["paths"].setdefault(route.path, {})[route.http_method] = shown
+        return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or the server's start and end."""

@@ -128,7 +128,7 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
     """
     said, who = " ".join(text.split()), " ".join((context.owner if by is None else by).split())
     if not who:
-        raise InputError("--by needs a name")
+        raise InputError("who says it needs a name")
     if not any(map(str.isalnum, said)):
         raise InputError("there is nothing to correct it to: the text has no words")
     if len(said) > LONGEST_FACT:

@@ -409,8 +409,7 @@ async def why_not(
         elif action == "apply" and status_of(record) != "approved":
             await _check_applicable(context, record)
     except (ConflictError, InputError) as error:
-        why, _, advice = str(error).rpartition("; ")
-        return why if "`circadian " in advice else str(error)
+        return error.without_commands
     return None
 
 

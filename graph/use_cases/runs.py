@@ -343,11 +343,15 @@ async def withdraw(context: AgentContext, event_id: str) -> InboxItem:
 
     Raises:
         NotFoundError: no such event waits; one whose tick the state contains does not.
+        InputError: its tick waits for an answer, and would go on all the same.
         BusyError: another process holds the agent.
     """
     async with context.held():
-        marks = (await context.snapshot()).values.get("handled") or []
-        await inbox.settle(context.store, context.scope, marks)
+        values = (await context.snapshot()).values
+        await inbox.settle(context.store, context.scope, values.get("handled") or [])
+        for one in values.get("parked") or []:
+            if one["event"] and one["event"]["id"] == event_id:
+                raise InputError(f"{one['question']['id']} is about {event_id!r}: refuse it first")
         return await inbox.withdraw(context.store, context.scope, event_id)
 
 

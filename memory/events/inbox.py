@@ -94,13 +94,17 @@ async def post(
 ) -> Posted:
     """Write events into the inbox in one transaction, in order; known ids are skipped.
 
-    An event that was set aside is tried again. `also`: writes that go with new events.
+    An event that was set aside is tried again. Two different events of one id are an InputError.
+    `also`: writes that go with new events.
     """
     with accepting():
-        ids = list(dict.fromkeys(event["id"] for event in events))
-        store = await read_ahead(store, [scope.namespace(INBOX)], were_handled(scope, ids))
-        present, handled = await _known(store, scope, ids)
-        fresh = {e["id"]: e for e in events if e["id"] not in present | handled}
+        by_id = {event["id"]: event for event in events}
+        for event in events:
+            if event != by_id[event["id"]]:
+                raise InputError(f"two events have the id {event['id']!r:.80}: give each its own")
+        store = await read_ahead(store, [scope.namespace(INBOX)], were_handled(scope, by_id))
+        present, handled = await _known(store, scope, list(by_id))
+        fresh = {id_: event for id_, event in by_id.items() if id_ not in present | handled}
         if fresh:
             start = await _next_position(store, scope)
             arrivals = enumerate(fresh.values(), start)
@@ -108,8 +112,8 @@ async def post(
             await write_batch(store, [*puts, *also])
         return Posted(
             list(fresh),
-            [id_ for id_ in ids if id_ in present],
-            [id_ for id_ in ids if id_ in handled],
+            [id_ for id_ in by_id if id_ in present],
+            [id_ for id_ in by_id if id_ in handled],
         )
 
 

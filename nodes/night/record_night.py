@@ -66,11 +66,13 @@ async def _end(context: NightContext) -> None:
     """End the record and write its line of the audit log, in one transaction."""
     resources, operations = context.resources, context.plans.operations()
     now, model = resources.clock(), called(resources.chat_model)
+    was_decided = night.status_of(context.record) == "approved"
     context.record = record = ended(context, now.isoformat())
     entry = audit.of_night(record, operations, model=model)
     telemetry.NIGHTS.labels(night.status_of(record)).inc()
-    telemetry.NIGHT_SECONDS.observe(_seconds(record))
-    telemetry.NIGHT_OPERATIONS.inc(len(operations))
+    if not was_decided:  # Else its first end counted them; since then a person took their time.
+        telemetry.NIGHT_SECONDS.observe(_seconds(record))
+        telemetry.NIGHT_OPERATIONS.inc(len(operations))
     puts = night.end_puts(context.scope, record)
     await audit.write(context.store, context.scope, [entry], visit=LAST, also=puts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -170,6 +171,10 @@ def test_reading_notes_an_unknown_agent_of_a_folder_in_use(capsys: Capture, data
         assert (other.status, other.error.startswith("no agent two here yet")) == (0, True)
         known = circadian(capsys, *command, "--data", data, "--agent", "one", "--json")
         assert (known.status, known.err) == (0, "")
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # else it would serve
+        inspect = ("inspect", "--port", taken.getsockname()[1], "--data", data, "--agent", "two")
+        assert "no agent two here yet" in circadian(capsys, *inspect).err
+        assert "there is no agent 'two' here" in circadian(capsys, *inspect, "--json").error
 
 
 # Options

@@ -245,7 +245,7 @@ async def test_a_text_that_holds_already_changes_nothing_and_is_not_audited(
     [
         (" \n\x00", "Ada", "the text has no words"),
         ("x" * 10_001, "Ada", "at most 10,000 characters, and not 10,001"),
-        (OSLO, " ", "--by needs a name"),
+        (OSLO, " ", "who says it needs a name"),
         ("The assistant likes jazz", "Ada", "not the assistant: speaks of the assistant"),
         ("I am happy to help", "the assistant", "not the assistant: first person"),
     ],

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from langgraph.store.base import PutOp
+from prometheus_client import REGISTRY
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.memories import find_fact
@@ -71,6 +72,12 @@ async def state_of(agent: AsyncAgent) -> dict[str, Any]:
     return {key: one for key, one in values.items() if key not in ("report", "turn", "night")}
 
 
+def counters() -> list[float | None]:
+    """What is counted of a night's work; the time that a person takes to decide is none."""
+    names = ("night_seconds_count", "night_seconds_sum", "night_operations_total")
+    return [REGISTRY.get_sample_value(f"circadian_{name}") for name in names]
+
+
 KINDS = {
     *("score_entry", "mark_entry", "add_fact", "settle_fact", "link", "change_fact"),
     *("change_entity", "write_page", "add_entry", "reflected", "prune_entry"),
@@ -103,9 +110,9 @@ async def test_an_applied_preview_equals_the_night_and_calls_no_model(
     model = dreamer()
     async with copy_of(lived, "applied", clock, model) as agent:
         tried = await agent.sleep(dry_run=True)
-        paid = len(model.calls)
+        paid, counted = len(model.calls), counters()
         done = await agent.apply_night("last")
-        assert len(model.calls) == paid
+        assert (len(model.calls), counters()) == (paid, counted)
         assert await whole(agent) == itself
         again = await agent.ainvoke({"request": "sleep"})
     assert [one["id"] for one in tried["operations"]] == [one["id"] for one in slept["operations"]]

@@ -21,7 +21,7 @@ def data(tmp_path: Path) -> Path:
 
 async def test_without_the_token_nothing_is_shown(data: Path, clock: Clock) -> None:
     async with visiting(data, clock, sign_in=False) as visitor:
-        for path in ("/", "/default/today", "/default/memory", "/no/where"):
+        for path in ("/", "/default/today", "/default/memory/a/static/b", "/no/where"):
             answer = await visitor.client.get(path)
             assert answer.status_code == 401
             assert "circadian inspect" in answer.text
@@ -31,6 +31,7 @@ async def test_the_token_gives_a_cookie_that_scripts_and_other_sites_do_not_get(
     data: Path, clock: Clock
 ) -> None:
     async with visiting(data, clock, sign_in=False) as visitor:
+        assert "set-cookie" not in (await visitor.client.head("/", params={"token": TOKEN})).headers
         answer = await visitor.client.get("/", params={"token": TOKEN})
         cookie = answer.headers["set-cookie"].lower()
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
@@ -115,7 +116,7 @@ async def test_another_agent_is_not_shown(data: Path, clock: Clock) -> None:
         assert (await visitor.client.get("/other/today")).status_code == 404
 
 
-@pytest.mark.parametrize("agent", ["team/ada", "..", "50%2F", "Ä b?#"])
+@pytest.mark.parametrize("agent", ["team/ada", "..", "50%2F", "Ä b?#", "static"])
 async def test_an_agent_is_found_whatever_its_name(data: Path, clock: Clock, agent: str) -> None:
     async with visiting(data, clock, agent=agent) as visitor:
         today = await visitor.client.get("/", follow_redirects=True)

@@ -113,6 +113,7 @@ async def test_ticks_stay_when_their_checkpoints_are_gone(visitor: Visitor) -> N
 async def test_a_tick_that_is_not_kept_is_said(visitor: Visitor) -> None:
     await visitor.get("/ticks/999", 404)
     await visitor.get("/ticks/first", 404)
+    await visitor.get(f"/ticks/{'9' * 5_000}", 404)
 
 
 async def test_the_log_is_filtered(visitor: Visitor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -81,6 +82,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator
         CIRCADIAN_TOKENS_PER_DAY="1",
         CIRCADIAN_EVENTS_PER_REQUEST=str(EVENTS),
         CIRCADIAN_EVENTS_WAITING=str(WAITING),
+        CIRCADIAN_FOLDER=str(tmp_path_factory.mktemp("files")),
     ).start()
     yield running
     running.kill()
@@ -190,6 +192,48 @@ def test_tokens_are_counted_by_user_and_have_a_ceiling(clients: Clients) -> None
     # The user cannot change what was counted.
     assert spender.delete("/circadian/me").status_code == 200
     assert said(spender, SAID).status_code == 429
+
+
+def test_what_a_lack_of_tokens_refuses_is_not_stored_and_a_preview_needs_none(
+    clients: Clients,
+) -> None:
+    rose, root, home = clients.of("rose"), clients.of("root", "operator"), "agents/default"
+    assert said(rose, SAID, "Please write a file list.txt: paint, brush.").status_code == 200
+    started = rose.post(f"/circadian/{home}/sleep?dry_run=true").json()
+    runs = f"/threads/{started['thread_id']}/runs"
+    rose.get(f"{runs}/{started['run_id']}/join")
+    while said(rose, "Hello").status_code == 200:
+        pass
+    asked, [question] = (rose.get(f"/circadian/{home}/questions").json() for _ in range(2))
+    before = throttled(root)
+    refused = [
+        rose.post(f"/circadian/{place}/{path}", headers={"Sec-Fetch-Site": "same-origin"})
+        for place, path in (
+            (home, f"questions/{question['id']}/approve"),
+            (home, f"questions/{question['id']}/refuse"),
+            (home, "sleep?dry_run=true"),
+            ("inspect/default", f"questions/{question['id']}/approve"),
+            ("inspect/default", "preview"),
+        )
+    ]
+    assert [one.status_code for one in refused] == [429] * 5
+    assert refused[-1].headers["content-type"].startswith("text/html")
+    assert said(rose, "And now?").status_code == 429
+    assert throttled(root) == before + 6
+    assert rose.get(f"/circadian/{home}/questions").json() == asked
+    spaces = rose.post("/store/namespaces", json={"suffix": ["answers"]}).json()
+    assert spaces == {"namespaces": []}
+    applied = rose.post(f"/circadian/{home}/nights/last/apply")
+    assert applied.status_code == 202, applied.text
+    rose.get(f"{runs}/{applied.json()['run_id']}/join")
+    [night] = rose.get(f"/circadian/{home}/nights").json()["items"]
+    assert night["status"] == "complete"
+
+
+def throttled(root: httpx.Client) -> float:
+    found = re.search(r"^circadian_throttled\w+_total (.+)$", root.get("/metrics").text, re.M)
+    assert found is not None
+    return float(found[1])
 
 
 def test_who_edits_what_an_agent_spent_renews_no_budget(clients: Clients) -> None:

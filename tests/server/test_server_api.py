@@ -11,6 +11,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 
+from graph.server.problems import LARGEST_BODY
 from tests.server.test_server_auth import http, said, token
 from tests.support.api_client import ApiClient
 from tests.support.server import Server
@@ -174,6 +175,10 @@ def test_an_event_that_waits_is_withdrawn(home: Home) -> None:
     assert ada.withdraw_event(**NAME, id="w1")["event"]["text"] == "Never mind"
     assert ada.withdraw_event(**NAME, id="w1", expected=404)["title"] == "Not Found"
     assert ada.withdraw_event(**NAME, id=posted["accepted"][1])
+    two = [{"id": "w2", "text": "One"}, {"id": "w2", "text": "Another"}]
+    assert "'w2'" in ada.post_events(two, **NAME, expected=422)["detail"]
+    assert ada.post_events(two[:1] * 2, **NAME)["accepted"] == ["w2"]
+    assert ada.withdraw_event(**NAME, id="w2")
     ada.post_events({"id": "mail/2026", "text": "An id with a slash"}, **NAME)
     assert ada.withdraw_event(**NAME, id="mail/2026")["event"]["id"] == "mail/2026"
     assert ada.list_events(**NAME)["total"] == 0
@@ -191,6 +196,7 @@ def test_a_memory_is_exported_forgotten_and_imported(home: Home) -> None:
     assert home.facts() == []
     assert "home" not in [one["agent"] for one in ada.agents()]
     assert ada.import_memory(exported, **NAME)["already"] is False
+    assert [one["status"] for one in ada.agents() if one["agent"] == "home"] == ["idle"]
     assert [one["text"] for one in home.facts()] == [one["text"] for one in before]
 
 
@@ -277,6 +283,7 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
         "application/problem+json",
     )
     assert answer.json()["detail"] not in ("", "Not Found") or path == "/nowhere"
+    assert "circadian " not in answer.json()["detail"]  # a command
 
 
 @pytest.mark.parametrize(
@@ -285,6 +292,7 @@ def test_a_refusal_says_what_is_wrong(home: Home, path: str, status: int) -> Non
         ("PUT", "/agents/home/facts", 405, "GET, HEAD"),
         ("PATCH", "/agents/home/events", 405, "GET, HEAD, POST"),
         ("OPTIONS", "/agents/home/facts", 405, "GET, HEAD"),
+        ("TRACE", "/agents/home/facts", 405, "GET, HEAD"),
         ("POST", "/me", 405, "DELETE"),
         ("PUT", "/nowhere", 404, None),
     ],
@@ -302,6 +310,33 @@ def test_head_answers_as_get_does_without_the_body(home: Home) -> None:
         read, asked = (home.https[ADA].request(m, f"/circadian/{path}") for m in ("GET", "HEAD"))
         assert (asked.status_code, asked.content) == (read.status_code, b""), path
         assert asked.headers.get("etag") == read.headers.get("etag"), path
+
+
+def test_a_condition_on_a_change_does_not_hold(home: Home) -> None:
+    for condition in ("If-Match", "If-None-Match"):
+        path, headers = "/circadian/agents/home/facts/x/correct", {condition: '"stale"'}
+        answer = home.https[ADA].post(path, json={"text": "Yes"}, headers=headers)
+        assert (answer.status_code, answer.json()["title"]) == (412, "Precondition Failed")
+
+
+def test_a_large_body_is_not_read_to_its_end(home: Home) -> None:
+    large = b"x" * (LARGEST_BODY + 1)
+    for path in ("forget", "events"):
+        for body in (large, iter([large])):
+            answer = home.https[ADA].post(f"/circadian/agents/home/{path}", content=body)
+            told = (answer.status_code, answer.headers["content-type"])
+            assert told == (413, "application/problem+json")
+    imported = home.https[ADA].post("/circadian/agents/home/import", content=large)
+    assert imported.status_code == 422
+
+
+def test_the_document_says_how_to_sign_in_and_keeps_what_langgraph_says(home: Home) -> None:
+    document = home.https[ADA].get("/openapi.json").json()
+    schemes = document["components"]["securitySchemes"]
+    assert {next(iter(one)) for one in document["security"]} == schemes.keys()
+    assert {one["type"] for one in schemes.values()} == {"http", "apiKey"}
+    assert document["paths"]["/circadian/ready"]["get"]["security"] == []
+    assert "requestBody" in document["paths"]["/threads"]["post"]
 
 
 def test_a_misspelt_parameter_changes_nothing(home: Home) -> None:

@@ -316,6 +316,8 @@ def test_a_question_is_answered_by_its_id(
         assert api.show_question(**agent, id=question["id"]) == question
         wrong = {"args": {"target": 7}}
         api.ask("approve_question", wrong, **agent, id=question["id"], expected=422)
+        kept = api.withdraw_event(**agent, id="e1", expected=422)
+        assert question["id"] in kept["detail"]
         started = api.ask(operation, body, **agent, id=question["id"])[1]
         thread.client.runs.join(thread.id, started["run_id"])
         assert (desk.launched, api.list_questions(**agent)) == (launched, [])

@@ -92,6 +92,9 @@ def test_who_is_not_signed_in_sees_the_form(token_server: Server, path: str) -> 
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     style = httpx.get(f"{token_server.url}{PAGES}/static/inspector.css")
     assert style.headers["content-type"].startswith("text/css")
+    for method, file, status in (("GET", "none.css", 404), ("GET", "", 404), ("POST", "a", 405)):
+        told = httpx.request(method, f"{token_server.url}{PAGES}/static/{file}", headers=OURS)
+        assert (told.status_code, "<main" in told.text) == (status, True)
 
 
 @pytest.mark.parametrize("given", ["", "nonsense", "\u00e9", "one; path=/"])

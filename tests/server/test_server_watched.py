@@ -17,6 +17,7 @@ from tests.support import launching
 from tests.support.openai_server import OpenAIServer, error, text, tool_call
 from tests.support.postgres import Postgres
 from tests.support.server import Server
+from tests.support.visiting import text_of
 
 HEARD = "My sister Nina lives in Lisbon with her dog Rex"
 ASKED = "What do you remember about my sister?"
@@ -79,7 +80,8 @@ def test_failures_and_questions_that_wait_are_counted(
 ) -> None:
     launching.set_up(monkeypatch, tmp_path)
     broken = (tool_call("explode", {}), text("It broke."), error(400))
-    with OpenAIServer(*broken, launching.LAUNCH, text("It flies.")) as model:
+    asking = (launching.LAUNCH, launching.LAUNCH, text("It flies."))
+    with OpenAIServer(*broken, *asking) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
         server = Server(tmp_path / "server").start()
         try:
@@ -90,9 +92,10 @@ def test_failures_and_questions_that_wait_are_counted(
                 found = counted(server)
                 thread = Thread(client)
                 thread.run("Launch it")
-                assert counted(server)["questions_waiting"] == 1
+                thread.run("Launch another")
+                assert counted(server)["questions_waiting"] == 2
                 client.runs.wait(thread.id, "agent", command={"resume": {"decision": "approve"}})
-            assert counted(server, "/metrics")["questions_waiting"] == 0
+            assert counted(server, "/metrics")["questions_waiting"] == 1
         finally:
             server.kill()
     assert found["tool_calls_total:failed"] == 1
@@ -124,6 +127,9 @@ def test_refused_requests_are_counted(tmp_path: Path) -> None:
         answer = httpx.get(f"{server.url}/circadian/agents", headers=forged, timeout=30)
         assert answer.status_code == 429
         assert answer.headers["content-type"] == "application/problem+json"
+        page = httpx.get(f"{server.url}/circadian/inspect/default/today", timeout=30)
+        assert (page.status_code, "The limit is reached" in text_of(page.text)) == (429, True)
+        assert "default-src 'none'" in page.headers["content-security-policy"]
         assert httpx.get(f"{server.url}/circadian/ready", timeout=30).json() == {"ready": True}
     finally:
         server.kill()

@@ -17,7 +17,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from graph.api import open_agents
-from graph.cli.access import NO_LANGUAGE_MODEL, Session, must_be_made, reading
+from graph.cli.access import NO_LANGUAGE_MODEL, Session, reading
 from graph.cli.program import Options, Yes, command
 from graph.cli.status_view import log_view, status_view
 from graph.cli.turn import why_stopped
@@ -199,7 +199,8 @@ async def inspect(
     ] = 0,
 ) -> int:
     """Show memory in the browser."""
-    await must_be_made(options)
+    async with reading(options):
+        pass  # It says so where there is no agent of that name.
     await serve_inspector(options, port)
     return 0
 
