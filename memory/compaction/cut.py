@@ -169,19 +169,13 @@ def room_of(fits: int) -> int:
     return max(fits // SUMMARIES_SHARE, min(LEAST, fits // 2))
 
 
-def split(messages: Sequence[AnyMessage], window: int) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """(old, kept): keep at least the newest `window` messages, and each call with its answers."""
-    most = max(0, len(messages) - window)
-    cut = max(place for place in _places(messages) if place <= most)
-    return list(messages[:cut]), list(messages[cut:])
-
-
 def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float) -> Cut:
-    """As `split`, but kept messages and a summary fit into `fits` tokens if possible.
+    """Keep at least the newest `window` messages, and each call with its answers.
 
-    The newest human message and all messages after it, the current tick's exchange, are always
-    kept; only their tool outputs may be masked. If the window alone is too long, its tool outputs
-    are counted as masked, and then it shrinks.
+    Kept messages and a summary fit into `fits` tokens if possible. The newest human message and all
+    messages after it, the current tick's exchange, are always kept; only their tool outputs may be
+    masked. If the window alone is too long, its tool outputs are counted as masked, and then it
+    shrinks.
     """
     places = _places(messages)
     newest = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)][-1:]

@@ -116,25 +116,6 @@ def test_from_python_the_embedder_may_be_an_object(
     make(WordEmbeddings())
 
 
-def test_a_folder_of_embeddings_from_python_says_what_to_do(
-    capsys: Capture, data: Path, make: Callable[[Embeddings], None]
-) -> None:
-    make(WordEmbeddings())
-    done = reindexed(capsys, data)
-    assert (done.status, done.out) == (2, "")
-    assert "`circadian reindex --embedder NAME`" in done.error
-    assert head(data)[0] == "custom:WordEmbeddings"
-
-
-def test_asked_for_another_embedder_every_command_names_the_way(
-    capsys: Capture, data: Path, make: Callable[[str], None]
-) -> None:
-    make("offline")
-    done = circadian(capsys, "recall", "bees", "--data", data, "--embedder", "openai:none")
-    assert done.status == 2
-    assert "`circadian reindex --embedder openai:none`" in done.error
-
-
 @pytest.mark.parametrize("embedder", ["nonsense", "openai:text-embedding-3-small"])
 def test_an_unavailable_embedder_changes_nothing(
     capsys: Capture, data: Path, make: Callable[[str], None], embedder: str

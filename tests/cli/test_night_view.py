@@ -265,11 +265,12 @@ def test_a_night_that_changed_nothing_says_so() -> None:
 
 
 def test_a_night_with_forgotten_memories_is_shown_without_them() -> None:
-    bare = [
-        cast(Operation, {**one, "before": None, "after": None})
-        for one in related("new", "old", "supersedes")
-    ]
-    assert "Changed" not in seen(*bare)
+    told = add_fact(draft("told", "Beans are tall."), "told")
+    gone = [add_fact(draft("gone", "Zora."), "told"), *related("new", "old", "supersedes")]
+    bare = [cast(Operation, {**one, "before": None, "after": None}) for one in gone]
+    shown = seen(*bare, told)
+    assert "Learned 1 fact\n • Beans are tall." in shown
+    assert "Changed" not in shown
 
 
 def test_a_missing_fact_says_so() -> None:

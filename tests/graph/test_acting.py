@@ -149,17 +149,6 @@ async def test_a_reflection_follows_after_reflection_interval_ticks(opening: Ope
     assert "First" not in "".join(str(m.text) for m in model.calls[2].messages)
 
 
-async def test_a_reflection_keeps_the_beginning_of_its_prompt(opening: Opening) -> None:
-    settings = Settings(reflection_interval=1)
-    model = scripted("One.", call("review_journal"), call("noop"), "Reviewed.")
-    async with opening(model, settings=settings) as agent:
-        await agent.ainvoke(said("First"))
-    first, *others = model.calls[1:]
-    for other in others:
-        assert other.messages[: len(first.messages)] == first.messages
-    assert len(model.calls) == 4
-
-
 async def test_the_report_has_assessment_pattern_and_context_use(opening: Opening) -> None:
     async with opening(scripted("You are welcome.")) as agent:
         output = await agent.ainvoke(said("Thank you!"))

@@ -119,19 +119,6 @@ async def test_a_failed_tick_changes_nothing_and_its_event_goes_back(opening: Op
     assert out["report"]["ticks"][0]["reply"] == "Now it works."
 
 
-async def test_images_and_content_blocks_do_not_break_a_tick(opening: Opening) -> None:
-    content: list[Any] = [
-        {"type": "text", "text": "What is this?"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-    ]
-    model = scripted("A garden.")
-    async with opening(model) as agent:
-        await agent.ainvoke({"messages": [HumanMessage(content)]})
-        journal = await entries(agent)
-    assert list(model.calls[0].messages[-1].content)[2:-1] == content
-    assert journal[0]["content"] == "What is this?\n[image_url]"
-
-
 async def test_a_chat_messages_sender_is_its_name_else_the_owner(
     opening: Opening, clock: Clock
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import nights
@@ -269,26 +269,3 @@ async def test_old_tool_outputs_are_hidden_from_the_summary_model(opening: Openi
     assert f"tool (get_system_status): {MASK}" in shown
     assert "token_usage" not in shown
     assert "Number 0 is on" in shown
-
-
-def chatter(count: int) -> list[HumanMessage]:
-    return [HumanMessage(f"Message {n}: " + "word " * 126, name="Ada") for n in range(count)]
-
-
-async def test_context_overflow_leads_to_one_compaction_and_one_more_try(opening: Opening) -> None:
-    model = scripted(
-        *["I see."] * 6,
-        ContextOverflow("too long"),
-        "Nothing to journal.",
-        "Ada said many words.",
-        "Now it fits.",
-    )
-    settings = Settings(compact_preserve_window=2)
-    async with opening(model, settings=settings) as agent:
-        for message in chatter(6):
-            await agent.ainvoke({"messages": [message]})
-        out = await agent.ainvoke({"messages": [HumanMessage("And now?", name="Ada")]})
-        state = (await agent.aget_state()).values
-    assert out["report"]["failures"] == []
-    assert out["report"]["ticks"][0]["reply"] == "Now it fits."
-    assert str(state["messages"][0].text).startswith("[CONTEXT SUMMARY]")

@@ -42,24 +42,6 @@ async def test_nothing_runs_before_a_person_answers(opening: Opening, launches: 
     assert len(model.calls) == 1
 
 
-async def test_approved_it_runs_once_and_the_tick_ends(
-    opening: Opening, launches: Launches
-) -> None:
-    model = asking("It flies.")
-    async with opening(model, tools=[launches.tool]) as agent:
-        question = await asked(agent, id="e1")
-        output = await agent.approve(question["id"])
-        assert await questions(agent) == []
-        state = (await agent.aget_state()).values
-    [tick] = output["report"]["ticks"]
-    assert launches.done == ["the moon"]
-    assert (tick["tick"], tick["event_id"], tick["reply"]) == (1, "e1", "It flies.")
-    assert tick["llm_calls"] == 2
-    assert tick["tools"] == [{"name": "launch", "ok": True}]
-    assert (state["tick"], state["parked"]) == (1, [])
-    assert "launched to the moon" in results(model)[0]
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -91,18 +73,6 @@ async def test_a_malformed_answer_is_asked_for_again(opening: Opening, launches:
         assert launches.done == []
         await agent.ainvoke(Command(resume="yes"))
     assert launches.done == ["the moon"]
-
-
-async def test_refused_it_does_not_run_and_the_model_is_told(
-    opening: Opening, launches: Launches
-) -> None:
-    model = asking("Then not.")
-    async with opening(model, tools=[launches.tool]) as agent:
-        question = await asked(agent)
-        output = await agent.refuse(question["id"], "too early")
-    assert launches.done == []
-    assert "local refused it: too early" in results(model)[0]
-    assert output["report"]["ticks"][0]["reply"] == "Then not."
 
 
 async def test_an_edit_changes_what_runs_and_what_the_history_says(

@@ -154,7 +154,11 @@ async def test_only_the_calls_that_are_due_are_carried_out() -> None:
     "error", [ModelError("no answer"), CircuitOpen("left alone"), ContextOverflow("too long")]
 )
 async def test_a_failed_sub_agent_does_not_stop_the_others(error: Exception) -> None:
-    found = await Requesting(["oak", "pine"], by_task(oak=error, pine="Soft.")).results()
+    oak = {"task": "oak", "reasoning": "To know."}
+    found = await Requesting([oak, "pine"], by_task(oak=error, pine="Soft.")).results()
+    [call] = found["c0"]["calls"]
+    assert (call["ok"], call["args"], call["reasoning"]) == (False, {"task": "oak"}, "To know.")
+    assert call["error"] == f"the sub-agent failed: {error}"
     assert (found["c0"]["ok"], found["c1"]["ok"]) == (False, True)
     assert content(found["c0"]) == {
         "success": False,

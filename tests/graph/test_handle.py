@@ -19,9 +19,7 @@ from memory.errors import CircadianError, InputError, StateError
 from memory.events import inbox
 from memory.journal import entries as journal
 from memory.messages.trust import event_text
-from memory.operations.apply import apply_operations
-from memory.records.operations import add_entry
-from memory.records.records import LOCAL_USER, Scope
+from memory.records.records import Scope
 from memory.runtime import KEY, process_resources
 from tests.support.agents import Opening, entries, opened, said
 from tests.support.clock import Clock
@@ -205,20 +203,6 @@ async def test_a_run_at_its_recursion_limit_is_resumed_by_the_next(opening: Open
 
 
 # Recall
-
-
-async def test_archives_are_recalled_by_people_and_by_the_agent(
-    agent: AsyncAgent, model: ScriptedChatModel, clock: Clock
-) -> None:
-    archive = journal.archive_entry("Ada sold the harp.", sources=["e1"], now=clock())
-    semantic = agent.resources.semantic
-    await apply_operations(
-        [add_entry(archive, "archive")], store=agent.store, semantic=semantic, scope=agent.scope
-    )
-    [hit] = await agent.recall("Who sold the harp?")
-    assert (hit["id"], hit["sources"]) == (archive["id"], ["e1"])
-    await agent.ainvoke(said("Who sold the harp?", LOCAL_USER))
-    assert "Ada sold the harp." in model.calls[0].text
 
 
 class LooseStore(InMemoryStore):

@@ -174,21 +174,6 @@ async def test_cited_numbers_are_understood_in_other_forms(
     assert (report["held"], report["refused"]) == ([], [])
 
 
-async def test_a_number_that_was_not_shown_is_told_and_the_fact_can_be_mended(
-    tmp_path: Path, clock: Clock
-) -> None:
-    text = SAID[1][1]
-    answers = [
-        calls(("store_memory", {"facts": [{"text": text, "source_ids": ["17"]}]}), ("noop", {})),
-        calls(("store_memory", {"facts": [{"text": text, "source_ids": ["2"]}]}), ("noop", {})),
-    ]
-    report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
-    assert "17" in result_of(of(asked, "store_memory")[1][3])["rejected"][0]["error"]
-    assert [fact["source_events"] for fact in facts] == [["e2"]]
-    assert (report["held"], report["refused"]) == ([], [])
-    assert {entry["consolidation"] for entry in journal} == {"consolidated"}
-
-
 async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_mended(
     tmp_path: Path, clock: Clock
 ) -> None:

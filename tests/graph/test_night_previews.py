@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.memories import find_fact
 from memory.entities import entities
-from memory.errors import CircadianError, ConflictError, InputError
+from memory.errors import CircadianError, ConflictError
 from memory.journal import entries as journal
 from memory.night import record as night
 from memory.records.records import NightRecord, Scope
@@ -214,19 +214,6 @@ async def test_a_preview_is_not_applied_after_a_forget(lived: Path, clock: Clock
         await agent.forget_fact(fact["id"])
         with pytest.raises(ConflictError, match="a forget took something out of"):
             await agent.apply_night(str(tried["id"]))
-
-
-async def test_only_previews_and_held_nights_can_be_applied_or_discarded(
-    lived: Path, clock: Clock
-) -> None:
-    async with copy_of(lived, "wrong", clock, dreamer()) as agent:
-        slept = str((await agent.nights())[0]["id"])
-        with pytest.raises(InputError, match="is applied: there is nothing to apply"):
-            await agent.apply_night(slept)
-        with pytest.raises(InputError, match="is applied: it cannot be discarded"):
-            await agent.discard_night(slept)
-        with pytest.raises(InputError, match="there is no night 'x'"):
-            await agent.apply_night("x")
 
 
 async def test_the_emergency_stop_cancels_a_preview(lived: Path, clock: Clock) -> None:

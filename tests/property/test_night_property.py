@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from io import StringIO
 from itertools import count
 from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
-from graph.cli.night_view import night_view
 from memory.facts.semantic import SemanticMemory
 from memory.journal import links
 from memory.night.undo import built_on, inverse
@@ -288,24 +285,3 @@ async def test_every_reader_accepts_a_forgotten_operation(
     assert links.after({}, bare, {}) == {}
     assert facts_leaving(bare, set(OLD)) == set()
     assert heirs_of(bare, {}) == {}
-
-
-def test_a_night_with_forgotten_operations_is_still_shown() -> None:
-    told = add_fact(draft("told", "Beans are tall."), "told")
-    bare: Any = {**add_fact(draft("gone", "Zora."), "told"), "before": None, "after": None}
-    report: Any = {
-        "id": "night_1",
-        "dry_run": False,
-        "started": AT,
-        "ended": AT,
-        "complete": True,
-        "held": [],
-        "steps": [],
-        "operations": [bare, told],
-        "errors": [],
-    }
-    console = Console(width=80, record=True, file=StringIO())
-    console.print(night_view(report))
-    shown = console.export_text()
-    assert "Learned 1 fact" in shown
-    assert "Beans are tall." in shown

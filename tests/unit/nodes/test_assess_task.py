@@ -95,13 +95,6 @@ async def test_the_heuristic_assessment_costs_no_call() -> None:
     assert held(state["loop"])["llm_calls"] == 0
 
 
-async def test_a_request_keeps_the_loop_of_its_context() -> None:
-    assessment, pattern = found(await assessed(on("Remember that I like tea, and add a goal")))
-    assert assessment["event_class"] == "goal_action"
-    assert (pattern["mode"], pattern["max_iterations"]) == ("react_loop", 5)
-    assert pattern["source_layers"]["max_iterations"] == "static"
-
-
 async def test_what_the_assistant_is_called_is_no_request() -> None:
     called, _ = found(await assessed(on("Hello Robin"), None, Settings(names=["Robin"])))
     other, _ = found(await assessed(on("Hello Robin")))
@@ -166,7 +159,13 @@ async def test_a_model_narrows_further_and_its_call_is_charged() -> None:
 
 @pytest.mark.parametrize(
     ("complexity", "mode", "iterations"),
-    [(1, "single_action", 1), (3, "react_loop", 3), (4, "react_loop", 5), (5, "react_loop", 5)],
+    [
+        (1, "single_action", 1),
+        (2, "single_action", 1),
+        (3, "react_loop", 3),
+        (4, "react_loop", 5),
+        (5, "react_loop", 5),
+    ],
 )
 async def test_a_models_score_recommends_by_the_table(
     complexity: int, mode: str, iterations: int

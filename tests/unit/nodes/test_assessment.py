@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.events.assessment import BY_SCORE, assess, complexity_of, event_class_of
+from memory.events.assessment import assess, complexity_of, event_class_of
 from memory.planning.goals import in_hand, update
 from memory.records.tick import Assessment
 from memory.settings import Settings
@@ -152,16 +152,6 @@ def test_a_goal_in_hand_is_planned_only_where_it_is_large_and_may_be() -> None:
 def test_a_look_at_ones_own_work_is_not_taken_for_anything() -> None:
     assert taken("Build goals?", kind="reflection")["event_class"] == "unknown"
     assert taken("Hello", kind="reflection", recent_errors=3)["signals"]["recent_errors"] == 3
-
-
-def test_the_scores_of_a_model_recommend_what_the_page_says() -> None:
-    assert [BY_SCORE[score] for score in (1, 2, 3, 4, 5)] == [
-        ("single_action", 1),
-        ("single_action", 1),
-        ("react_loop", 3),
-        ("react_loop", 5),
-        (None, None),
-    ]
 
 
 def test_the_goal_in_hand_is_the_most_important_open_one_with_nothing_open_below() -> None:

@@ -113,14 +113,6 @@ async def test_the_steps_are_worked_on_in_later_ticks_and_not_planned_again(
     assert model.remaining == 0
 
 
-async def test_a_small_goal_is_worked_on_without_a_plan(opening: Opening) -> None:
-    model = scripted("Chapter one comes next.")
-    async with opening(model) as agent:
-        tick = await ticked(agent, goal("Write a book"))
-    assert (names(tick), tick["pattern"]["mode"]) == ([], "react_loop")
-    assert tick["pattern"]["source_layers"]["mode"] == "assessment"
-
-
 async def test_of_several_goals_the_most_important_one_is_planned(opening: Opening) -> None:
     first, second = goal("Write a book")["goal_1_0"], goal(priority="high")["goal_1_0"]
     model = scripted(call("Subtasks", **STEPS), "The steps stand.")
@@ -157,36 +149,6 @@ async def test_after_an_overflow_no_second_plan_is_made_in_the_tick(opening: Ope
     planned = [one for one in messages if isinstance(one, AIMessage) and one.tool_calls]
     answered = [one for one in messages if isinstance(one, ToolMessage)]
     assert len(planned) == len(answered)
-
-
-async def test_an_event_is_never_planned_however_large_the_goals_are(opening: Opening) -> None:
-    model = scripted("I will see to it.")
-    async with opening(model) as agent:
-        await agent.aupdate_state(None, {"goals": goal(), "goal_index": 1})
-        out = await agent.ainvoke(said(LARGE))
-    (tick,) = out["report"]["ticks"]
-    assert tick["assessment"]["complexity"] == 5
-    assert (names(tick), tick["pattern"]["mode"]) == ([], "react_loop")
-
-
-async def test_with_the_loop_switched_off_nothing_is_planned(opening: Opening) -> None:
-    model = scripted("I begin with the field.")
-    settings = Settings(multi_action_enabled=False)
-    async with opening(model, settings=settings) as agent:
-        tick = await ticked(agent, goal())
-    assert (names(tick), tick["pattern"]["mode"]) == ([], "single_action")
-    assert tick["pattern"]["source_layers"]["mode"] == "static"
-
-
-async def test_a_model_may_find_that_a_large_goal_needs_no_plan(opening: Opening) -> None:
-    small = call("TaskAssessment", complexity=3, reasoning="One letter does it.")
-    model = scripted(small, "The letter is written.")
-    settings = Settings(task_assessment_enabled=True)
-    async with opening(model, settings=settings) as agent:
-        tick = await ticked(agent, goal())
-    assert names(tick) == []
-    assert (tick["assessment"]["by"], tick["pattern"]["max_iterations"]) == ("model", 3)
-    assert tick["llm_calls"] == 2
 
 
 async def test_thanks_get_one_tool_at_most_and_then_the_answer(opening: Opening) -> None:

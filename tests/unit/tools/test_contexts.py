@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from memory.prompt.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC
 from memory.records.records import Event
-from memory.settings import Settings
 from memory.text.templates import check_template
 from tests.support.tool_calls import EVENT
 from tools.policy import (
@@ -15,7 +14,6 @@ from tools.policy import (
     ContextConfig,
     context_type_for,
     continued,
-    select_execution_pattern,
 )
 from tools.registry import BUILT_IN
 
@@ -59,15 +57,6 @@ def test_the_contexts_are_those_of_the_specification() -> None:
     for config in CONTEXTS.values():
         assert (config.terminal_ends_loop, config.dangerous_requires_confirm) == (True, False)
         assert (config.allowed_tool_categories, config.token_budget) == (None, None)
-
-
-def test_the_tighter_of_settings_and_context_holds_and_is_named() -> None:
-    static = Settings(multi_action_enabled=True, max_iterations_per_tick=5)
-    pattern = select_execution_pattern(static, CONTEXTS["reflection"])
-    assert (pattern["mode"], pattern["max_iterations"]) == ("react_loop", 3)
-    assert pattern["source_layers"]["mode"] == "context"
-    assert pattern["source_layers"]["max_iterations"] == "context"
-    assert pattern["source_layers"]["multi_tool_enabled"] == "allowed"
 
 
 def test_every_tool_and_component_that_a_context_names_exists() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any, cast
 
 import pytest
@@ -11,14 +10,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langchain_core.tools import tool
 
 from memory.errors import StateError
-from memory.records.records import Goal, Usage
-from memory.records.tick import CallRecord, DelegateResult
+from memory.records.records import Goal
 from memory.settings import Settings
 from memory.state.schema import State
 from memory.state.validation import checked
 from tests.support.scripted import calls
 from tests.support.tool_calls import goal_of, tick_state
-from tools import delegation
 from tools.builtin.communication import delegate_task
 from tools.delegation import DelegateState, Insulation, opening, requester, tools_for_delegate
 from tools.registry import BUILT_IN, ToolCategory, registered
@@ -186,54 +183,6 @@ def test_a_briefing_has_the_newest_messages_and_cuts_long_ones() -> None:
     assert lent["recent"][-1].startswith("assistant: many words")
     assert len(lent["recent"][-1]) < 900
     assert lent["recent"][-1].endswith(" ...")
-
-
-def record(name: str) -> CallRecord:
-    return {
-        "name": name,
-        "args": {},
-        "reasoning": None,
-        "ok": True,
-        "error": None,
-        "duration_ms": 5,
-        "cached": False,
-    }
-
-
-def handed_in(state: DelegateState, *, error: str | None = None) -> DelegateResult:
-    usage: Usage = {"llm_calls": 2, "tokens": 30}
-    now = datetime.fromisoformat(AT)
-    if error:
-        done = delegation.failed(state, error, "Go on.", usage=usage, now=now)
-    else:
-        done = delegation.succeeded(state, "42", summarised=False, usage=usage, now=now)
-    return done["delegated"]["c1"]
-
-
-def test_a_result_says_what_was_done_and_a_failure_what_to_do() -> None:
-    state: DelegateState = {
-        "call_id": "c1",
-        "args": {"task": "Count.", "reasoning": "To know."},
-        "began": "2026-03-02T08:59:58+00:00",
-        "messages": [calls(("look", {})), AIMessage("42")],
-        "calls": [record("look")],
-    }
-    result = handed_in(state)
-    assert json.loads(result["content"]) == {
-        "success": True,
-        "result": "42",
-        "iterations": 1,
-        "tools_used": ["look"],
-        "summarised": False,
-    }
-    usage = {"llm_calls": 2, "tokens": 30}
-    assert (result["ok"], result["usage"], result["call_id"]) == (True, usage, "c1")
-    own = {"args": {"task": "Count."}, "reasoning": "To know.", "duration_ms": 2_000}
-    assert result["calls"] == [{**record("delegate_task"), **own}, record("look")]
-    broken = handed_in(state, error="No.")
-    told = {"success": False, "error": "No.", "suggestion": "Go on."}
-    assert (json.loads(broken["content"]), broken["ok"]) == (told, False)
-    assert (broken["calls"][0]["ok"], broken["calls"][0]["error"]) == (False, "No.")
 
 
 async def test_a_step_returns_only_keys_of_the_sub_agent_s_state() -> None:

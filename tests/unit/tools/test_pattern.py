@@ -193,14 +193,6 @@ def test_recommendations_narrow_beside_the_signals() -> None:
     assert limits_of(assessment(iterations=0)).max_iterations == 1
 
 
-def test_the_pages_own_assessment() -> None:
-    signals = {"token_pressure": "high", "recent_errors": 2, "event_class": "communication"}
-    given = assessment("single_action", 3, True, goal_urgency="low", **signals)
-    pattern = select_execution_pattern(Settings(), CONTEXTS["tick_event"], limits_of(given))
-    assert (pattern["mode"], pattern["max_iterations"]) == ("single_action", 1)
-    assert pattern["dangerous_requires_confirm"] is True
-
-
 def test_a_second_assessment_takes_away_and_gives_nothing_back() -> None:
     measured = assessment("react_loop", 2, token_pressure="high")
     judged = {**assessment(None, 4, True, token_pressure="normal"), "by": "model", "complexity": 5}

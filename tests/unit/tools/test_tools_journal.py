@@ -10,11 +10,10 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from memory.events.rules import reflection_event
 from memory.journal import entries as journal
 from memory.operations.collector import PlanCollector
-from memory.records.records import JournalEntry, RecallHit
+from memory.records.records import JournalEntry
 from memory.settings import Settings
 from memory.state.schema import State
 from tests.support.tool_calls import NOW, SCOPE, Bench, night, tick_state
-from tools.builtin import memory as recall_tool
 from tools.evidence import ShownTexts
 
 
@@ -56,20 +55,6 @@ async def test_an_entry_has_one_id_for_each_place_in_a_tick() -> None:
     later = Bench(store=bench.store, state=tick_state(tick=43, event=None))
     await later.call("add_journal_entry", content="The gate is shut")
     assert len(await entries(bench)) == 3
-
-
-async def test_a_repeated_tick_keeps_the_entries_of_both_tries_without_doubles() -> None:
-    bench = Bench()
-    await bench.call("add_journal_entry", content="The gate is shut", importance=8)
-    await bench.call("add_journal_entry", content="The mill is old")
-    again = Bench(store=bench.store, state=tick_state(tick=44))
-    moved = await again.call("add_journal_entry", content="The mill is old")
-    new = await again.call("add_journal_entry", content="It rains")
-    found = {entry["content"]: entry["id"] for entry in await entries(bench)}
-    assert set(found) == {"The gate is shut", "The mill is old", "It rains"}
-    assert len(await entries(bench)) == 3
-    assert moved.result["entry_id"] == found["The mill is old"]
-    assert new.result["entry_id"] == found["It rains"]
 
 
 async def test_a_repeated_call_reports_the_entry_as_it_was_stored() -> None:
@@ -203,30 +188,6 @@ async def test_entries_of_a_night_join_the_plan_with_ids_of_their_own() -> None:
     assert len({operation["target"] for operation in operations}) == 3
     assert [one["after"]["sources"] for one in operations] == [["m1", "m2", "m3"]] * 3
     assert await entries(bench) == []
-
-
-async def test_recall_returns_what_was_found_in_a_night_among_facts_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[dict[str, Any]] = []
-    hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "sources": [], "at": "2025"}
-    hit["speaker"] = None
-
-    async def recall(query: str, **arguments: Any) -> list[RecallHit]:
-        asked.append({**arguments, "query": query})
-        return [hit]  # type: ignore[list-item]
-
-    monkeypatch.setattr(recall_tool, "recall", recall)
-    bench = Bench()
-    called = await bench.call("recall_memories", query="tea", limit=3, include_superseded=True)
-    assert called.result == {"success": True, "query": "tea", "memories": [hit], "count": 1}
-    bench.plan = PlanCollector({})
-    await bench.call("recall_memories", query="tea")
-    awake, asleep = asked
-    assert (awake["query"], awake["limit"], awake["include_superseded"]) == ("tea", 3, True)
-    assert (awake["scope"], awake["now"]) == (SCOPE, NOW)
-    assert awake["max_tokens"] == bench.settings.recall_tokens
-    assert (awake["facts_only"], asleep["facts_only"]) == (False, True)
 
 
 def test_text_that_a_tool_returned_is_not_taken_for_what_people_said() -> None:

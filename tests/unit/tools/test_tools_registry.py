@@ -69,21 +69,6 @@ def test_these_are_all_the_tools() -> None:
     assert set(BUILT_IN) == set(ARGUMENTS)
 
 
-def test_defaults_and_choices_are_those_of_the_contract() -> None:
-    assert schema("review_journal")["properties"]["limit"]["default"] == 10
-    assert schema("recall_memories")["properties"]["limit"]["default"] == 10
-    assert schema("recall_memories")["properties"]["include_superseded"]["default"] is False
-    priority = schema("add_goal")["properties"]["priority"]
-    assert (priority["default"], set(priority["enum"])) == ("medium", {"high", "medium", "low"})
-    assert set(schema("add_session_memory")["properties"]["memory_type"]["enum"]) == {
-        "fact",
-        "pattern",
-    }
-    fact = schema("store_memory")["properties"]["facts"]["items"]
-    assert set(fact["properties"]) == {"text", "source_ids", "speaker", "entities", "other_words"}
-    assert fact["required"] == ["text"]
-
-
 def test_categories_are_those_of_the_pages() -> None:
     others = {
         "decompose_goal": "async_required",

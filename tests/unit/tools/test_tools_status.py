@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from memory.messages.convert import EVENT_KEY
@@ -65,24 +64,12 @@ async def test_the_status_has_every_field_of_the_page() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("characters", "level", "threshold", "action"),
-    [
-        (100, "normal", 60, "Proceed normally"),
-        (2_400, "warning", 80, "Consider wrapping up"),
-        (4_000, "critical", 80, "Respond immediately"),
-    ],
-)
-async def test_the_status_warns_as_the_context_fills(
-    characters: int, level: str, threshold: int, action: str
-) -> None:
-    messages = [HumanMessage("y" * characters)]
+async def test_the_status_warns_of_a_full_context() -> None:
+    messages = [HumanMessage("y" * 4_800)]
     bench = Bench(state=tick_state(messages=messages), settings=Settings(max_context_tokens=1_200))
     result = (await bench.call("get_system_status")).result
-    advice = result["token_advisory"]
-    assert (advice["level"], advice["threshold"]) == (level, threshold)
-    assert advice["recommended_action"] == action
-    assert result["token_usage"]["available"] >= 0
+    assert result["token_advisory"]["recommended_action"] == "Respond immediately"
+    assert result["token_usage"]["available"] == 0
 
 
 async def test_the_status_counts_calibrated_tokens() -> None:

@@ -3,8 +3,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -21,7 +19,6 @@ from memory.compaction.cut import (
     marker,
     replaced,
     room,
-    split,
     visible_events,
 )
 from memory.compaction.summary import accepted, slightly_too_long
@@ -59,34 +56,10 @@ def forced(
 
 def test_the_pages_example_fifty_messages_leave_twenty() -> None:
     messages: list[AnyMessage] = [human(n) for n in range(50)]
-    old, kept = split(messages, 20)
-    assert (len(old), len(kept)) == (30, 20)
-    assert old + kept == messages
-
-
-def test_a_history_within_the_window_is_left_alone() -> None:
-    messages: list[AnyMessage] = [human(n) for n in range(20)]
-    assert split(messages, 20) == ([], messages)
-
-
-@given(st.lists(st.sampled_from(["human", "call"]), max_size=30), st.integers(0, 12))
-def test_a_call_is_never_parted_from_its_answer(kinds: list[str], window: int) -> None:
-    messages: list[AnyMessage] = []
-    for number, kind in enumerate(kinds):
-        messages += call(number) if kind == "call" else [human(number)]
-    old, kept = split(messages, window)
-    assert old + kept == messages
-    assert len(kept) >= min(window, len(messages))
-    assert not (kept and isinstance(kept[0], ToolMessage))
-
-
-def test_forced_compaction_shrinks_an_oversized_window() -> None:
-    messages: list[AnyMessage] = [human(n, "word " * 200) for n in range(20)]
-    fits = approximate_tokens(messages) // 4
-    old, kept = forced(messages, 20, fits=fits, calibration=1.0)
-    assert approximate_tokens(kept) <= fits
-    assert kept[-1] == messages[-1]
-    assert old + kept == messages
+    parts = cut(messages, 20, fits=9_999, calibration=1.0)
+    assert (parts.old, parts.kept) == (messages[:30], messages[30:])
+    within = cut(messages[:20], 20, fits=9_999, calibration=1.0)
+    assert (within.old, within.kept) == ([], messages[:20])
 
 
 def test_forced_compaction_masks_tool_outputs_before_shrinking_the_window() -> None:
@@ -95,12 +68,6 @@ def test_forced_compaction_masks_tool_outputs_before_shrinking_the_window() -> N
     old, kept = forced(messages, 20, fits=fits, calibration=1.0)
     assert old == []
     assert [m.content for m in kept if isinstance(m, ToolMessage)] == [MASK, "x" * 400]
-
-
-def test_forced_compaction_never_cuts_past_the_newest_human_message() -> None:
-    messages: list[AnyMessage] = [human(n, "word " * 400) for n in range(5)]
-    _, kept = forced(messages, 5, fits=10, calibration=1.0)
-    assert kept == messages[-1:]
 
 
 def test_the_summary_message_lists_what_it_covers(clock: Clock) -> None:
@@ -112,30 +79,6 @@ def test_the_summary_message_lists_what_it_covers(clock: Clock) -> None:
     assert mark.additional_kwargs["metadata"]["compacted_count"] == 4
     assert covered_events([mark, human(7)]) == ["e1", "e3", "e7"]
     assert visible_events([mark, human(7)]) == ["e7"]
-
-
-def exchange(count: int) -> list[AnyMessage]:
-    """One answer with `count` calls, and their answers."""
-    names = [f"c{number}" for number in range(count)]
-    asked = [{"name": "noop", "args": {}, "id": one, "type": "tool_call"} for one in names]
-    answers = [ToolMessage("x" * 400, id=f"t{one}", tool_call_id=one) for one in names]
-    return [AIMessage("", id="a", tool_calls=asked), *answers]
-
-
-@pytest.mark.parametrize("window", [0, 1, 20])
-def test_forced_compaction_keeps_the_current_exchange(window: int) -> None:
-    earlier: list[AnyMessage] = [human(1), AIMessage("Hello.", id="b")]
-    mine = [human(2), *exchange(22)]
-    old, kept = forced([*earlier, *mine], window, fits=300, calibration=1.0)
-    assert old == earlier
-    assert [one.id for one in kept] == [one.id for one in mine]
-    assert all(one.content == MASK for one in kept if isinstance(one, ToolMessage))
-
-
-def test_forced_compaction_cuts_a_history_without_human_messages() -> None:
-    messages: list[AnyMessage] = [AIMessage("word " * 100, id=f"a{n}") for n in range(5)]
-    old, kept = forced(messages, 5, fits=400, calibration=1.0)
-    assert (len(old), len(kept)) == (3, 2)
 
 
 def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> None:
@@ -210,18 +153,6 @@ async def talked(agent: Any, count: int) -> dict[str, Any]:
         out = await agent.ainvoke(said(f"Message {number}: " + "word " * 100, id=f"m{number}"))
     result: dict[str, Any] = out
     return result
-
-
-async def test_a_refused_summary_is_counted_in_the_tick(tmp_path: Path, clock: Clock) -> None:
-    model = scripted(otherwise=wordy)
-    async with opened(tmp_path / "data", model, clock, settings=FULL) as agent:
-        out = await talked(agent, 7)
-    (tick,) = out["report"]["ticks"]
-    assert tick["llm_calls"] == 2
-    assert tick["tokens"] > 5_000
-    assert tick["compaction"]["by"] == "extract"
-    assert "longer than" in tick["compaction"]["error"]
-    assert len(out["messages"]) == 5
 
 
 async def test_a_refused_summary_is_counted_in_the_night(tmp_path: Path, clock: Clock) -> None:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import AsyncMock, patch
 
 import pytest
 from hypothesis import given
@@ -100,12 +99,6 @@ async def test_a_first_name_or_a_near_one_finds_nobody(name: str) -> None:
     store = InMemoryStore()
     await apply(store, observe("Ana Lopez", 1, "Anita"))
     assert await found(store, name) is None
-
-
-async def test_similar_names_stay_two_entities() -> None:
-    store = InMemoryStore()
-    await apply(store, observe("Ana Lopez"), observe("Ana Lopes", 2), observe("Ana", 3))
-    assert len(await entities.everyone(store, ANA)) == 3
 
 
 @given(
@@ -253,35 +246,6 @@ async def test_repeated_observations_are_stored_once(tmp_path: Path, clock: Cloc
         (bea,) = await entities.everyone(agent.store, ANA)
         assert await entities.puts_after(agent.store, ANA, [observe("Bea", 3)]) == []
     assert [one["id"] for one in bea["observations"]] == [f"o{n}" for n in range(8)]
-
-
-@pytest.mark.parametrize("standing", [False, True])
-async def test_a_superseded_fact_stays_with_its_end_and_successor(
-    tmp_path: Path, standing: bool
-) -> None:
-    semantic, store = memory_at(tmp_path), InMemoryStore()
-    old, other = await semantic.add(ANA, [draft("1", "lives in Rome"), draft("2", "likes tea")])
-    new = add_fact(draft("3", "lives in Oslo"), "test")
-    end = supersede_fact(old, "3", AT, ["entry"], "moved")
-    if standing:
-        await semantic.add(ANA, [draft("3", "lives in Oslo")])
-    update = AsyncMock(wraps=semantic.update)
-    with patch.object(semantic, "update", update):
-        for _ in range(2):
-            operations = [end] if standing else [end, new]
-            await apply_operations(operations, store=store, semantic=semantic, scope=ANA)
-    assert update.await_count == 1
-    stands = {fact["text"]: fact for fact in await semantic.all(ANA)}
-    by = stands["lives in Oslo"]["id"]
-    assert (stands["lives in Rome"]["invalid_at"], stands["lives in Rome"]["superseded_by"]) == (
-        AT,
-        by,
-    )
-    assert stands["likes tea"] == other
-    assert (end["before"], end["target"]) == (
-        {"invalid_at": None, "superseded_by": None},
-        "1",
-    )
 
 
 async def test_a_fact_is_not_superseded_by_a_missing_one_or_itself(

@@ -293,13 +293,6 @@ def test_a_taken_alias_is_not_claimed() -> None:
     assert names["bee"] == names["bea"] == entity_id("bea")
 
 
-def test_a_sender_takes_precedence_over_an_alias() -> None:
-    found, names = after({}, {}, [observe("Bob", 1, "Zoe"), meet("Zoe")])
-    assert names["zoe"] == entity_id("zoe")
-    assert found[entity_id("bob")]["aliases"] == []
-    assert ids(found[entity_id("bob")]) == ["o1"]
-
-
 def test_aliases_are_bounded() -> None:
     many = [observe("Bea", n, f"alias {n}") for n in range(MOST_ALIASES + 5)]
     assert len(after({}, {}, many)[0][entity_id("bea")]["aliases"]) == MOST_ALIASES

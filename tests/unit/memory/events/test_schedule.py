@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
-from pydantic import ValidationError
 
 from memory.events.next_action import (
     RECOVERY,
@@ -54,11 +53,6 @@ def test_fatigue_does_not_return_at_once_after_a_night_without_relief() -> None:
     assert not tired(0.62, settings, pending=False, rested=0.61)
     assert tired(0.61 + RECOVERY, settings, pending=False, rested=0.61)
     assert tired(0.6, settings, pending=False, rested=0.2)
-
-
-def test_a_time_zone_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValidationError, match="no time zone is called 'Mars/Olympus'"):
-        Settings(time_zone="Mars/Olympus")
 
 
 @given(

@@ -33,21 +33,6 @@ def rule(one: Event, **settings: Any) -> tuple[str, str]:
     return found["rule"], found["verdict"]
 
 
-def test_the_rules_stand_in_the_originals_order() -> None:
-    assert [one.name for one in RULES] == [
-        "disabled",
-        "reflection",
-        "own_message",
-        "mention",
-        "direct",
-        "cross_talk",
-        "permission",
-        "channel",
-        "room_default",
-        "fallback",
-    ]
-
-
 ALL: dict[str, Any] = {
     "enabled": False,
     "names": ["circadian"],

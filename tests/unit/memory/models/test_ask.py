@@ -97,12 +97,6 @@ async def test_waits_grow_and_jitter_moves_them_by_half() -> None:
     assert await waited(1.0) == [0.75, 1.5, 3.0]
 
 
-async def test_a_short_retry_after_is_honoured() -> None:
-    waits = Waits()
-    await _ask(Status(429, retry_after="7"), "noon", waits=waits)
-    assert waits.seconds == [7.0]
-
-
 async def test_no_secret_stands_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "abcdef-very-secret-0123")
     said = "Incorrect key: sk-proj-abcDEF123456, Bearer eyJhbGciOi, abcdef-very-secret-0123\nsecond"

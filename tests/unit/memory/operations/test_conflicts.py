@@ -17,7 +17,6 @@ from memory.records.operations import (
     change_fact,
     link,
     link_facts,
-    link_memories,
     mark_entry,
     prune_entry,
     reflected,
@@ -113,20 +112,6 @@ async def test_a_changed_entry_is_not_pruned(memory: Memory) -> None:
     await memory.apply([mark_entry(entry(E1), "consolidated", "by another night")])
     await memory.apply([prune_entry(entry(E1), "old")])
     assert await memory.entry(E1) == settled
-
-
-async def test_an_entry_that_a_fact_cites_by_now_is_not_pruned(memory: Memory) -> None:
-    cites = {**draft("told", "Ada said so."), "source_entries": [E1]}
-    await memory.apply([add_fact(cites, "by another night")])  # type: ignore[arg-type] # a draft
-    await memory.apply([prune_entry(entry(E1), "old")])
-    assert await memory.entry(E1) == entry(E1)
-
-
-async def test_nothing_is_linked_to_what_does_not_exist(memory: Memory) -> None:
-    ends = [link_memories(E0, E1, NOW, "evidence"), link_memories(E0, "gone", NOW, "evidence")]
-    await memory.apply(ends)
-    found = await memory.links()
-    assert (found[E0], found[E1], "gone" in found) == ([E1], [E0], False)
 
 
 async def test_a_changed_attribute_conflicts(memory: Memory) -> None:

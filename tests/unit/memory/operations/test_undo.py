@@ -204,27 +204,6 @@ async def test_an_undo_removes_a_profile_made_by_the_night(
     assert await memory.everything() == empty
 
 
-async def test_an_undo_of_attributes_keeps_later_observations(
-    semantic: SemanticMemory,
-) -> None:
-    memory = Memory.new(semantic, "since")
-    await memory.apply([noticed(observation(n)) for n in range(1, 6)])
-    profile = await memory.ada()
-    assert profile is not None
-    likes = [attribute_given("drink", "Likes tea.", ["o1"])]
-    made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
-    assert made is not None
-    await memory.apply([made])
-    await memory.apply([noticed(TEA)])
-    assert await memory.conflicts(inverse([made])) == []
-    await memory.apply(inverse([made]))
-    after = await memory.ada()
-    assert after is not None
-    assert after["attributes"] == {}
-    assert [one["id"] for one in after["observations"]] == ["o1", "o2", "o3", "o4", "o5", "o9"]
-    assert {one["consolidated"] for one in after["observations"]} == {False}
-
-
 # What a later night built on it
 
 FIRST = [

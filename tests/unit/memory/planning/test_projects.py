@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import UTC, datetime
 
 import pytest
@@ -117,16 +116,6 @@ def test_a_new_project_is_active_and_the_one_before_is_paused_and_stamped() -> N
     assert before == page()
 
 
-def test_a_key_in_use_is_an_error_that_names_it() -> None:
-    with pytest.raises(Refusal, match="quest_design"):
-        rules.create(page(), "quest_design", "Again", "", NOW)
-
-
-def test_a_blank_key_is_refused() -> None:
-    with pytest.raises(Refusal):
-        rules.create(page(), "  ", "No name", "", NOW)
-
-
 def test_white_space_around_a_key_is_no_part_of_it() -> None:
     after = rules.create(page(), " castle\n", "A castle", "", NOW)
     assert (after["active"], list(after["slots"])[-1]) == ("castle", "castle")
@@ -179,14 +168,6 @@ def test_a_context_that_would_grow_too_long_stays_and_says_what_to_do() -> None:
     assert len(after["slots"]["build_tavern"]["context"]) == 20_000
 
 
-def test_completing_frees_the_active_slot_and_gives_the_completed_task() -> None:
-    after, done = rules.update(page(), None, "completed", NOW)
-    assert after["active"] is None
-    assert after["slots"]["build_tavern"]["status"] == "completed"
-    assert after["slots"]["build_tavern"]["context"] == "Walls 50%..."
-    assert done == {"description": "Construct a tavern", "timestamp": NOW.isoformat()}
-
-
 def test_pausing_frees_the_active_slot_and_completes_nothing() -> None:
     after, done = rules.update(page(), "Later", "paused", NOW)
     assert (after["active"], done) == (None, None)
@@ -198,13 +179,3 @@ def test_an_update_needs_an_active_project_and_something_to_change() -> None:
         rules.update({**page(), "active": None}, "x", None, NOW)
     with pytest.raises(Refusal, match="Nothing to change"):
         rules.update(page(), "  ", None, NOW)
-
-
-def test_at_most_one_project_is_active_after_any_sequence() -> None:
-    projects: Projects = {"active": None, "slots": {}}
-    for key in ("a", "b", "c"):
-        projects = rules.create(projects, key, key, "", NOW)
-    for key in ("a", "b", "b", "c"):
-        projects, _ = rules.swap(deepcopy(projects), key, None, NOW)
-        active = [one for one, kept in projects["slots"].items() if kept["status"] == "active"]
-        assert active == [projects["active"]] == [key]

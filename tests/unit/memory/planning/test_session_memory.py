@@ -23,28 +23,6 @@ def memory(facts: int = 0, patterns: int = 0) -> SessionMemory:
     }
 
 
-def test_the_pages_rejection_and_retry() -> None:
-    before = memory(4, 2)
-    with pytest.raises(Refusal) as refused:
-        rules.add(before, "fact", "I helped Alice")
-    assert refused.value.result() == {
-        "success": False,
-        "error": "Content appears to reference assistant actions or identity",
-        "suggestion": "Session memory should contain facts about the WORLD, PLAYERS, or EVENTS - "
-        "not what you did. Rephrase in third-person.",
-        "rejected_content": "I helped Alice",
-    }
-    after, result = rules.add(before, "fact", "Player Alice completed the intro quest")
-    assert result == {
-        "memory_type": "fact",
-        "added": "Player Alice completed the intro quest",
-        "total_facts": 5,
-        "total_patterns": 2,
-    }
-    assert after["key_facts"][-1] == "Player Alice completed the intro quest"
-    assert before == memory(4, 2)
-
-
 def test_a_pattern_goes_to_the_patterns() -> None:
     after, result = rules.add(memory(1, 1), "pattern", " Players prefer concise responses ")
     assert after["learned_patterns"] == ["Door 0 sticks", "Players prefer concise responses"]

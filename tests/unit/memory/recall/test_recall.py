@@ -12,11 +12,9 @@ from langgraph.store.memory import InMemoryStore
 from memory.errors import InputError
 from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
-from memory.operations import apply
 from memory.recall.episodes import index_entries
 from memory.recall.probes import keep, kept, used
 from memory.recall.recall import BESIDE, IN_PROMPT, within
-from memory.records import operations
 from memory.records.records import SELF, RecallHit
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens, best_sentences
@@ -304,19 +302,6 @@ async def test_a_date_in_a_query_finds_what_was_said_then(asking: Asking) -> Non
         await asking.learn(f"The harp was tuned by Ana ({day[5:7]})", valid_from=f"{day}T10:00:00Z")
     assert (await asking.texts("Who tuned the harp in January 2026?"))[0].endswith("(01)")
     assert (await asking.texts("Who tuned the harp on 10 February?"))[0].endswith("(02)")
-
-
-async def test_an_entry_written_by_the_one_function_that_writes_is_recalled(
-    asking: Asking,
-) -> None:
-    entry = await asking.hear("The harp is in Porto")
-    await apply.apply_operations(
-        [operations.add_entry({**entry, "id": "note_20260305_x", "content": "harp!"}, "noted")],
-        store=asking.store,
-        semantic=asking.memory,
-        scope=ANA,
-    )
-    assert set(await asking.texts("harp")) == {"The harp is in Porto", "harp!"}
 
 
 # The tool

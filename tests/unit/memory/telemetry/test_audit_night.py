@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.store.base import PutOp
 
 from memory import audit, night
 from memory.audit import AuditEntry
 from memory.records.records import NightRecord, Scope
 from memory.settings import Settings
-from tests.graph.test_compacting import chatter
 from tests.support.agents import EXTRACTING, Opening, dreamless, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
@@ -87,6 +86,10 @@ def compacting(messages: list[BaseMessage], tools: list[str]) -> Any:
         done = sum(message.type == "tool" for message in messages)
         return call("noop") if done else call("add_journal_entry", content="Ada likes words.")
     return "Ada said many words." if not tools else "I see."
+
+
+def chatter(count: int) -> list[HumanMessage]:
+    return [HumanMessage(f"Message {n}: " + "word " * 126, name="Ada") for n in range(count)]
 
 
 def told(log: list[AuditEntry], origin: str | None) -> list[tuple[str, str]]:

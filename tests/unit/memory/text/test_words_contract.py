@@ -82,31 +82,6 @@ def test_a_word_is_as_rare_as_it_is_in_its_own_scope(table: MemoryTable) -> None
     assert alone["y5"] > 2 * alone["x0"]
 
 
-def test_rows_of_another_kind_do_not_change_the_order(table: MemoryTable) -> None:
-    """Facts made of entries say the entries' words again, shorter: they are measured alike."""
-    entries = ["the harp in the old mill", "a mill with a harp in it, and a long story", "the mill"]
-    for number, text in enumerate(entries):
-        put(table, "ana", f"e{number}", text, kind="episode")
-    episodes = {**scope("ana"), "kind": "episode"}
-    before = table.keywords(["harp", "mill"], episodes, 10)
-    for number in range(20):
-        put(table, "ana", f"f{number}", "harp", kind="fact")
-    after = table.keywords(["harp", "mill"], episodes, 10)
-    measure = after[0][1] / before[0][1]
-    assert ids(after) == ids(before)
-    assert [score for _, score in after] == pytest.approx([one * measure for _, one in before])
-
-
-def test_equal_matches_score_equally_whatever_their_kind(table: MemoryTable) -> None:
-    for number in range(30):
-        put(table, "ana", f"e{number}", f"a mill of number{number}", kind="episode")
-    put(table, "ana", "e", "harp in mill", kind="episode")
-    put(table, "ana", "f", "harp in mill", kind="fact")
-    found = {row.id: score for row, score in table.keywords(["harp", "mill"], scope("ana"), 40)}
-    assert found["ana-f"] == pytest.approx(found["ana-e"], rel=0.2)
-    assert found["ana-f"] > 2 * found["ana-e0"]
-
-
 def test_a_row_of_another_kind_than_before_is_counted_with_that(table: MemoryTable) -> None:
     for number in range(4):
         put(table, "ana", f"e{number}", "a mill", kind="episode")
