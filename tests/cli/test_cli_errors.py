@@ -226,5 +226,5 @@ def test_a_failed_night_says_that_its_work_is_kept(capsys: Capture, data: Path) 
     done = circadian(capsys, "sleep", "--data", data, "--json")
     assert (done.status, done.out) == (1, "")
     line = done.err.splitlines()[-1]
-    assert line.startswith("circadian: the night stopped: semantic memory")
+    assert line.startswith(f"circadian: the night stopped: {data / 'facts.db'}: ")
     assert line.endswith("what was done is kept, and the next run goes on from there")
