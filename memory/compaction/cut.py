@@ -170,12 +170,11 @@ def room_of(fits: int) -> int:
 
 
 def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float) -> Cut:
-    """Keep at least the newest `window` messages, and each call with its answers.
+    """Keep the newest `window` messages, each call with its answers, in `fits` tokens if possible.
 
-    Kept messages and a summary fit into `fits` tokens if possible. The newest human message and all
-    messages after it, the current tick's exchange, are always kept; only their tool outputs may be
-    masked. If the window alone is too long, its tool outputs are counted as masked, and then it
-    shrinks.
+    The newest human message and all messages after it, the current tick's exchange, are always
+    kept; only their tool outputs may be masked. If the window and a summary are too long, its tool
+    outputs are counted as masked, and then it shrinks.
     """
     places = _places(messages)
     newest = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)][-1:]

@@ -65,16 +65,6 @@ def test_reading_makes_no_data_folder(capsys: Capture, data: Path, command: list
     assert not data.exists()
 
 
-def test_an_unwritable_data_folder_is_one_line_and_status_2(
-    capsys: Capture, tmp_path: Path
-) -> None:
-    file = tmp_path / "file"
-    file.write_text("in the way")
-    done = circadian(capsys, "send", "hi", "--data", file / "data")
-    assert (done.status, done.out) == (2, "")
-    assert str(file) in done.error
-
-
 @pytest.mark.parametrize(
     ("args", "variables", "told"),
     [

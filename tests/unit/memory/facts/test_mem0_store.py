@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,9 +11,9 @@ import pytest
 from memory.errors import InputError, MemoryStoreError, ModelError
 from memory.facts.semantic import SemanticMemory, settle_mem0
 from memory.facts.table import MemoryTable
-from tests.support.facts import ANA, WordEmbeddings, draft
-from tests.support.facts import DIMENSION as WORDS
-from tests.support.tables import DIMENSION, Open, direction, payload, scope
+from tests.support.facts import ANA, draft
+from tests.support.memories import Memories
+from tests.support.tables import DIMENSION, direction, payload, scope
 
 
 @pytest.fixture
@@ -93,15 +92,8 @@ def test_rows_of_one_insert_are_written_together_or_not_at_all(
 
 
 @pytest.fixture
-def semantic(open_table: Open, tmp_path: Path) -> Iterator[SemanticMemory]:
-    opened = SemanticMemory(
-        lambda: open_table(dimension=WORDS),
-        mem0_dir=tmp_path / "mem0",
-        dimension=WORDS,
-        embeddings=WordEmbeddings,
-    )
-    yield opened
-    opened.close()
+def semantic(memories: Memories) -> SemanticMemory:
+    return memories.open()
 
 
 async def test_mem0_knows_the_facts_and_keeps_no_history(semantic: SemanticMemory) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -16,8 +15,8 @@ from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemo
 from memory.facts.table import Counted, Kind, SessionPlace
 from memory.records.records import Scope
 from memory.text.analysis import terms
-from tests.support.facts import ANA, BEN, DIMENSION, WordEmbeddings, draft, nearest_facts, texts
-from tests.support.tables import Open
+from tests.support.facts import ANA, BEN, WordEmbeddings, draft, nearest_facts, texts
+from tests.support.memories import Memories
 
 KINDS: tuple[Kind, ...] = ("fact", "episode")
 
@@ -28,17 +27,8 @@ def embeddings() -> WordEmbeddings:
 
 
 @pytest.fixture
-def memory(
-    open_table: Open, tmp_path: Path, embeddings: WordEmbeddings
-) -> Iterator[SemanticMemory]:
-    opened = SemanticMemory(
-        lambda: open_table(dimension=DIMENSION),
-        mem0_dir=tmp_path / "mem0",
-        dimension=DIMENSION,
-        embeddings=lambda: embeddings,
-    )
-    yield opened
-    opened.close()
+def memory(memories: Memories, embeddings: WordEmbeddings) -> SemanticMemory:
+    return memories.open(embeddings)
 
 
 def episode(op: str, text: str, **fields: Any) -> Episode:
@@ -262,14 +252,9 @@ class OfAnotherDimension(WordEmbeddings):
 
 
 async def test_an_embedder_that_silently_changed_is_named_with_what_to_do(
-    open_table: Open, tmp_path: Path
+    memories: Memories,
 ) -> None:
-    memory = SemanticMemory(
-        lambda: open_table(dimension=DIMENSION),
-        mem0_dir=tmp_path / "mem0",
-        dimension=DIMENSION,
-        embeddings=OfAnotherDimension,
-    )
+    memory = memories.open(OfAnotherDimension())
     await memory.put_episodes(ANA, [episode("e1", "red fox")])
     says = r"embedder gave a vector .* `circadian reindex`"
     with pytest.raises(MemoryStoreError, match=says):
@@ -279,7 +264,6 @@ async def test_an_embedder_that_silently_changed_is_named_with_what_to_do(
     with pytest.raises(MemoryStoreError, match=says):
         await memory.embed_query("red fox")
     assert (await memory.count(ANA), await memory.count_unembedded()) == (0, 1)
-    memory.close()
 
 
 SCOPES = st.sampled_from([Scope("ana", "x"), Scope("ana", "y"), Scope("ben", "x"), Scope("", " ")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,26 +13,17 @@ from memory.records.records import Fact, FactDraft, Scope
 from tests.support.facts import (
     ANA,
     BEN,
-    DIMENSION,
-    WordEmbeddings,
     draft,
     memory_at,
     running,
     texts,
 )
-from tests.support.tables import Open
+from tests.support.memories import Memories
 
 
 @pytest.fixture
-def memory(open_table: Open, tmp_path: Path) -> Iterator[SemanticMemory]:
-    opened = SemanticMemory(
-        lambda: open_table(dimension=DIMENSION),
-        mem0_dir=tmp_path / "mem0",
-        dimension=DIMENSION,
-        embeddings=WordEmbeddings,
-    )
-    yield opened
-    opened.close()
+def memory(memories: Memories) -> SemanticMemory:
+    return memories.open()
 
 
 def of_one_source(op: str, text: str, **changes: object) -> FactDraft:

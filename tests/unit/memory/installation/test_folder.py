@@ -179,6 +179,7 @@ def test_a_folder_of_custom_embeddings_needs_them(tmp_path: Path) -> None:
     said = refusal(tmp_path / "data")
     assert "from Python (custom:WordEmbeddings)" in said
     assert "`circadian reindex --embedder NAME`" in said
+    assert refusal(tmp_path / "data", change=True) == said
     assert "custom:WordEmbeddings" in refusal(tmp_path / "data", embedder="offline")
 
 

@@ -11,7 +11,7 @@ from memory.models.client import CORRECTIONS
 from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, answer, day
-from tests.support.scripted import ScriptedChatModel, calls, scripted
+from tests.support.scripted import ScriptedChatModel, scripted
 
 
 def model_that(step: str, instead: AIMessage | str) -> ScriptedChatModel:
@@ -40,13 +40,3 @@ async def test_unusable_answers_count_towards_the_night_budget(
     assert lines["dream"]["llm_calls"] == 2 * (1 + CORRECTIONS)
     assert lines["dream"]["tokens"] > 0
     assert sum(line["llm_calls"] for line in report["steps"]) == report["asked"]
-
-
-async def test_scores_for_unknown_ids_are_told_once_refused_and_counted(
-    tmp_path: Path, clock: Clock
-) -> None:
-    made_up = calls(("Scores", {"scores": [{"id": "nobody", "importance": 9}]}))
-    report = await night_of(tmp_path / "data", clock, model_that("Scores", made_up))
-    assert report["refused"].count("unknown id: nobody") == 2 * 2
-    assert not any(one["kind"] == "score_entry" for one in report["operations"])
-    assert len(report["held"]) == len(SATURDAY)

@@ -60,6 +60,14 @@ def test_superseding_facts_are_named_by_operation_id() -> None:
     assert facts_after(stored, [])["old"]["superseded_by"] == "new"
 
 
+def test_a_forgotten_operation_changes_nothing() -> None:
+    bare: Operation = {**add_fact(draft("new", "x"), "told"), "before": None, "after": None}
+    assert facts_after({"old": fact("old")}, [bare]) == {"old": fact("old")}
+    assert profiles_after({ADA: ada()}, [{**bare, "kind": "change_entity", "target": ADA}]) == {
+        ADA: ada()
+    }
+
+
 @pytest.mark.parametrize(
     ("standing", "written"),
     [
