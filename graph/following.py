@@ -120,7 +120,6 @@ class Listener:
             self._pass_on(id_, text, sure_words(text))
 
     def _pass_on(self, id_: str, text: str, shown: str) -> None:
-        """Pass on the part of an answer that may be shown by now."""
         before = self._passed.get(id_, ("", ""))[1]
         more = shown[len(before) :] if shown.startswith(before) else ""
         self._passed[id_] = (text, before + more)

@@ -126,7 +126,6 @@ def _imported(name: str) -> ModuleType:
 
 
 def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -> tuple[Any, ...]:
-    """The module's list `name`, validated; empty if there is none."""
     where = f"{_SETTING}: {module.__name__}.{name}"
     given = getattr(module, name, ())
     if isinstance(given, str) or not isinstance(given, Iterable):

@@ -212,7 +212,6 @@ class _Guard:
         return entry
 
     def _file(self, path: str) -> Path:
-        """An existing regular file: no folder, pipe or device."""
         place = self._place(path)
         if not place.exists():
             _refuse(f"there is no file {path!r}", "List '.' to see what there is.")

@@ -314,7 +314,6 @@ def foreign_words(
 
 
 def _is_said(args: Mapping[str, Any], said: Sequence[str]) -> bool:
-    """Whether all texts among the arguments repeat what was said."""
     given = [one for key, one in args.items() if key != "reasoning" and one is not None]
     texts = [one for one in given if isinstance(one, str)]
     return len(texts) == len(given) and all(

@@ -185,7 +185,6 @@ def no_agent(options: Options) -> InputError:
 
 
 async def _is_made(agent: AsyncAgent) -> bool:
-    """Whether the agent has run or has records here."""
     made = await agent.context.values() or await count_items(agent.store, agent.scope.namespace())
     return bool(made)
 

@@ -182,7 +182,6 @@ def night_line(report: NightReport | None) -> Text:
 
 
 def _origin(side: Side) -> str:
-    """Who said it, when, and where it comes from, in parentheses."""
     parts = [one_line(side.speaker)] if side.speaker else []
     parts += [date(side.at)] if side.at else []
     parts += [", ".join(map(short_id, side.sources))] if side.sources else []

@@ -333,7 +333,6 @@ def _more(entry: AuditEntry) -> Iterator[str]:
 
 
 def _told(what: What, detail: Mapping[str, Any]) -> Iterator[str]:
-    """What the detail of an entry says."""
     if what in ("goal_updated", "goal_completed"):
         yield ", ".join(_change(key, value) for key, value in detail.items())
     elif "description" in detail:

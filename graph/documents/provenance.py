@@ -402,7 +402,6 @@ def _moments(fact: Fact) -> set[str]:
 
 
 async def _touches(context: AgentContext, targets: set[str], moments: set[str]) -> list[NightTouch]:
-    """What the nights of these moments did with a memory, in order."""
     found: list[NightTouch] = []
     instants = {datetime.fromisoformat(at) for at in moments}
     for record in await night.records(context.store, context.scope):

@@ -119,7 +119,6 @@ async def _records(user: str) -> dict[str, dict[str, Any]]:
 
 
 def _scope_of_run() -> Scope | None:
-    """None outside of a run, such as for a look at memory."""
     try:
         config = get_config()
     except RuntimeError:

@@ -93,7 +93,6 @@ class OwnAgents(Host):
 
 
 def _outer(request: Request) -> Request:
-    """The request as the server's own routes see it."""
     return Request({**request.scope, "app": request.scope[SERVER]})
 
 

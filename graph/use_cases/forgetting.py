@@ -234,7 +234,6 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
 
 
 async def _found(context: AgentContext, wanted: ForgetTarget) -> ForgetTarget:
-    """With the whole id in place of its beginning."""
     if wanted.kind == "fact":
         return wanted._replace(name=(await find_fact(context, wanted.name))["id"])
     if wanted.kind == "entry":
@@ -335,7 +334,6 @@ async def names_like(context: AgentContext, name: str) -> list[str]:
 
 
 async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, tell: Step) -> None:
-    """Carry out a plan. Each part is idempotent."""
     store, scope, semantic = context.store, context.scope, context.semantic
     found, erasure = plan.found, plan.found.erasure
     # The events of entries that are still there are found again by name; those of a statement not.

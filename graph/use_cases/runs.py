@@ -150,7 +150,6 @@ async def _run_parts(
     passed: Mapping[str, Any],
     now: Standing,
 ) -> AsyncGenerator[Any]:
-    """The stream of an unfinished run, then of this one."""
     async with aclosing(_resume(context, bound, passed, now)) as earlier:
         async for part in earlier:
             yield part
@@ -569,7 +568,6 @@ class CallerStream:
     def _shaped(
         self, namespace: tuple[str, ...], mode: str, data: Any, more: Mapping[str, Any]
     ) -> Any:
-        """`more`: what LangGraph says beside, such as the interrupts."""
         if self._version == "v2":
             return {**more, "type": mode, "ns": namespace, "data": data}
         shaped = (data,) if self._single else (mode, data)

@@ -100,7 +100,6 @@ class Scheduler:
         return max(rate, min(rate * 2.0 ** min(self._failures, 20), LONGEST_PAUSE))
 
     async def _once(self) -> Mode:
-        """Run if there is anything to do; returns the mode afterwards."""
         mode: Mode = "awake"
         try:
             mode, rests = await outlook(self._context)

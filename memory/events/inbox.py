@@ -344,7 +344,6 @@ async def _known(store: BaseStore, scope: Scope, ids: Sequence[str]) -> tuple[se
 
 
 async def _next_position(store: BaseStore, scope: Scope) -> int:
-    """The counter in the newest event's sort key, plus 1."""
     items = await list_items(store, scope.namespace(INBOX))
     newest = max((str(item.value["order"]) for item in items), default=None)
     return 0 if newest is None else 1 + int(newest.split("/")[1])
@@ -501,7 +500,6 @@ def _is_marked(message: AnyMessage) -> bool:
 
 
 def _answered(messages: Sequence[AnyMessage]) -> int:
-    """Index of the newest answer that a tick wrote; -1 without any."""
     newest_first = range(len(messages) - 1, -1, -1)
     answers = (
         at

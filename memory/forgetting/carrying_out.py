@@ -484,7 +484,6 @@ def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> 
 
 
 def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> int:
-    """Delete through Mem0; return how many."""
     ids = [row.id for row in semantic.open_table().select(dict(filters))]
     for batch in batch_iterate(BATCH, ids):
         with semantic.writing() as mem0:

@@ -236,7 +236,6 @@ _LISTED = re.compile(
 
 
 def _counts(evidence: Evidence) -> set[float]:
-    """How many things the sources list: "boards 7 and 8" are two."""
     found: set[float] = set()
     for source in evidence.sources:
         for listed in _LISTED.finditer(fold(source.text)):

@@ -306,7 +306,6 @@ _WITHOUT = re.compile(r"(?<!\w)(?:without|ohne|sans|sin)(?!\w)")
 
 
 def _states(text: str, clause: Clause) -> bool:
-    """Whether a part of a clause neither asks nor sets a condition."""
     return not mood.is_question(clause.sentence) and not mood.is_limited(text, clause.codes)
 
 

@@ -192,7 +192,6 @@ def _third_person(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def _patterns(name: str) -> tuple[str, str, str]:
-    """Patterns for the assistant as owner, as subject and as agent."""
     subject, article = rf"\b{re.escape(name)}\b", r"(?:the\s+|this\s+|your\s+)?"
     if name in _MACHINES:
         subject, article = rf"\b(?:the|this)\s+(?:ai\s+)?{subject}", r"(?:the|this)\s+"

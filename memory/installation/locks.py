@@ -103,7 +103,6 @@ async def hold_files(
 async def _attempt(
     wanted: Mapping[Path, bool], role: str, patience: float, files: list[int]
 ) -> Contention | None:
-    """Take the lock files and add them, open, to `files`."""
     taking = asyncio.ensure_future(asyncio.to_thread(take, wanted, role))
     try:
         taken = await asyncio.shield(taking)

@@ -69,7 +69,6 @@ def names_assistant(sender: str, settings: Settings) -> bool:
 
 
 def _folded(text: str) -> str:
-    """`text` without case and outer spaces, in one Unicode form."""
     return unicodedata.normalize("NFC", text.casefold()).strip()
 
 

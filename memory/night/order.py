@@ -434,5 +434,4 @@ def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:
 
 
 def _worked_on(step: str, plans: Plans) -> set[str]:
-    """The inputs of a step so far, without inputs that come again."""
     return {id_ for plan in plans.of(step) if not comes_again(plan) for id_ in plan["inputs"]}

@@ -184,7 +184,6 @@ def built_on(
 
 
 def _ends(operation: Operation) -> list[str]:
-    """The other end of a link, or the evidence of an insight."""
     value = operation["after"] or operation["before"] or {}
     other = [value["other"]] if operation["kind"] in ("link", "unlink") and value else []
     return [*other, *(value.get("evidence", ()) if operation["kind"] == "add_entry" else ())]

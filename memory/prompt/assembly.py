@@ -358,7 +358,6 @@ def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) 
 
 
 def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> list[str]:
-    """The values of the component's own placeholders, in order."""
     if one.id == components.OPEN_QUESTIONS:
         asked = [parked["question"] for parked in material.state["parked"]]
         return [rendering.open_questions(asked, material.settings)]

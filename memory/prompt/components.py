@@ -307,7 +307,6 @@ def registered(extra: Iterable[PromptComponent]) -> dict[int, PromptComponent]:
 
 
 def _check(one: PromptComponent) -> None:
-    """Raise InputError if a component by itself breaks a rule."""
     where = f"the prompt component {one.key!r}"
     _check_place(one.id, one.key)
     if isinstance(one.content, str):

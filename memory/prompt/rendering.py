@@ -460,7 +460,6 @@ def _rows(profile: EntityProfile, zone: tzinfo) -> list[tuple[str, str]]:
 
 
 def _noticed(profile: EntityProfile, observation: Observation, zone: tzinfo) -> str:
-    """The day, and the speaker unless that is the person."""
     day, speaker = shown_day(observation["at"], zone), observation["speaker"]
     if speaker is None:
         return f"{day} (your conclusion)"

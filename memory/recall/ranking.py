@@ -567,7 +567,6 @@ def _named(query: Query, best: Iterable[Candidate]) -> set[str]:
 
 
 def _capitalised(text: str) -> set[str]:
-    """The terms with a capital letter behind the first word."""
     return set(terms(" ".join(word for word in text.split()[1:] if word[:1].isupper())))
 
 

@@ -443,7 +443,6 @@ class _Memory:
         ]
 
     def _rows(self, ids: Sequence[str]) -> dict[str, Row]:
-        """Facts and entries by id; missing ones are left out. Blocking."""
         facts = self.semantic.facts(self.scope, ids)
         return self.semantic.entries(self.scope, ids) | {row.id: row for row in facts}
 

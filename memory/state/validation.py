@@ -224,7 +224,6 @@ def report_so_far(report: Any) -> Report:
 
 
 def _problem(values: Mapping[str, Any], schema: type = State) -> str | None:
-    """The first value of a wrong type, with its place."""
     try:
         _form(schema)[1].validate_python(values, strict=True)
     except ValidationError as error:

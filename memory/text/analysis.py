@@ -81,7 +81,6 @@ def _iso(text: str) -> Iterator[Day]:
 
 
 def _day(year: int | None, month: int, day: int | None) -> Iterator[Day]:
-    """The date, if it exists in the calendar."""
     try:
         date(year or 2024, month, day or 1)
     except ValueError:

@@ -139,5 +139,4 @@ def _from(words: Sequence[str], first: int) -> list[Place]:
 
 
 def _is_plain(key: str, written: str) -> bool:
-    """Whether a run is an ordinary word in lower case."""
     return key in STOP_WORDS and not written[:1].isupper()

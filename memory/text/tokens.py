@@ -223,7 +223,6 @@ def advisory(percentage: float) -> TokenAdvisory:
 
 
 def _beyond_ascii(text: str) -> float:
-    """Tokens to add to a count that took every character for ASCII."""
     if text.isascii():
         return 0.0
     wide = len(_WIDE.findall(text))

@@ -111,7 +111,6 @@ async def _records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str,
 async def _contained(
     source: AgentMemory, values: Mapping[str, Any], ids: Sequence[str]
 ) -> set[str]:
-    """The events among `ids` whose ticks the state contains."""
     marks = {mark["id"] for mark in values.get("handled", [])}
     namespace, tick = source.scope.namespace(inbox.HANDLED), int(values.get("tick", 0))
     for id_ in ids:

@@ -195,7 +195,6 @@ def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> No
 
 
 def _payload(scope: Scope, fact: Fact) -> dict[str, Any]:
-    """As Mem0 would have written it."""
     return {
         **scope_filters(scope),
         **metadata_of(fact),

@@ -184,7 +184,6 @@ def _share(shown: Mapping[str, Fact], claim: Pair) -> bool:
 
 
 def _newer(one: Fact, other: Fact) -> str:
-    """The operation id of the fact that was said later."""
     return max((one, other), key=lambda fact: (fact["valid_from"], fact["op"]))["op"]
 
 

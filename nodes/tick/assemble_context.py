@@ -287,7 +287,6 @@ def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPa
 
 
 def _bare(text: str) -> str:
-    """A text to compare with another, without its full stop."""
     return one_line(text).casefold().rstrip(" .")
 
 

@@ -279,7 +279,6 @@ def _tool_hits(own: Sequence[AnyMessage]) -> list[dict[str, Any]]:
 
 
 def _written(own: Sequence[AnyMessage]) -> str:
-    """The arguments of the tick's tool calls, except for recalls."""
     calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
     asking = (recall_memories.name, review_journal.name)
     return " ".join(str(call["args"]) for call in calls if call["name"] not in asking)

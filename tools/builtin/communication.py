@@ -61,7 +61,6 @@ async def send_message(
 
 
 def _check(event: Event | None, to: str, text: str, channel: str | None) -> None:
-    """Raise a Refusal unless this is a message to somebody else."""
     if not to:
         raise Refusal("Nobody is named", "Say in `to` whom the message is for.")
     if not text:

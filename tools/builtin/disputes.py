@@ -87,7 +87,6 @@ def confirmed(fact: Fact, event: Event) -> Operation:
 
 
 def _of_owner(runtime: Runtime) -> Event:
-    """The event in hand. Raises a Refusal unless an owner sent it."""
     event = event_of(runtime)
     if event is None or is_reflection(event):
         raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)

@@ -167,7 +167,6 @@ def _chain_state(runtime: Runtime) -> dict[str, Any]:
 
 
 def _pending(runtime: Runtime) -> list[str]:
-    """Tools that the same model answer asked for after this call."""
     asked = next((m for m in reversed(_messages(runtime)) if isinstance(m, AIMessage)), None)
     calls = asked.tool_calls if asked is not None else []
     ids = [call["id"] for call in calls]
@@ -277,7 +276,6 @@ def _confirmed(state: State, call_id: str | None, text: str) -> Decision:
 
 
 def _still_shown(state: State, question: Question) -> bool:
-    """Whether the prompt is what it was when the person was asked."""
     return question["difference"] == difference_of(state, question["args"])
 
 

@@ -434,7 +434,6 @@ def _text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
 
 
 def _block(block: Mapping[str, Any]) -> str:
-    """A content block as text; other media are only named."""
     match block.get("type"):
         case "text":
             return str(block.get("text", ""))

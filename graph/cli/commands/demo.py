@@ -102,7 +102,6 @@ async def demo(
 
 
 def _circadian() -> str:
-    """The command as the person's shell finds it."""
     if shutil.which("circadian"):
         return "circadian"
     return os.path.relpath(Path(sys.executable).with_name("circadian"))

@@ -378,7 +378,6 @@ class ConversationPlayer(Player):
 
 
 def _summary(tally: Tally) -> Text:
-    """The counts; rare ones only if they are not 0."""
     read, written = f"{tally.input_tokens:,}", f"{tally.output_tokens:,}"
     ignored = f"{tally.ignored:,} left alone, " if tally.ignored else ""
     asked = counted(tally.questions, "question waits", "questions wait")

@@ -336,7 +336,6 @@ class PostgresRows:
             self._embed({row_id: vector})
 
     def _rewrite(self, seq: int, standing: Indexed, content: RowContent) -> None:
-        """Replace a row's payload, which stays in its scope."""
         wanted = Indexed(standing.scope, content.kind, content.terms)
         if standing != wanted:
             self._remove_words(seq, standing)

@@ -441,7 +441,6 @@ def _opened(part: str) -> str:
 
 
 def _bare(part: str) -> str:
-    """The sentence without opening, politeness and final mark."""
     text = _opened(part)
     asking = _ASKING.match(text)
     text = text[asking.end() :] if asking else text

@@ -132,7 +132,6 @@ class CircadianSqliteStore(SqliteStore):
     def _sifted(
         self, wanted: TextPrefilter, namespaces: Mapping[str, tuple[str, ...]]
     ) -> Iterator[Item]:
-        """The wanted items of these namespaces, by the path of each."""
         known = self.mentions.having(wanted)
         indexed = {path for path, one in namespaces.items() if "".join(one[2:3]) in INDEXED}
         scanned = namespaces.keys() - (indexed if known is not None else ())
