@@ -31,6 +31,9 @@ ON_A_PAGE = 30
 FOUND = 60
 """Memories that a search shows at most."""
 
+FEW = 10
+"""So few of the best are no answer to a search with filters: others are looked for."""
+
 INSIGHT = "insight"
 
 KINDS = {"fact": "Facts", "entry": "Journal entries", INSIGHT: "Insights"}
@@ -111,7 +114,7 @@ async def memory_list(visit: Visit) -> Response:
 async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
     """The memories that a search finds and the filters pass, best first.
 
-    With filters, those that have all words of the search follow: the best may be of others.
+    Where filters leave few of the best, those with all words of the search follow.
     """
     hits = await recall(visit.context, wanted.query, FOUND, include_superseded=True)
     lines = [_of_hit(hit) for hit in hits if round(hit["score"], 2) > 0]
@@ -130,7 +133,8 @@ async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
         lines = [
             one for one in lines if names & {name_key(one.speaker or ""), *about.get(one.id, ())}
         ]
-    if wanted.holds or wanted.kind or wanted.day or wanted.person:
+    filtered = wanted.holds or wanted.kind or wanted.day or wanted.person
+    if filtered and len(lines) < FEW:
         having = replace(wanted.filter(visit), query=wanted.query)
         known = {line.id for line in lines}
         more = await memory_page(visit.context, having, Paging(FOUND))
