@@ -9,10 +9,12 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
+from graph.following import Listener, follow
 from memory import audit
 from memory.errors import ModelError
+from memory.records.tick import ToolOutcome
 from memory.settings import Settings
-from tests.support.agents import Opening, said
+from tests.support.agents import Opening, entries, said
 from tests.support.clock import Clock
 from tests.support.scripted import Reply, ScriptedChatModel, call, calls, scripted
 
@@ -121,6 +123,25 @@ async def test_switched_off_it_is_not_offered_and_a_call_is_an_unknown_tool(
     assert "delegate_task" not in model.calls[0].tools
     assert answers(out["messages"])[0]["error"] == "there is no tool 'delegate_task'"
     assert len(model.calls) == 2
+
+
+async def test_words_and_writes_of_a_sub_agent_are_not_the_assistant_s(opening: Opening) -> None:
+    heard: list[str] = []
+    used: list[ToolOutcome] = []
+
+    class Ear(Listener):
+        def words(self, text: str, message_id: str) -> None:
+            heard.append(text)
+
+        def used(self, outcomes: list[ToolOutcome]) -> None:
+            used.extend(outcomes)
+
+    async with opening(delegating(tasks("oak"), "It is oak."), settings=ON) as agent:
+        await follow(agent.context, said("Which wood?", id="e1"), Ear())
+        written = await entries(agent)
+    assert "".join(heard) == "It is oak."
+    assert used == [{"name": "delegate_task", "ok": True}]
+    assert not any("Done: oak" in entry["content"] for entry in written)
 
 
 async def test_a_run_that_ends_while_sub_agents_work_goes_on_with_what_they_found(

@@ -19,6 +19,7 @@ from memory.facts.sqlite.table import SqliteTable
 from memory.records.records import Scope
 from tests.support.facts import (
     ANA,
+    acknowledged,
     draft,
     memory_at,
     nearest_facts,
@@ -165,6 +166,24 @@ async def test_a_reader_sees_what_two_writing_processes_write(tmp_path: Path) ->
                 )
                 assert (fact["op"], round(score, 3)) == (line.strip(), 1.0)
             assert [fact["op"] for fact in await memory.all(scope)] == [f"{n}" for n in range(15)]
+    memory.close()
+
+
+async def test_every_fact_that_a_killed_writer_acknowledged_is_there(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        users = [running(WRITER, str(tmp_path), f"user-{one}", "100000") for one in range(2)]
+        writers = [stack.enter_context(one) for one in users]
+        acked = [acknowledged(writer, 5 + 9 * one) for one, writer in enumerate(writers)]
+    memory = memory_at(tmp_path)
+    for one, lines in enumerate(acked):
+        scope = Scope(f"user-{one}", "agent")
+        stored = [fact["op"] for fact in await memory.all(scope)]
+        assert stored[: len(lines)] == lines
+        assert len(stored) <= len(lines) + 1
+        await memory.add(scope, [draft(op, "again") for op in [*lines, "new"]])
+        assert await memory.count(scope) == len(stored) + 1
+        [(fact, _)] = await nearest_facts(memory, scope, f"user-{one} fact{lines[-1]}", 1)
+        assert fact["op"] == lines[-1]
     memory.close()
 
 

@@ -149,6 +149,17 @@ async def test_the_saver_can_be_used_while_its_history_is_listed(home: Installat
         assert await asyncio.wait_for(walk(), 5.0) == 5
 
 
+async def test_two_connections_write_at_the_same_time(home: Installation) -> None:
+    async with open_saver(home, keep=3) as one, open_saver(home, keep=3) as two:
+        graphs = [Story().compile(one), Story().compile(two)]
+        for _ in range(5):
+            await asyncio.gather(
+                *(graph.ainvoke({}, thread(f"t{n}")) for n, graph in enumerate(graphs))
+            )
+        for name in ("t0", "t1"):
+            assert await rows(one, "checkpoints", f"thread_id = '{name}'") == 3
+
+
 async def test_two_writers_of_a_thread_delete_none_of_each_others_values(
     home: Installation,
 ) -> None:

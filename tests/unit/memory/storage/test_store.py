@@ -92,6 +92,18 @@ async def test_a_cancelled_batch_is_whole_or_absent_and_holds_no_lock(home: Inst
             assert [bool(item) for item in found] in ([True] * 3, [False] * 3)
 
 
+async def test_mixed_reads_and_writes_survive_another_process(
+    home: Installation,
+) -> None:
+    async with open_store(home) as store, open_store(home) as other:
+        for number in range(30):
+            await asyncio.gather(
+                *(s.asearch(NS, limit=5) for s in (store, other)),
+                *(s.aput(NS, f"{id(s)}", value(number)) for s in (store, other)),
+            )
+        assert await own(store).acount(NS) == 2
+
+
 def write_from_two_processes(home: Installation) -> list[dict[str, int]]:
     """Let two processes write for a while; what each of them counted."""
     writers = [
