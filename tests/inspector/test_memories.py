@@ -209,7 +209,7 @@ async def test_a_fact_and_the_entry_with_its_words_are_one_line(visitor: Visitor
 
 async def test_a_preview_names_the_kinds_of_what_goes(visitor: Visitor) -> None:
     shown = text_of(await visitor.get(f"/forget/{await fact_about(visitor, 'thunder')}"))
-    assert "prompts that ticks were shown 5" in shown
+    assert "kept prompts of ticks, all there are 5" in shown
     assert "journal entry 1" in shown
     assert "other" not in shown
 
