@@ -390,7 +390,8 @@ class _Visit:
         else:
             memory, semantic = self.state["session_memory"], self.resources.semantic
             at: Any = {"store": self.store, "semantic": semantic, "scope": self.scope}
-            self.change(session_memory=await finish_corrections(memory, self.owners, **at))
+            if (after := await finish_corrections(memory, self.owners, **at)) is not memory:
+                self.change(session_memory=after)  # what is written is stored again
             done = await night.finish(self.store, semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])

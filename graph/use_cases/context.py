@@ -12,7 +12,7 @@ from langgraph.store.base import BaseStore
 
 from memory import night
 from memory.errors import InputError, StateError
-from memory.events import owner_of
+from memory.events import owners_of
 from memory.facts import SemanticMemory
 from memory.operations import CORRECTING, BegunCorrection, begun_corrections, carry_out
 from memory.planning import session_memory
@@ -73,10 +73,15 @@ class AgentContext:
         return self.resources.semantic
 
     @property
+    def owners(self) -> tuple[str, ...]:
+        """The ids of the owners, at least one."""
+        resources = self.resources
+        return owners_of(self.settings, user=resources.user, served=resources.served)
+
+    @property
     def owner(self) -> str:
         """The sender of messages that name none."""
-        resources = self.resources
-        return owner_of(self.settings, user=resources.user, served=resources.served)
+        return self.owners[0]
 
     def now(self) -> datetime:
         """The time, UTC."""
@@ -134,7 +139,7 @@ class AgentContext:
         """Do what a correction says, in session memory as well; returns the new fact."""
         before = (await self.values()).get("session_memory")
         if before is not None:
-            after = session_memory.corrected(before, begun, [self.owner])
+            after = session_memory.corrected(before, begun, self.owners)
             if after != before:
                 await self.replace_state({"session_memory": after})
         return await carry_out(begun, store=self.store, semantic=self.semantic, scope=self.scope)

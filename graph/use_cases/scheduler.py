@@ -21,7 +21,6 @@ from memory.events import (
     hours_over,
     inbox,
     own_sleep,
-    owners_of,
     parked_events,
     sorted_out,
     why_idle,
@@ -185,9 +184,8 @@ async def _why_rest(context: AgentContext, state: State) -> str | None:
         return None
     if await night.is_due(store, scope) or await night.unfinished_undo(store, scope):
         return None
-    owners = owners_of(settings, user=context.resources.user, served=context.resources.served)
     items = await inbox.waiting(store, scope, state["handled"])
-    pending = sorted_out(items, settings, owners, past=parked_events(state))
+    pending = sorted_out(items, settings, context.owners, past=parked_events(state))
     if pending.context or pending.ignored or pending.ready(state, settings, now):
         return None
     if await approvals.answers(store, scope, state["parked"]):

@@ -121,18 +121,13 @@ def reflection_event(
 
 
 def owners_of(settings: Settings, *, user: str, served: bool) -> tuple[str, ...]:
-    """The ids of the owners, at least one.
+    """The ids of the owners, at least one. The first sends the messages without a `name`.
 
     On a server (`served`) only the authenticated `user`, because clients send the settings.
     """
     if served or not settings.owners:
         return (user,)
     return tuple(settings.owners)
-
-
-def owner_of(settings: Settings, *, user: str, served: bool) -> str:
-    """The sender of a message without a `name`."""
-    return owners_of(settings, user=user, served=served)[0]
 
 
 def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bool) -> bool:

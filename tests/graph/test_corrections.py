@@ -23,6 +23,7 @@ from memory.journal import entries as journal
 from memory.operations.apply import LINKS, apply_operations
 from memory.records.operations import change_fact, link_facts
 from memory.records.records import Fact
+from memory.settings import Settings
 from memory.storage.access import list_items
 from tests.support.agents import Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
@@ -170,6 +171,21 @@ async def test_session_memory_no_longer_says_what_was_wrong(
     new = next(one for one in await stored(agent) if one["text"] == now)
     await correct(agent.context, new["id"], "I keep the hall open.")
     assert (await agent.aget_state()).values["session_memory"]["key_facts"] == others
+
+
+async def test_any_owners_correction_stands_in_session_memory_without_a_name(
+    tmp_path: Path, clock: Clock, model: ScriptedChatModel
+) -> None:
+    two = Settings(owners=("Ada", "Ben"))
+    monday, friday = "The shop opens on Monday.", "The shop opens on Friday."
+    async with opened(tmp_path, model, clock, settings=two) as agent:
+        await agent.ainvoke({"request": "wake"})
+        memory = (await agent.aget_state()).values["session_memory"]
+        await agent.context.replace_state({"session_memory": {**memory, "key_facts": [monday]}})
+        (fact,) = await agent.resources.semantic.add(agent.scope, [draft("monday", monday)])
+        await correct(agent.context, fact["id"], friday, by="Ben")
+        after = (await agent.aget_state()).values["session_memory"]
+    assert (after["key_facts"], after.get("said_by")) == ([friday], None)
 
 
 @pytest.mark.parametrize("repeated", [True, False])

@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from memory.errors import InputError
 from memory.events import inbox
 from memory.events import inbox as arrivals
-from memory.events.rules import owner_of, owners_of, reflection_event, set_off_by_owner
+from memory.events.rules import owners_of, reflection_event, set_off_by_owner
 from memory.messages.convert import event_of, valid_event, with_kind
 from memory.records.records import Event, Scope
 from memory.settings import Settings
@@ -46,8 +46,8 @@ def test_on_a_server_the_owner_is_the_authenticated_user_whatever_the_settings_s
 
 
 def test_a_message_without_a_name_is_the_first_owners() -> None:
-    assert owner_of(TWO, user="local", served=False) == "Ada"
-    assert owner_of(TWO, user="cleo", served=True) == "cleo"
+    assert owners_of(TWO, user="local", served=False)[0] == "Ada"
+    assert owners_of(TWO, user="cleo", served=True)[0] == "cleo"
 
 
 def test_an_autonomous_tick_and_a_reflection_are_set_off_by_nobody() -> None:
