@@ -272,7 +272,7 @@ def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _P
                 state["session_memory"], s, factor
             ),
             "entity_tokens": lambda s: rendering.entity_context(
-                material.people, _other_talks(state), s, factor
+                material.people, _other_talks(state), s, factor, material.owners
             ),
             "recall_tokens": lambda s: rendering.semantic_memories(
                 material.memories,

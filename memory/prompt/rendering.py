@@ -7,7 +7,7 @@ others wrote is put on one line, so that it cannot pass for a second item.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import TypeVar
 
@@ -389,15 +389,17 @@ def entity_context(
     conversations: Mapping[str, Conversation],
     settings: Settings = DEFAULTS,
     calibration: float = 1.0,
+    owners: Collection[str] = (),
 ) -> str:
     """Component 1500: the people in the given order, then the open conversations.
 
-    A stranger of whom nothing is known is left out: the event names its sender.
+    A stranger of whom nothing is known is left out: the event names its sender. `owners`: their
+    ids; an owner is shown as one, however seldom they write.
     """
     people = [one for one in people if _known(one)]
     tokens = settings.entity_tokens
     share = int(tokens * _SHARE) if conversations else tokens
-    lines = _people(people, share, calibration, settings.zone) if people else []
+    lines = _people(people, share, calibration, settings.zone, owners) if people else []
     room = tokens - sum(line_tokens(line, calibration) for line in lines)
     talks = _talks(conversations, room, calibration, settings.zone) if conversations else []
     return "\n".join([*lines, *talks])
@@ -421,7 +423,11 @@ def _known(profile: EntityProfile) -> bool:
 
 
 def _people(
-    people: Sequence[EntityProfile], tokens: int, calibration: float, zone: tzinfo
+    people: Sequence[EntityProfile],
+    tokens: int,
+    calibration: float,
+    zone: tzinfo,
+    owners: Collection[str],
 ) -> list[str]:
     """Each person gets at most half of the tokens left, the last one all."""
     lines = [PEOPLE]
@@ -430,15 +436,19 @@ def _people(
         if left < _LEAST:
             return [*lines, *left_out(len(people) + 1 - place, "people")]
         most = left if place == len(people) else max(_LEAST, left // 2)
-        lines += _person(profile, most, calibration, zone)
+        lines += _person(profile, most, calibration, zone, owners)
     return lines
 
 
-def _person(profile: EntityProfile, tokens: int, calibration: float, zone: tzinfo) -> list[str]:
+def _person(
+    profile: EntityProfile, tokens: int, calibration: float, zone: tzinfo, owners: Collection[str]
+) -> list[str]:
     """Name, relationship and aliases; then attributes and observations, the newest first."""
     aliases = ", ".join(one_line(one) for one in profile["aliases"])
     known_as = f", also called {aliases}" if aliases else ""
-    name = f"- [{profile['relationship']['state']}] {one_line(profile['name'])}"
+    is_owner = any(speaks_as(profile, one) for one in owners)
+    state = "owner" if is_owner else profile["relationship"]["state"]
+    name = f"- [{state}] {one_line(profile['name'])}"
     head = cut_to(name + known_as, tokens // 2, calibration)
 
     def line(row: tuple[str, str], most: int) -> str:

@@ -52,6 +52,19 @@ async def test_an_observation_is_shown_to_later_ticks_and_after_a_restart(
     assert shown(again.calls[0])[1] == "- [stranger] Bea"
 
 
+async def test_an_owner_who_writes_on_a_channel_is_shown_as_owner(
+    opening: Opening,
+) -> None:
+    owned = Settings(owners=["local", "Irena"])
+    noticed = call("update_entity_observation", entity="Irena", observation="Irena likes tulips.")
+    model = scripted(noticed, "Yes.", "Yes.", "Yes.")
+    async with opening(model, settings=owned) as agent:
+        await agent.ainvoke(said("I like tulips", "Irena", channel="slack"))
+        await agent.ainvoke(said("Good morning", "Irena", channel="slack"))
+        await agent.ainvoke(said("Does Irena like tulips?", "Ada", channel="slack"))
+    assert [shown(one)[1] for one in model.calls[2:]] == ["- [owner] Irena"] * 2
+
+
 async def test_daily_contact_makes_a_friend_whose_messages_weigh_more(
     opening: Opening, clock: Clock
 ) -> None:
