@@ -52,6 +52,7 @@ from memory.night.record import (
     want_preview,
 )
 from memory.night.steps import (
+    NAMED_BY,
     Job,
     NightContext,
     NightEvent,
@@ -75,6 +76,7 @@ from memory.night.undo import (
 )
 
 __all__ = [
+    "NAMED_BY",
     "NIGHTS",
     "OPEN",
     "OPEN_UNDO",

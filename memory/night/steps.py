@@ -49,6 +49,9 @@ ITEMS_A_BATCH = 62
 """A visit to a step plans one batch, and one more per this many entries or entities of the night.
 Every visit reads the whole night, so a long night must not have more visits than a short one."""
 
+NAMED_BY = 160
+"""Characters of a text that a report says was refused."""
+
 Form = TypeVar("Form", bound=BaseModel)
 
 

@@ -38,6 +38,7 @@ from memory.messages import (
 )
 from memory.models import in_vain, is_offline, total
 from memory.night import (
+    NAMED_BY,
     Job,
     NightContext,
     Plans,
@@ -83,9 +84,6 @@ NOTHING = "the model found nothing in it to keep"
 
 NEAREST = 0.3
 """Least share (0..1) of a rejected fact's words in an entry that it may be of."""
-
-NAMED_BY = 160
-"""Characters of a rejected fact in a report."""
 
 
 @checked

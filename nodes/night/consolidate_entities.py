@@ -19,6 +19,7 @@ from memory.guards import OWN, Said, from_elsewhere, rests_on, share, violation,
 from memory.messages import Citations, Handles, as_data, prompt_lines
 from memory.models import total
 from memory.night import (
+    NAMED_BY,
     Job,
     NightContext,
     Thought,
@@ -43,7 +44,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import name_key, terms
+from memory.text import name_key, shortened, terms
 
 MOST_ATTRIBUTES = 40
 
@@ -146,21 +147,23 @@ def consolidated(
     refused, mendable = list[str](), list[AttributeGiven]()
     for stated in given:
         name, value = _name(stated.name), " ".join(stated.value.split())
+        said = f"{name} ({shortened(value, NAMED_BY)})"
         evidence = [each for each in dict.fromkeys(stated.evidence) if each in known]
         own = _counting(profile, [known[each] for each in evidence], owners)
         why = _problem(name, value, evidence, ids, _in_own_words(value, own))
         if why is None and not own:
-            why, hearsay = f"{name}: {HEARSAY} {profile['name']}", True
-        elif why is None and (why := _unborne(name, value, profile, own, known, beside)):
-            why = f"{name}: {why}"
+            why, hearsay = f"{HEARSAY} {profile['name']}", True
+        elif why is None:
+            why = _unborne(name, value, profile, own, known, beside)
+        if why is None and name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
+            refused.append(f"{said}: there are {MOST_ATTRIBUTES} attributes already")
+            continue
+        unknown = [each for each in stated.evidence if each not in known]
+        refused += [f"{said}: {UNKNOWN}{each}" for each in unknown if why is None]
         if why is not None:
-            refused.append(why)
+            refused.append(f"{said}: {why}")
             mendable += [stated] if own or not evidence else []
             continue
-        if name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
-            refused.append(f"{name}: there are {MOST_ATTRIBUTES} attributes already")
-            continue
-        refused += [f"{UNKNOWN}{each}" for each in stated.evidence if each not in known]
         on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
         attributes[name] = made[name] = _attribute(attributes.get(name), value, on, now)
     settles = bool(made) or hearsay
@@ -212,7 +215,7 @@ def _problem(
     if not name or not value:
         return "an attribute without a name or a value"
     if not shown & set(evidence):
-        return f"{name}: no evidence among the lines shown"
+        return "no evidence among the lines shown"
     return violation(value, speaker)
 
 
@@ -486,8 +489,8 @@ class Numbering:
 
     def told(self, problem: str) -> str:
         """A problem with the numbers that the prompt shows for ids."""
-        id_ = problem.removeprefix(UNKNOWN)
-        return f"{UNKNOWN}{self.line(id_)}" if id_ != problem and id_ in self._lines else problem
+        what, _, id_ = problem.partition(UNKNOWN)
+        return f"{what}{UNKNOWN}{self.line(id_)}" if id_ in self._lines else problem
 
 
 _ENTITY = re.compile(r"\bE(\d+)\b", re.IGNORECASE)
@@ -531,7 +534,10 @@ def decided(
     """The decision about an answer on `batch`; `given` has ids, not short names."""
     ids = {one.profile["id"] for one in batch}
     unknown = [one for one in given if one.entity not in ids]
-    found = DecidedAttributes([], [f"{UNKNOWN}{one.entity}" for one in unknown], unknown)
+    nobodys = [
+        f"{one.name} ({shortened(one.value, NAMED_BY)}): {UNKNOWN}{one.entity}" for one in unknown
+    ]
+    found = DecidedAttributes([], nobodys, unknown)
     for news in batch:
         profile = news.profile
         others = [line["text"] for one in batch if one is not news for line in one.lines]

@@ -24,6 +24,7 @@ from memory.guards import (
 )
 from memory.messages import Citation, Handles, as_data, prompt_lines
 from memory.night import (
+    NAMED_BY,
     Job,
     NightContext,
     Thought,
@@ -43,7 +44,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import name_key
+from memory.text import name_key, shortened
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
@@ -142,16 +143,22 @@ def _problem(
     unknown = [one for one in (claim.fact, claim.other) if one not in shown]
     if unknown:
         return f"unknown id: {', '.join(unknown)}"
+    one, other = (_named(shown[op]) for op in (claim.fact, claim.other))
     if claim.fact == claim.other:
-        return f"{claim.fact} is related to itself"
+        return f"{one} is related to itself"
     is_late = claim.relation in ("supersedes", "depends_on") and _share(shown, claim)
     if claim.fact not in new and claim.other not in new and not is_late:
-        return f"neither {claim.fact} nor {claim.other} is new"
+        return f"neither {one} nor {other} is new"
     if _pair(claim) in seen:
-        return f"{claim.fact} and {claim.other} are related already"
+        return f"{one} and {other} are related already"
     if claim.fact in gone or claim.other in gone:
-        return f"one of {claim.fact} and {claim.other} no longer holds"
+        return f"one of {one} and {other} no longer holds"
     return None
+
+
+def _named(fact: Fact) -> str:
+    """A fact in a report, whose reader knows no ids."""
+    return repr(shortened(fact["text"], NAMED_BY))
 
 
 def _pair(claim: Pair) -> tuple[bool, frozenset[str]]:
@@ -284,14 +291,15 @@ def evolve(
     done: set[str] = set()
     for given in contexts:
         if given.fact not in shown or given.fact in done:
-            twice = f"{given.fact} is described twice"
-            made.refused.append(twice if given.fact in done else f"unknown id: {given.fact}")
+            who = _named(shown[given.fact]) if given.fact in done else f"unknown id: {given.fact}"
+            what = "described again" if given.fact in done else "described"
+            made.refused.append(f"{who}, {what} as {shortened(given.context, NAMED_BY)!r}")
             continue
         done.add(given.fact)
         fact = shown[given.fact]
         context, tags = " ".join(given.context.split()), _tags(given.tags)
         if why := _foreign(" ".join((context, *tags)), fact, shown.values(), rules):
-            made.refused.append(f"{given.fact}: {why}")
+            made.refused.append(f"{why}: {context!r}, said of {_named(fact)}")
             continue
         was = {"context": fact.get("context"), "tags": fact.get("tags", [])}
         if {"context": context or None, "tags": tags} == was or not (context or tags):
@@ -527,7 +535,7 @@ def decided(
         contexts += [one for one in given if one.fact not in known]
     made = settle(claims, shown, new, now=now, owners=owners, dependents=dependents)
     grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
-    vain = [f"unknown id: {claim.fact} or {claim.other} ({claim.relation})" for claim in lost]
+    vain = [_unread(claim, shown, handles) for claim in lost]
     left = _uncompared(lost, claims, new, handles)
     return Decided(
         [*made.operations, *grown.operations], [*made.refused, *grown.refused, *vain], left
@@ -540,6 +548,13 @@ def _with_ops(claim: Pair, handles: Handles) -> Pair | None:
     if one is None or other is None:
         return None
     return claim.model_copy(update={"fact": one, "other": other})
+
+
+def _unread(claim: Pair, shown: Mapping[str, Fact], handles: Handles) -> str:
+    """A claim about a fact that was not shown, with the words of the other one."""
+    both = [(given, handles.resolve(given)) for given in (claim.fact, claim.other)]
+    one, other = (_named(shown[op]) if op else f"unknown id: {given}" for given, op in both)
+    return f"{one} {claim.relation} {other}"
 
 
 def _uncompared(

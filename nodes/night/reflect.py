@@ -18,6 +18,7 @@ from memory.guards import Said, from_elsewhere, rests_on, violation, worded
 from memory.journal import CONCLUDED, TRUST
 from memory.messages import Citations, Handles, as_data, prompt_lines
 from memory.night import (
+    NAMED_BY,
     NightContext,
     Thought,
     counted_entries,
@@ -41,7 +42,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import STOP_WORDS, words
+from memory.text import STOP_WORDS, shortened, words
 
 QUESTIONS = 3
 
@@ -139,9 +140,12 @@ def insights(
         evidence = [each for each in dict.fromkeys(insight.evidence) if each in shown]
         why = _problem(text, evidence, shown, rules)
         if why is not None:
-            made.refused.append(why)
+            made.refused.append(f"{why}: {shortened(text, NAMED_BY)!r}" if text else why)
             continue
-        made.refused.extend(f"unknown id: {each}" for each in insight.evidence if each not in shown)
+        unknown = [each for each in insight.evidence if each not in shown]
+        if unknown:
+            named = shortened(text, NAMED_BY)
+            made.refused.append(f"unknown id: {', '.join(unknown)}, under {named!r}")
         entry = _entry(text, evidence, shown, insight.importance, night, place, now)
         known = ((trust or {}).get(each, entry["source_trust"]) for each in evidence)
         entry["source_trust"] = min(entry["source_trust"], *known)
@@ -161,13 +165,13 @@ def _problem(
     if not text:
         return "an empty insight"
     if not evidence:
-        return f"no evidence among the memories shown: {text[:80]!r}"
+        return "no evidence among the memories shown"
     cited = [_worded(shown[each]) for each in evidence]
     if guess := _guess(text, cited):
-        return f"it guesses at feelings or intentions ({guess!r}): {text[:80]!r}"
+        return f"it guesses at feelings or intentions ({guess!r})"
     others = [_worded(hit) for each, hit in shown.items() if each not in evidence]
     if from_elsewhere(text, cited, [*others, rules]):
-        return f"it stands on other memories than it names: {text[:80]!r}"
+        return "it stands on other memories than it names"
     return violation(text)
 
 

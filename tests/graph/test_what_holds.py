@@ -297,7 +297,7 @@ async def test_ids_and_inventions_are_told_to_the_model_once(
     assert "its lines do not say 1999" in asked[1]
     assert "no evidence among the lines shown" in asked[1]
     assert "nuts" not in asked[1]  # Only others say so: that cannot be mended.
-    assert "nuts: only others say so of Ada" in slept["refused"]
+    assert "nuts (Ada eats no walnuts.): only others say so of Ada" in slept["refused"]
     assert {name: one["value"] for name, one in ada["attributes"].items()} == {
         "home": "Lives in Bergen."
     }

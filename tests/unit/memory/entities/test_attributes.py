@@ -74,9 +74,15 @@ def test_an_attribute_rests_on_the_words_of_everybody_but_owners_in_its_evidence
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (attribute_given("home", "Lives in Oslo.", []), "home: no evidence among"),
-        (attribute_given("home", "Lives in Oslo.", ["o9"]), "home: no evidence among"),
-        (attribute_given("home", "Lives in Oslo.", ["o6"]), "home: no evidence among"),
+        (attribute_given("home", "Lives in Oslo.", []), "home (Lives in Oslo.): no evidence among"),
+        (
+            attribute_given("home", "Lives in Oslo.", ["o9"]),
+            "home (Lives in Oslo.): no evidence among",
+        ),
+        (
+            attribute_given("home", "Lives in Oslo.", ["o6"]),
+            "home (Lives in Oslo.): no evidence among",
+        ),
         (attribute_given(" ", "Lives in Oslo.", ["o1"]), "without a name"),
         (attribute_given("home", "\n", ["o1"]), "without a name or a value"),
         (attribute_given("walk", "Walks an old dog at dawn.", ["o1"]), "stands on other lines"),

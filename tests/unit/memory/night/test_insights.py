@@ -139,5 +139,5 @@ def test_insight_ids_come_from_night_and_position() -> None:
 
 def test_unknown_evidence_is_dropped_and_counted() -> None:
     made = reflected(insight("Ada said something of f1.", ["f1", "nobody"], 8))
-    assert made.refused == ["unknown id: nobody"]
+    assert made.refused == ["unknown id: nobody, under 'Ada said something of f1.'"]
     assert made.operations[0]["after"]["evidence"] == ["f1"]

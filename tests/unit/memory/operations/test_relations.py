@@ -140,7 +140,10 @@ def test_other_speakers_and_other_words_are_not_merged(other: Fact) -> None:
     [
         (pair("new", "ghost", "relates", ""), "unknown id: ghost"),
         (pair("new", "new", "relates", ""), "related to itself"),
-        (pair("old", "third", "supersedes", ""), "neither old nor third is new"),
+        (
+            pair("old", "third", "supersedes", ""),
+            "neither 'Ana lives in Bergen.' nor 'Ana likes tea.' is new",
+        ),
     ],
 )
 def test_claims_about_unknown_ids_are_refused(claim: Pair, why: str) -> None:
@@ -182,7 +185,7 @@ def test_an_unchanged_or_unknown_context_changes_nothing() -> None:
     same = described("new", "Where Ana lives", ["home"])
     made = evolve([same, described("ghost", "x", [])], {"new": known}, now=NOW, night="n")
     assert made.operations == []
-    assert made.refused == ["unknown id: ghost"]
+    assert made.refused == ["unknown id: ghost, described as 'x'"]
 
 
 def test_claims_build_on_the_claims_before_them() -> None:
@@ -194,7 +197,9 @@ def test_claims_build_on_the_claims_before_them() -> None:
     }
     claims = [pair("new", "old", "duplicates", "same"), pair("third", "new", "duplicates", "")]
     made = settle(claims, shown, ["new", "third"], now=NOW)
-    assert made.refused == ["one of third and new no longer holds"]
+    assert made.refused == [
+        "one of 'Ana lives in Bergen, still.' and 'Ana lives in Bergen!' no longer holds"
+    ]
     claims[1] = pair("third", "old", "duplicates", "same")
     made = settle(claims, shown, ["new", "third"], now=NOW)
     kept = changed(made.operations)
