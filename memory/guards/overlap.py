@@ -437,11 +437,14 @@ def _in_order(numbers: Sequence[str], said: Sequence[str]) -> bool:
 def rests_on(speaker: str | None, record: Mapping[str, Any], owners: Collection[str]) -> list[str]:
     """Everybody but the owners on whose words a memory rests: its speaker, and its origins.
 
-    Several speakers of one fact stand as "Ada and Ben".
+    Several speakers of one fact stand as "Ada and Ben", possible ones of a note as "Ada or Ben".
     """
-    said = [speaker] if speaker in owners else (speaker or "").split(" and ")
+    said = [speaker] if speaker in owners else _SEVERAL.split(speaker or "")
     names = [*said, *record.get("origins", ())]
     return [one for one in dict.fromkeys(names) if one and one not in owners]
+
+
+_SEVERAL = re.compile(" (?:and|or) ")
 
 
 # Relations: which relations of two facts their words, speakers and times support.

@@ -245,6 +245,18 @@ async def test_a_fair_rewording_of_the_event_in_hand_is_its_speakers(
     assert memory.get("said_by", {}) == ({} if who in owned.owners else {noted: who})
 
 
+async def test_a_note_in_new_words_names_those_of_whom_one_may_have_said_it(tmp_path: Path) -> None:
+    noted = "Goran needs help in the bakery."
+    note = call("add_session_memory", memory_type="fact", content=noted)
+    model = scripted("Good.", "Good.", note, "Noted.", "Yes.")
+    async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
+        await agent.ainvoke(said("I want a second shop near the station.", "Nadja"))
+        await agent.ainvoke(said("I am looking for somebody who kneads.", "Goran"))
+        await agent.ainvoke({"messages": "Keep in mind what they both told you."})
+        await agent.ainvoke({"messages": "Thanks."})
+    assert f"- fact: {noted} (Nadja or Goran said)" in model.calls[-1].text
+
+
 SECRET = "The key lies under the blue pot."
 TELLS = {
     "plainly": SECRET,

@@ -323,7 +323,7 @@ async def add_session_memory(
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
-    by = stranger_in(runtime) or " and ".join(await given_by(content, runtime)) or None
+    by = stranger_in(runtime) or " or ".join(await given_by(content, runtime)) or None
     after, result = session_memory.add(
         runtime.state["session_memory"],
         memory_type,
@@ -356,7 +356,7 @@ async def compact_session_memory(
         summary,
         now_of(runtime),
         by=by,
-        rests_on=dict.fromkeys(reworded, " and ".join(others)) if others else {},
+        rests_on=dict.fromkeys(reworded, " or ".join(others)) if others else {},
         private=_in_private(runtime),
     )
     return answer(runtime, result, session_memory=after)
