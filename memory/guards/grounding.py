@@ -194,7 +194,7 @@ def _other_mood(fact: ProposedFact) -> str | None:
     for one in sorted(told, key=lambda each: -near[id(each)]):
         if denied and lost[id(one)] and _denied_beside(one, told, lost):
             continue
-        if lost[id(one)] == [Mood.QUESTION] and _adds(fact, one, stands):
+        if lost[id(one)] in ([Mood.QUESTION], [Mood.WISH]) and _adds(fact, one, stands):
             continue
         # Of two clauses that are equally near, the fact is made of the one that adds to it.
         least = stated if _taken(fact, one) - said else stated + 1
@@ -216,9 +216,10 @@ def _taken(fact: ProposedFact, clause: Clause) -> frozenset[str]:
 
 
 def _adds(fact: ProposedFact, asked: Clause, stated: Sequence[Clause]) -> bool:
-    """Whether a statement has words of the fact that the question lacks: it asks of the same."""
+    """Whether a statement has words of the fact that a question or a dropped plan of it lacks."""
     known = shared(fact.words, asked.words)
-    return 2 * len(known) <= len(fact.words) and any(
+    few = 2 * len(known) <= len(fact.words)
+    return (few or Mood.WISH in asked.moods) and any(
         set(shared(fact.words, one.words)) - set(known)
         or (_digits(one.text) - _digits(asked.text)) & _digits(fact.text)
         for one in stated
@@ -253,15 +254,26 @@ def _digits(text: str) -> set[str]:
 def _lost(clause: Clause, fact: ProposedFact) -> list[Mood]:
     """The moods of a clause of which the fact has no sign."""
     kept: set[Mood] = {*Mood} - {Mood.UNDECIDED} if fact.marked else set()
-    if mood.is_limited(fact.text, fact.codes):
+    if mood.is_limited(fact.text, fact.codes) or (
+        mood.is_requirement(clause.text, clause.codes) and _tells_requirement(fact)
+    ):
         kept.add(Mood.CONDITION)
+    if mood.intends(fact.text, fact.codes):
+        kept.add(Mood.WISH)
     if fact.left_open:
         kept.add(Mood.UNDECIDED)
     return [one for one in Mood if one in clause.moods - kept]
 
 
+def _tells_requirement(fact: ProposedFact) -> bool:
+    return mood.needs(fact.text, fact.codes) or mood.negates(fact.text, fact.codes)
+
+
 def _turned(fact: ProposedFact) -> str | None:
     if fact.translated or not fact.familiar or mood.denies(fact.text, fact.codes):
+        return None
+    required = any(mood.is_requirement(one.text, one.codes) for one in fact.evidence.clauses)
+    if required and _tells_requirement(fact):
         return None
     if _is_denied_nearest(fact) or _has_what_is_denied(fact):
         return "What it cites says that this is not so: keep the negation"
@@ -295,14 +307,10 @@ def _has_what_is_denied(fact: ProposedFact) -> bool:
         words = content(denied or "", clause.codes)
         both = shared(words, fact.words)
         enough = len(both) >= max(2, 0.6 * len(words)) and not shared(both, said)
-        needs = _WITHOUT.search(fold(text))
-        if enough and not needs and _digits(denied or "") <= _digits(fact.text):
+        # What does not come without something needs it.
+        if enough and not mood.lacks(text) and _digits(denied or "") <= _digits(fact.text):
             return _states(text, clause)
     return False
-
-
-_WITHOUT = re.compile(r"(?<!\w)(?:without|ohne|sans|sin)(?!\w)")
-"""What does not come without something needs it."""
 
 
 def _states(text: str, clause: Clause) -> bool:

@@ -145,16 +145,22 @@ zh 问|建议|提议|提出|邀|不知道|是否|如果|要是|假如|谁|可能
 _CONDITIONS = _by_language(r"""
 en (?<!even )(?<!as )(?<!ask )(?<!asks )(?<!asked )(?<!know )(?<!see )(?<!wonder )(?<!sure )
  if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)
+ |(?<!at )(?:once|as soon as)(?= (?:the|this|that|it|i|we|you|he|she|they|my|our|your|his|her
+ |their|i've|we've|\w+ (?:is|are|has|have|agrees?|says?|arrives?|comes?))(?!\w))
+ (?!.* (?:was|were|had|did|went|came|got|left|\w+ted)(?!\w))
  |unless|suppose|supposing|provided|assuming|^in case|in case of|otherwise(?= (?:i|we|he|she|it
  |they|you|the)(?!\w))|as long as|depending|depends
 de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern
+ |sobald(?!.* (?:war|waren|hatte\w*|wurde\w*|kam|ging)(?!\w))
  |angenommen|es sei denn|vorausgesetzt
-es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
-fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
+es si|en cuanto(?! a)|tan pronto como|una vez que|a no ser que|salvo que|en caso de|siempre que
+ |como no \w+|a menos que
+fr si|s'ils?|des que|des qu'\w+|une fois qu\w*|aussitot qu\w*|sauf si|au cas ou|a moins
+ |a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
  |olsa\w*|diyelim|sayet|(?!aksam|yuksek)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
  |\w+ersek|yoksa|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
-zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若
+zh 如果|要是|假如|假设|万一|的话|除非|倘若|若是|只要|若|一旦
 """)
 """What is said under one of these, or depends on it, is no statement."""
 
@@ -207,12 +213,14 @@ zh 打算|计划|想要|说|要求
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
  |wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
+ |(?:was|were) (?:\w+ly )?(?:going|about) to|(?:meant|had (?:planned|hoped|meant|wanted)) to
+ (?! (?:ask|tell|say|mention|thank|remind|let)(?!\w))
 de hatte gern\w*|wurde gern\w*|hoff(?:e|t|en|te|entlich)|wunsch\w*|am liebsten|schon ware
- |ware schon|traum\w*
-es ojala|espero|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
-fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|rev(?:e[srz]?|ent
- |ons|ait)
- |si seulement
+ |ware schon|traum\w*|(?:eigentlich wollte\w* (?:ich|wir)|(?:ich|wir) wollte\w* eigentlich
+ |(?:ich|wir) hatte\w* (?:eigentlich )?vor)(?!.* (?:sagen|fragen|mitteilen|erzahlen|wissen)(?!\w))
+es ojala|espero|iba(?:mos)? a|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
+fr j'espere|j'allais|nous allions|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que
+ |vivement|rev(?:e[srz]?|ent|ons|ait)|si seulement
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 """)
@@ -443,6 +451,19 @@ def is_wish(sentence: str, codes: tuple[str, ...]) -> bool:
     return bool(codes) and _says(_WISHES, fold(sentence), codes[:1])
 
 
+_INTENDS = _by_language(r"""
+en going to|about to|meant to
+de woll\w*|hatte\w* (?:\w+ ){0,8}vor
+es iban? a
+fr voul\w*|allai\w*
+""")
+
+
+def intends(fact: str, codes: tuple[str, ...]) -> bool:
+    """Whether a fact tells what somebody meant to do."""
+    return _says(_INTENDS, fold(fact), codes)
+
+
 def is_claim(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it passes on what somebody else claims, without vouching for it."""
     return bool(codes) and _says(_CLAIMS, fold(sentence), codes[:1])
@@ -479,10 +500,10 @@ def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
 
 
 _LIMITS = _by_language(r"""
-en until|before|when|whoever|only (?:if|when|once|after)|as long as
-de bevor|bis|vor|solange|erst|nur|wer
-es antes de|hasta|mientras|solo|quien
-fr avant|jusqu\w*|seulement|quiconque
+en until|before|when|once|whoever|only (?:if|when|once|after)|as (?:long|soon) as|^after
+de bevor|bis|vor|nachdem|sobald|solange|erst|nur|wer
+es antes de|en cuanto|tan pronto|una vez|hasta|mientras|solo|quien
+fr avant|des que|des qu'\w+|une fois|aussitot|jusqu\w*|seulement|quiconque
 tr ancak
 zh 之前|直到|才|谁
 """)
@@ -512,6 +533,35 @@ _REMINDS = re.compile(
     r"|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*)(?!\w)|别忘了?"
 )
 """Denies nothing of what it reminds of."""
+
+
+_WITHOUT = re.compile(r"(?<!\w)(?:without|ohne|sans|sin)(?!\w)")
+
+
+def lacks(text: str) -> bool:
+    """Whether a text speaks of something that is missing: "without", "ohne"."""
+    return _WITHOUT.search(fold(text)) is not None
+
+
+def is_requirement(text: str, codes: tuple[str, ...]) -> bool:
+    """Whether nothing is done without something: "without a promise we do not start"."""
+    if codes[:1] not in (("en",), ("de",), ("es",), ("fr",)) or not lacks(text):
+        return False
+    least = 3 if codes[0] == "fr" else 2  # "Ne" and "pas" are one negation.
+    return len(_NEGATIONS[codes[0]].findall(fold(text))) >= least
+
+
+_NEEDS = _by_language(r"""
+en need\w*|requir\w*|necessary|must|mandatory|depend\w*|only
+de brauch\w*|benotig\w*|notig|notwendig\w*|erforder\w*|muss\w*|pflicht|voraussetz\w*|setzt
+es neces\w*|hace falta|oblig\w*|requi\w*|deb\w*|exig\w*
+fr faut|besoin|oblig\w*|exig\w*|necess\w*|doi\w*|requi\w*
+""")
+
+
+def needs(fact: str, codes: tuple[str, ...]) -> bool:
+    """Whether a fact says that something is needed."""
+    return _says(_NEEDS, fold(fact), codes)
 
 
 def denied_in(text: str, codes: tuple[str, ...]) -> str | None:

@@ -333,6 +333,8 @@ def _moods_of_clause(text: str, codes: tuple[str, ...], *, quoted: bool) -> froz
         # "Er sagt, er hätte gewarnt" says whose claim it is, and no condition.
         is_claim = quoted and codes[0] in ("de", "fr")
         found.add(Mood.REPORT if is_claim else Mood.CONDITION)
+    if mood.is_requirement(text, codes):
+        found.add(Mood.CONDITION)
     if mood.is_wish(text, codes):
         found.add(Mood.WISH)
     return frozenset(found)

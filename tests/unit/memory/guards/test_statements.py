@@ -58,6 +58,19 @@ MOODS = [
     ("I'm thinking of you, the cake is at 5.", "The cake is at 5."),
     ("Ich überlege, ob ich das Boot verkaufe.", "Ana is considering selling the boat."),
     ("J'hésite entre le bleu et le vert.", "Ana hésite entre le bleu et le vert."),
+    ("Once the loan is in, we buy the van.", "Once the loan is in, they buy the van."),
+    ("Once the loan is in, we buy the van.", "They will buy the van when the loan is in."),
+    ("Once the kids were in bed, we played cards.", "They played cards."),
+    ("I once lived in Oslo and swim once a week.", "Ana lived in Oslo, and swims once a week."),
+    ("Sobald der Kredit da ist, kaufen wir ein Auto.", "They buy a car as soon as the loan is in."),
+    ("Sobald die Kinder im Bett waren, haben wir gespielt.", "Sie haben gespielt."),
+    ("Eigentlich wollte ich am Montag nach Graz.", "Ana wollte am Montag nach Graz."),
+    ("Eigentlich wollte ich Montag fahren, jetzt fahre ich Freitag.", "Ana fährt am Freitag."),
+    ("I was going to sell the boat, but I keep it.", "Ana keeps the boat."),
+    ("I wanted to tell you the rent is 900.", "The rent is 900."),
+    ("Ohne Zusage fangen wir nicht an.", "Sie fangen erst an, wenn sie die Zusage haben."),
+    ("Ohne Zusage fangen wir nicht an.", "Zum Anfangen brauchen sie eine Zusage."),
+    ("We won't sign without a guarantee.", "They sign only with a guarantee."),
 ]
 
 OTHERS = [
@@ -83,6 +96,20 @@ OTHERS = [
     ("I'm wondering whether to sell the boat.", "Ana plans to sell the boat."),
     ("Stiamo pensando di trasferirci a Graz.", "Ana si trasferisce a Graz."),
     ("Preisgeld wären 12.500 €, falls wir gewinnen.", "The team got 12,500 euros of prize money."),
+    ("Once the loan is in, we buy the van.", "They buy the van."),
+    ("We bake at four once the oven is here.", "They bake at four."),
+    ("Sobald der Kredit da ist, kaufen wir den Wagen.", "Der Wagen wird gekauft."),
+    ("Wir reißen die Wand ab, sobald die Genehmigung da ist.", "They tear down the wall."),
+    ("En cuanto llegue el permiso, tiramos la pared.", "Tiran la pared."),
+    ("Dès que le permis arrive, on abat le mur.", "Ils abattent le mur."),
+    ("Eigentlich wollte ich heute die Rechnung bezahlen.", "Ana bezahlt heute die Rechnung."),
+    ("Ich wollte eigentlich den Kurs leiten.", "Ana is leading the course."),
+    ("I was actually going to paint the fence.", "Ana paints the fence."),
+    ("Iba a vender el barco.", "Ana vende el barco."),
+    ("Ohne Zusage fangen wir nicht an.", "Wir fangen an."),
+    ("Ohne Zusage fangen wir nicht an.", "They begin."),
+    ("Wir fangen nicht ohne Zusage an.", "Sie haben die Zusage."),
+    ("Without the bank's promise we won't begin.", "They have the bank's promise."),
 ]
 
 
