@@ -409,8 +409,9 @@ def _add_alone(made: Days, digits: str, today: date) -> None:
 
 def _add_relative(made: Days, digits: str, today: date) -> None:
     for match in _RELATIVES.finditer(digits):
-        word = match[match.lastindex or 0]
-        made.days.add(today + timedelta(RELATIVE_DAYS[word]))
+        ahead = RELATIVE_DAYS[match[match.lastindex or 0]]
+        in_a_week = _WEEK_ON.search(digits[: match.start()]) or _WEEK.match(digits, match.end())
+        made.days.add(today + timedelta(ahead + 7 if in_a_week else ahead))
 
 
 def _add_spans(made: Days, digits: str, today: date) -> None:
@@ -517,7 +518,7 @@ _NEXT_WEEK_AHEAD = re.compile(rf"(?<!\w){_NEXT_WEEK},? (?:on |am |el |le )?$")
 _NEXT_WEEK_BEHIND = re.compile(
     rf"(?:s|n)?,? (?:(?:starting|beginning|from|of|in|de|der|ab|en|the|la) )*{_NEXT_WEEK}(?!\w)"
 )
-_WEEK_ON = re.compile(r"(?<!\w)a week (?:on|from|this) $")
+_WEEK_ON = re.compile(r"(?<!\w)(?:a|1) week (?:(?:on|from|this) )?$")
 _IN = re.compile(r",? (?:in|en|dans|dentro de) ")
 _WEEK = re.compile(
     r" (?:week(?![\w-]| ?\d)|(?:in|uber|over) (?:a|1|eine[rm]?|een) (?:week|woche)"

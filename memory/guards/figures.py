@@ -102,7 +102,7 @@ def _stands(
     return any(
         numbers.comparable(other, number.unit) and number.bases() & other.bases()
         if number.unit and other.unit
-        else number.readings & other.readings
+        else number.readings & (other.readings | (other.bases() if number.unit is None else set()))
         for other in theirs
     )
 
@@ -135,6 +135,8 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         for one in (said if any(map(_HALF.search, texts)) else ())
         for value in one.bases()
     }
+    if any(map(_ONE_WAY.search, texts)):
+        made |= {numbers.rounded(2 * value) for one in said for value in one.bases()}
     if number.unit and number.unit[0] == "time":
         if values & _parts(evidence):
             return True
@@ -171,13 +173,16 @@ _ONE = re.compile(r"(?<!\w)(?:one|ein\w{0,2}|un[ao]?|une|bir)(?!\w)|一")
 
 
 def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:
-    """What the few numbers of a sentence make, where it or the fact tells of more or less."""
-    compares = MORE.search(fact.digits)
-    listed = [
-        whole(numbers.numbers_in(one)) for one in fact.evidence.told if compares or MORE.search(one)
-    ]
-    few = (said for said in listed if len(said) <= _FEW)
-    return set[float]().union(*(numbers.sums(said, number.unit) for said in few))
+    """What the few numbers of a sentence make: their differences, which are what is left.
+
+    Where the sentence or the fact tells of more or less, their sums count, too.
+    """
+    made = set[float]()
+    for one in fact.evidence.told:
+        if len(said := whole(numbers.numbers_in(one))) <= _FEW:
+            tells_more = MORE.search(fact.digits) or MORE.search(one)
+            made |= (numbers.sums if tells_more else numbers.differences)(said, number.unit)
+    return made
 
 
 _FEW = 4
@@ -219,6 +224,11 @@ _HALF = re.compile(
 )
 
 
+_ONE_WAY = re.compile(
+    r"(?<!\w)(?:(?:each|one) way|(?:pro|je) (?:strecke|weg|richtung|fahrt)|einfache\w* (?:strecke|fahrt)"
+    r"|por trayecto|(?:solo )?ida|par trajet|aller simple|tek yon)(?!\w)|单程"
+)
+"""There and back it is twice as much."""
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
 _TIMES = re.compile(
     r"(?<!\w)(?:per|each|apiece|na osobe|kazd\w+|oboje|obu|je|pro|cada|par|chacune?|chaque|tanesi"

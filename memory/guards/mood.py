@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, fold, languages, words_of
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, MONTH_OF, fold, languages, words_of
 from memory.text import cached_by_text
 
 
@@ -61,9 +61,12 @@ def sentences(text: str) -> tuple[tuple[int, str], ...]:
 
 def _goes_on(piece: str, following: str) -> bool:
     """Whether the point at the end of `piece` belongs to an abbreviation or an ordinal."""
-    if _ORDINAL.search(piece) and languages(piece)[:1] in (("de",), ("tr",), ("pl",), ()):
-        opens = (words_of(fold(following)) or [""])[0] in FUNCTION_WORDS["de"]
-        return following[:1].islower() or (languages(piece)[:1] == ("de",) and not opens)
+    if _ORDINAL.search(piece):
+        first = (words_of(fold(following)) or [""])[0]
+        is_german = languages(piece)[:1] == ("de",) and first not in FUNCTION_WORDS["de"]
+        may_go_on = languages(piece)[:1] in (("de",), ("tr",), ("pl",), ())
+        if first in MONTH_OF.keys() - {"may"} or is_german or (may_go_on and following[:1].islower()):
+            return True
     return _ABBREVIATION.search(fold(piece.rstrip())) is not None
 
 
@@ -96,7 +99,7 @@ en ask\w*|suggest\w*|propos\w*|offer\w*|invit\w*|wonder\w*|question\w*|want\w* t
  |writ\w*|wrote|criticis\w*|criticiz\w*|argu\w*|complain\w*|version|unconfirmed|sceptical
  |skeptical|doubt\w*|inform\w*|point\w* out|explain\w*|gossip\w*|swear\w*|swore|opinion|view
  |account|contend\w*|seem\w*|announc\w*|blam\w*|den(?:y|ies|ied)|feel\w*|warn\w*|not\w* confirm\w*
- |attribut\w*|hold\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)|advis\w*|assur\w*|concern\w*|cit\w*
+ |attribut\w*|hold\w*|favou?r\w*|against|oppos\w*|voice\w*|vow\w*|declar\w*|not(?:es|ed)|advis\w*|assur\w*|concern\w*|cit\w*
  |quot\w*|pass\w* on|relay\w*|second-hand|hearsay|indicat\w*|deems?|predict\w*|forecast\w*
  |diagnos\w*|guess\w*|estimat\w*|puts? .{3,40} down to|shows|showed
 de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|will wissen
@@ -109,7 +112,7 @@ de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|wi
  |erzahl\w*|bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)
  |angab\w*|aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien
  |hatten|meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*
- |zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet|halt .* fur
+ |dafur|dagegen|befurwort\w*|zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet|halt .* fur
 es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*
  |pide|pidio|podria\w*|quizas?|probabl\w*|tal vez|en caso de|posib\w*|plan\w*|considera\w*|salvo
  |siempre que
@@ -117,7 +120,7 @@ es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w
  |ojala|encantaria|suena|ilusion|prefer\w*|dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*
  |cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer|sosti\w*|acus\w*|cree\w*|opin\w*|palabras
  |manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*|jur\w*|habria\w*|oy\w*|oido|parec\w*
- |declar\w*|mantien\w*|insist\w*|habla\w*|dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
+ |a favor|en contra|opon\w*|declar\w*|mantien\w*|insist\w*|habla\w*|dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
 fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande|si
  |s'il|s'interroge|s'ils?|pourrai\w*|peut-etre|probabl\w*|sans doute|\w+rai(?:t|ent)|en cas|au cas
  |condition|envisag\w*
@@ -126,7 +129,7 @@ fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ig
  |souhait\w*|veulent|reve\w*|envie|desir\w*|prefer\w*|dit|dire|disent|selon|d'apres|pretend\w*
  |affirm\w*|racont\w*|rumeur\w*|assur\w*|aurai\w*|serai\w*|\w+rait|\w+raient|soutien\w*|accus\w*
  |croi\w*|pens\w*|parait|soi-disant|ecri\w*|entendu|soupcon\w*|dires|dout\w*|estim\w*|annonc\w*
- |declar\w*|suppos\w*|jur\w*|indiqu\w*|montr\w*|ni(?:e|ent)|dement
+ |favorable|oppos\w*|declar\w*|suppos\w*|jur\w*|indiqu\w*|montr\w*|ni(?:e|ent)|dement
  |(?<!a )(?<!ai )(?<!ont )trouv(?:e|ent)
 tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|emin degil|eger|belki
  |muhtemel\w*|herhalde|galiba
@@ -525,14 +528,14 @@ _IN_MAY = re.compile(r"(?<=\w )May(?!\w)")
 
 def negates(text: str, codes: tuple[str, ...]) -> bool:
     """Whether a text has a word of negation."""
-    return _says(_NEGATIONS, _REMINDS.sub(" ", fold(text)), codes)
+    return _says(_NEGATIONS, _NOT_DENYING.sub(" ", fold(text)), codes)
 
 
-_REMINDS = re.compile(
+_NOT_DENYING = re.compile(
     r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
-    r"|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*)(?!\w)|别忘了?"
+    r"|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;]))(?!\w)|别忘了?"
 )
-"""Denies nothing of what it reminds of."""
+"""Words of negation that deny nothing: what reminds of something, and a cry."""
 
 
 _WITHOUT = re.compile(r"(?<!\w)(?:without|ohne|sans|sin)(?!\w)")
@@ -544,13 +547,24 @@ def lacks(text: str) -> bool:
 
 
 def is_requirement(text: str, codes: tuple[str, ...]) -> bool:
-    """Whether nothing is done without something: "without a promise we do not start"."""
+    """Whether nothing is done without something: "without a promise we do not start".
+
+    Or only with it: "I can only drive if somebody lends me a car".
+    """
+    if codes and _says(_ONLY_IF, fold(text), codes[:1]):
+        return True
     if codes[:1] not in (("en",), ("de",), ("es",), ("fr",)) or not lacks(text):
         return False
     least = 3 if codes[0] == "fr" else 2  # "Ne" and "pas" are one negation.
     return len(_NEGATIONS[codes[0]].findall(fold(text))) >= least
 
 
+_ONLY_IF = _by_language(r"""
+en (?:can|will|could|may|'ll) only .{1,60} (?:if|when|once)|only if
+de nur,? wenn|(?:kann|konnen) nur .{1,60} wenn
+es solo (?:si|cuando)|solo (?:puedo|podemos) .{1,60} si
+fr (?:seulement|uniquement) si|ne \w+ .{1,60} que si
+""")
 _NEEDS = _by_language(r"""
 en need\w*|requir\w*|necessary|must|mandatory|depend\w*|only
 de brauch\w*|benotig\w*|notig|notwendig\w*|erforder\w*|muss\w*|pflicht|voraussetz\w*|setzt
@@ -566,7 +580,7 @@ def needs(fact: str, codes: tuple[str, ...]) -> bool:
 
 def denied_in(text: str, codes: tuple[str, ...]) -> str | None:
     """What stands behind a text's word of negation; None without one."""
-    folded = _REMINDS.sub(" ", fold(text))
+    folded = _NOT_DENYING.sub(" ", fold(text))
     for code in codes or tuple(_NEGATIONS):
         if code in _NEGATIONS and (found := [*_NEGATIONS[code].finditer(folded)]):
             last = found[-1] if code == "fr" else found[0]

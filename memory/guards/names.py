@@ -46,7 +46,8 @@ _BEHIND_TITLES = word_set(
 _COMMON = word_set(
     """
     selon laut gemass zufolge segun gore according apparently instead besides meanwhile statt
-    anstatt i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
+    anstatt since although though whereas unless while until weil obwohl wahrend nachdem bevor aunque
+    porque mientras puisque comme i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
     january february march april may june july august september october november december mon tue
     wed thu fri sat sun utc cet gmt am pm english german french spanish turkish chinese italian
     japanese portuguese dutch russian american british european swiss austrian polish greek arabic
