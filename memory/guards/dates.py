@@ -397,7 +397,12 @@ def _day(year: int, month: int, day: int) -> list[date]:
 
 def _add_alone(made: Days, digits: str, today: date) -> None:
     """A day of the month alone: of this month, the next or the last."""
-    alone = [int(next(filter(None, match.groups()))) for match in _DAY_ALONE.finditer(digits)]
+    taken = {at for one in named_in(digits, strict=False) for at in range(one.start, one.end)}
+    alone = [
+        int(next(filter(None, match.groups())))
+        for match in _DAY_ALONE.finditer(digits)
+        if match.start(match.lastindex or 0) not in taken
+    ]
     behind = (_BARE_DAY.match(digits, one.end) for one in weekdays_in(digits, strict=False))
     for day in [*alone, *(int(one[1]) for one in behind if one)]:
         for start in {today, *made.days} if 1 <= day <= 31 else ():

@@ -173,15 +173,21 @@ _ONE = re.compile(r"(?<!\w)(?:one|ein\w{0,2}|un[ao]?|une|bir)(?!\w)|一")
 
 
 def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:
-    """What the few numbers of a sentence make: their differences, which are what is left.
+    """What the few numbers of a sentence make.
 
-    Where the sentence or the fact tells of more or less, their sums count, too.
+    Their sums and differences where it or the fact tells of more or less; else what is left of a
+    number that the fact names, too: "34 of the 42 trees".
     """
     made = set[float]()
+    shown = [one for one in numbers.numbers_in(fact.digits) if one.start != number.start]
     for one in fact.evidence.told:
-        if len(said := whole(numbers.numbers_in(one))) <= _FEW:
-            tells_more = MORE.search(fact.digits) or MORE.search(one)
-            made |= (numbers.sums if tells_more else numbers.differences)(said, number.unit)
+        said = whole(numbers.numbers_in(one))
+        if len(said) > _FEW:
+            continue
+        if MORE.search(fact.digits) or MORE.search(one):
+            made |= numbers.sums(said, number.unit)
+        elif any(one.readings & each.readings for one in shown for each in said):
+            made |= numbers.differences(said, number.unit)
     return made
 
 
@@ -225,8 +231,8 @@ _HALF = re.compile(
 
 
 _ONE_WAY = re.compile(
-    r"(?<!\w)(?:(?:each|one) way|(?:pro|je) (?:strecke|weg|richtung|fahrt)|einfache\w* (?:strecke|fahrt)"
-    r"|por trayecto|(?:solo )?ida|par trajet|aller simple|tek yon)(?!\w)|单程"
+    r"(?<!\w)(?:(?:each|one) way|(?:pro|je) (?:strecke|weg|richtung|fahrt)|einfache\w* fahrt"
+    r"|por trayecto|solo ida|par trajet|aller simple|tek yon)(?!\w)|单程"
 )
 """There and back it is twice as much."""
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")

@@ -282,10 +282,13 @@ def _turned(fact: ProposedFact) -> str | None:
 
 def _is_denied_nearest(fact: ProposedFact) -> bool:
     """Whether the nearest parts of the sources have half of the fact's words, and deny them."""
-    best = max(near for _, near, _ in fact.parts)
+    parts = fact.parts
+    if not fact.words:  # "I won't be there on the 23rd": only a figure tells what it is about.
+        parts = [(text, len(_digits(text) & _digits(fact.text)), one) for text, _, one in parts]
+    best = max(near for _, near, _ in parts)
     if best < max(1, 0.5 * len(fact.words)):
         return False
-    top = [(text, clause) for text, near, clause in fact.parts if near == best]
+    top = [(text, clause) for text, near, clause in parts if near == best]
     said = [word for text, clause in top for word in content(text, clause.codes)]
     rest = [one for one in fact.words if one not in shared(fact.words, said)]
     # "Not on Monday, but on Tuesday" goes on with what is not denied.
@@ -303,10 +306,14 @@ def _has_what_is_denied(fact: ProposedFact) -> bool:
     """
     parts = [(text, mood.denied_in(text, one.codes), one) for text, _, one in fact.parts]
     said = [word for text, no, one in parts if no is None for word in content(text, one.codes)]
+    named = {one.key for one in names_in(fact.text, fact.people, fact.tongue)}
     for text, denied, clause in parts:
         words = content(denied or "", clause.codes)
         both = shared(words, fact.words)
         enough = len(both) >= max(2, 0.6 * len(words)) and not shared(both, said)
+        # "Ana doesn't want that": its verb is denied of the one whom the fact names.
+        of_whom = fold(text).removesuffix(denied or "").split()
+        enough = enough or (len(both) == len(words) == 1 and not named.isdisjoint(of_whom))
         # What does not come without something needs it.
         if enough and not mood.lacks(text) and _digits(denied or "") <= _digits(fact.text):
             return _states(text, clause)

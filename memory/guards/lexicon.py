@@ -325,8 +325,52 @@ def is_feast(digits: str) -> bool:
     return _OPEN.search(digits) is not None
 
 
+_END = re.compile(
+    r"(?<=[.!?…])[\"'”»)]*\s+|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|\n+|(?<=[!?])(?=\w)"
+    r"|(?<=[\U0001f300-\U0001faff])\s+(?=\w)"
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
+    r"|nr|inkl|hr|fr|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
+)
+_ORDINAL = re.compile(r"(?:^|\W)[0-3]?\d\.\s*$")
+_NEAR = 200
+"""Characters before and behind a point that tell whether a sentence ends there."""
+
+
+@cached_by_text(2_048)
+def sentences(text: str) -> tuple[tuple[int, str], ...]:
+    """The sentences of a text, each with its place."""
+    found: list[tuple[int, str]] = []
+    start = 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        behind = text[end : end + _NEAR]
+        if behind and _goes_on(text[max(start, end - _NEAR) : end], behind):
+            continue
+        if (piece := text[start:end]).strip():
+            found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
+        start = end
+    return tuple(found)
+
+
+def _goes_on(piece: str, following: str) -> bool:
+    """Whether the point at the end of `piece` belongs to an abbreviation or an ordinal."""
+    if _ORDINAL.search(piece):
+        first = (words_of(fold(following)) or [""])[0]
+        is_german = languages(piece)[:1] == ("de",) and first not in FUNCTION_WORDS["de"]
+        may_go_on = languages(piece)[:1] in (("de",), ("tr",), ("pl",), ())
+        if (
+            first in MONTH_OF.keys() - {"may"}
+            or is_german
+            or (may_go_on and following[:1].islower())
+        ):
+            return True
+    return _ABBREVIATION.search(fold(piece.rstrip())) is not None
+
+
 MORE = re.compile(
-    r"(?<!\w)(?:by(?= (?:a |an )?\d)|more|less|above|below|over|ahead|behind|smaller|higher|lower"
+    r"(?<!\w)(?:by(?= (?:a |an )?\d)|(?:up|down)(?= \d)|intact\w*|unversehrt|saglam"
+    r"|more|less|above|below|over|ahead|behind|smaller|higher|lower"
     r"|bigger|larger|taller|heavier|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter"
     r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
     r"|difference|later|earlier|longer|shorter|short|left|leav\w*|free|remain\w*|rest|rose|fell|drop\w*"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, MONTH_OF, fold, languages, words_of
+from memory.guards.lexicon import HAN, fold
 from memory.text import cached_by_text
 
 
@@ -22,15 +22,6 @@ class Mood(Enum):
     REPORT = "report"
 
 
-_END = re.compile(
-    r"(?<=[.!?…])[\"'”»)]*\s+|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|\n+|(?<=[!?])(?=\w)"
-    r"|(?<=[\U0001f300-\U0001faff])\s+(?=\w)"
-)
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
-    r"|nr|inkl|hr|fr|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
-)
-_ORDINAL = re.compile(r"(?:^|\W)[0-3]?\d\.\s*$")
 _TAG = re.compile(
     r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar"
     r"|entendido|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne"
@@ -38,36 +29,6 @@ _TAG = re.compile(
     r"|hein|degil mi|vero|ok|okay)\W*$|[,，]?(?:对吧|是吧|好吗)\W*$"
 )
 """A statement may end in one of these and a question mark."""
-
-
-_NEAR = 200
-"""Characters before and behind a point that tell whether a sentence ends there."""
-
-
-@cached_by_text(2_048)
-def sentences(text: str) -> tuple[tuple[int, str], ...]:
-    """The sentences of a text, each with its place."""
-    found: list[tuple[int, str]] = []
-    start = 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        behind = text[end : end + _NEAR]
-        if behind and _goes_on(text[max(start, end - _NEAR) : end], behind):
-            continue
-        if (piece := text[start:end]).strip():
-            found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
-        start = end
-    return tuple(found)
-
-
-def _goes_on(piece: str, following: str) -> bool:
-    """Whether the point at the end of `piece` belongs to an abbreviation or an ordinal."""
-    if _ORDINAL.search(piece):
-        first = (words_of(fold(following)) or [""])[0]
-        is_german = languages(piece)[:1] == ("de",) and first not in FUNCTION_WORDS["de"]
-        may_go_on = languages(piece)[:1] in (("de",), ("tr",), ("pl",), ())
-        if first in MONTH_OF.keys() - {"may"} or is_german or (may_go_on and following[:1].islower()):
-            return True
-    return _ABBREVIATION.search(fold(piece.rstrip())) is not None
 
 
 def _by_language(table: str) -> dict[str, re.Pattern[str]]:
@@ -112,7 +73,8 @@ de frag\w*|vorschl\w*|schlagt|bietet|lad\w*|gefragt|wissen will|wollte wissen|wi
  |erzahl\w*|bericht\w*|gerucht\w*|heist|gehort|nach \w+ (?:angaben?|aussage|worten|meinung)
  |angab\w*|aussag\w*|glaub\w*|wirft|vorw\w*|vorgeworf\w*|vermut\w*|soll(?:en)?|sei|habe|seien
  |hatten|meinung|ansicht|beschuldig\w*|beklagt|schreib\w*|schrieb\w*|erklar\w*|schwor\w*|zweif\w*
- |dafur|dagegen|befurwort\w*|zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet|halt .* fur
+ |dafur|dagegen|befurwort\w*|zeigt\w*|bestreit\w*|leugn\w*|mutmas\w*|munkel\w*|versicher\w*|findet
+ |halt .* fur
 es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|si|consult\w*
  |pide|pidio|podria\w*|quizas?|probabl\w*|tal vez|en caso de|posib\w*|plan\w*|considera\w*|salvo
  |siempre que
@@ -120,7 +82,8 @@ es pregunt\w*|propon\w*|propus\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w
  |ojala|encantaria|suena|ilusion|prefer\w*|dice\w*|dij\w*|dich[oa]|segun|asegur\w*|afirm\w*
  |cuent\w*|cont\w*|rumor\w*|supuest\w*|al parecer|sosti\w*|acus\w*|cree\w*|opin\w*|palabras
  |manifiest\w*|versi\w*|escrib\w*|coment\w*|sospech\w*|jur\w*|habria\w*|oy\w*|oido|parec\w*
- |a favor|en contra|opon\w*|declar\w*|mantien\w*|insist\w*|habla\w*|dizque|indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
+ |a favor|en contra|opon\w*|declar\w*|mantien\w*|insist\w*|habla\w*|dizque
+ |indica\w*|senala\w*|marca\w*|neg\w*|niega\w*
 fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|voudrait savoir|ignore|se demande|si
  |s'il|s'interroge|s'ils?|pourrai\w*|peut-etre|probabl\w*|sans doute|\w+rai(?:t|ent)|en cas|au cas
  |condition|envisag\w*
@@ -533,7 +496,8 @@ def negates(text: str, codes: tuple[str, ...]) -> bool:
 
 _NOT_DENYING = re.compile(
     r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
-    r"|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;]))(?!\w)|别忘了?"
+    r"|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
+    r")(?!\w)|别忘了?"
 )
 """Words of negation that deny nothing: what reminds of something, and a cry."""
 

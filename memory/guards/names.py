@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, joined, word_set
-from memory.guards.mood import sentences
+from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, joined, sentences, word_set
 from memory.text import cached_by_text
 
 
@@ -46,9 +45,10 @@ _BEHIND_TITLES = word_set(
 _COMMON = word_set(
     """
     selon laut gemass zufolge segun gore according apparently instead besides meanwhile statt
-    anstatt since although though whereas unless while until weil obwohl wahrend nachdem bevor aunque
-    porque mientras puisque comme i ok god internet web email tv monday tuesday wednesday thursday friday saturday sunday
-    january february march april may june july august september october november december mon tue
+    anstatt since although though whereas unless while until weil obwohl wahrend nachdem bevor
+    aunque porque mientras puisque comme i ok god internet web email tv monday tuesday
+    wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december mon tue
     wed thu fri sat sun utc cet gmt am pm english german french spanish turkish chinese italian
     japanese portuguese dutch russian american british european swiss austrian polish greek arabic
     mandarin christmas easter carnival ramadan halloween new year's eve year spring summer autumn

@@ -17,10 +17,11 @@ from memory.guards.lexicon import (
     fold,
     is_familiar,
     languages,
+    sentences,
     shared,
     words_of,
 )
-from memory.guards.mood import Mood, sentences
+from memory.guards.mood import Mood
 from memory.guards.numbers import Number
 
 
@@ -402,14 +403,13 @@ class ProposedFact:
     @cached_property
     def tongue(self) -> str | None:
         """Its language, as far as it is clear from it and its sources."""
-        likely = languages(self.text)
-        if len(likely) == 1:
-            return likely[0]
-        both = [code for code in self.evidence.tongues if code in likely]
-        if both:
+        likely, tongues = languages(self.text), self.evidence.tongues
+        both = [code for code in tongues if code in likely]
+        least = 1 if not likely else max(2, 0.6 * sum(len(one) > 3 for one in content(self.text)))
+        if tongues and not both and self._echoes >= least:
+            return tongues[0]
+        if len(likely) > 1 and both:
             return both[0]
-        if not likely and self._echoes and self.evidence.tongues:
-            return self.evidence.tongues[0]
         return likely[0] if likely else None
 
     @cached_property
@@ -418,9 +418,10 @@ class ProposedFact:
         return (self.tongue,) if self.tongue else ()
 
     @cached_property
-    def _echoes(self) -> bool:
+    def _echoes(self) -> int:
+        """How many of its long words the sources have."""
         said = [word for one in self.evidence.sources for word in content(one.text)]
-        return bool(shared([one for one in content(self.text) if len(one) > 3], said))
+        return len(shared([one for one in content(self.text) if len(one) > 3], said))
 
     @cached_property
     def translated(self) -> bool:

@@ -317,6 +317,10 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("We'd move the files if finance signs off.", "Moving the files depends on finance."),
         ("New price for new pupils only.", "Existing pupils do not pay the new price."),
         ("老李说他不来了，嗓子疼。", "老李因为嗓子疼来不了。"),
+        ("Mrs Akande wrote that it rains in.", "Since Mrs Akande wrote, it is known to rain in."),
+        ("Oh no. I'll dry the tent.", "Ana will dry the tent."),
+        ("I'd keep the old sign.", "Ana is in favour of keeping the old sign."),
+        ("I can only play if someone lends me a racket.", "Ana needs a racket to play."),
         ("泵修了一百八，两把钥匙。", "泵修了180，钥匙2把。"),
     ],
 )
@@ -331,6 +335,9 @@ def test_what_is_said_plainly_in_an_unusual_form_passes(said: str, text: str) ->
     [
         ("We are off to the lake on Friday week.", "Ana is off to the lake on 23 October."),
         ("这次读《边城》。", "这次读《围城》。"),
+        ("I won't be in on the 27th.", "Ana will be in on the 27th."),
+        ("I'd sell the boat. Ben doesn't want that.", "Ben wants to sell the boat."),
+        ("Halil usta salı günü gelecek.", "Hakan usta salı günü gelecek."),
         (
             "He gets one 5 mg tablet twice a day with his food.",
             "Ana gets one 15 mg tablet twice a day.",
