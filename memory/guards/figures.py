@@ -135,8 +135,6 @@ def _is_computed(number: numbers.Number, values: frozenset[float], fact: Propose
         for one in (said if any(map(_HALF.search, texts)) else ())
         for value in one.bases()
     }
-    if any(map(_ONE_WAY.search, texts)):
-        made |= {numbers.rounded(2 * value) for one in said for value in one.bases()}
     if number.unit and number.unit[0] == "time":
         if values & _parts(evidence):
             return True
@@ -188,6 +186,8 @@ def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:
             made |= numbers.sums(said, number.unit)
         elif any(one.readings & each.readings for one in shown for each in said):
             made |= numbers.differences(said, number.unit)
+        if _ONE_WAY.search(one):
+            made |= {numbers.rounded(2 * value) for each in said for value in each.bases()}
     return made
 
 

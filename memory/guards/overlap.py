@@ -19,6 +19,7 @@ from memory.guards.lexicon import (
     content,
     fold,
     languages,
+    sentences,
     word_set,
     words_of,
 )
@@ -30,7 +31,6 @@ from memory.guards.mood import (
     is_quote,
     is_wish,
     negates,
-    sentences,
 )
 from memory.guards.persona import speaks_of_oneself
 from memory.records import Fact, JournalEntry
