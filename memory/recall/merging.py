@@ -178,28 +178,31 @@ def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
     return tuple(both[:MOST_EARLIER])
 
 
-def told_once(found: Sequence[Candidate]) -> list[Candidate]:
+def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candidate]:
     """`found` (best first), for a prompt, with facts in place of the entries that they restate.
 
     Such an entry has no sources besides those of the facts, which may name people and days that the
-    entry does not; the night did not keep the rest of the entry.
+    entry does not, and no other of the words that are `wanted`: the rest of it is left out.
     """
     facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
     kept: dict[str, Candidate] = {}
     for candidate in found:
-        says = [] if candidate.row.payload["kind"] == "fact" else _saying_again(candidate, facts)
+        says = [] if candidate.row.payload["kind"] == "fact" else _saying_again(candidate, facts, wanted)
         for shown in says[:1] or [candidate]:
             kept.setdefault(shown.id, shown)
     return list(kept.values())
 
 
-def _saying_again(entry: Candidate, facts: Sequence[Candidate]) -> list[Candidate]:
-    """The facts that together have half of an entry's words; [] if they have fewer."""
+def _saying_again(
+    entry: Candidate, facts: Sequence[Candidate], wanted: Collection[str]
+) -> list[Candidate]:
+    """The facts that together have half of an entry's words, with those that are `wanted`."""
     if not entry.sources:
         return []
     made = [one for one in facts if set(one.sources) >= set(entry.sources)]
-    says, has = set[str]().union(*(words_of(one.row) for one in made)), words_of(entry.row)
-    return made if len(has & says) >= SAYS_HALF * len(has) else []
+    says, has = set[str]().union(*(own_terms(one.row) for one in made)), words_of(entry.row)
+    lacks = has.intersection(wanted) - says
+    return made if not lacks and len(has & says) >= SAYS_HALF * len(has) else []
 
 
 def joined(one: Candidate, other: Candidate) -> Candidate:

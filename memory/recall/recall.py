@@ -167,7 +167,7 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        shown = told_once(_for_prompts(shown, found))
+        shown = told_once(_for_prompts(shown, found), read.terms)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
