@@ -2,7 +2,6 @@
 
 from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
-from memory.guards.days import lies_ahead
 from memory.guards.grounding import Doubt, is_plain, ungrounded
 from memory.guards.lexicon import fold, languages
 from memory.guards.numbers import in_digits
@@ -58,7 +57,6 @@ __all__ = [
     "is_courtesy",
     "is_plain",
     "languages",
-    "lies_ahead",
     "may_be_one",
     "may_supersede",
     "persona",

@@ -1,15 +1,14 @@
-"""Days and times of a fact: what its sources do not bear out, and what is still to come. Pure."""
+"""Days and times of a fact that its sources do not bear out. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date, tzinfo
+from datetime import date
 
 from memory.guards import clock, dates, mood
-from memory.guards.lexicon import MONTH, WEEKDAY, content, fold
+from memory.guards.lexicon import content, fold
 from memory.guards.reading import ProposedFact, in_all_digits
-from memory.text import local
 
 
 def other_day(fact: ProposedFact) -> str | None:
@@ -126,29 +125,3 @@ def _days_said(fact: ProposedFact) -> str:
     said = sorted({source.at[:10] for source in fact.evidence.sources})
     on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
     return f"does not follow from what it cites, said on {on}: count from there"
-
-
-_FROM = re.compile(
-    r"(?<!\w)(?:from|as of|as from|starting|beginning|effective|ab|von|vom|desde|a partir d\w+"
-    r"|des|dal?|a partire da\w*)(?: on)? "
-)
-_UP_TO = re.compile(
-    r"(?<!\w)(?:to|till?|until|through|bis|hasta|al?|au|jusqu\w*)\W+(?:(?:the|el|zum|le|den)\W+)?"
-    rf"(?:\d|{WEEKDAY}|{MONTH})|\d ?\u2013 ?\d|\d - \d"
-)
-_NEXT_WORDS, _NEXT_CHARACTERS = 2, 40
-
-
-def lies_ahead(text: str, said: str, now: str, zone: tzinfo) -> bool:
-    """Whether a text says that it holds from a day on that is still to come.
-
-    "From Monday on the rent is 900", but not "from Monday to Friday". `said`, `now`: ISO 8601.
-    """
-    today, since = local(now, zone).date(), local(said, zone).date()
-    for opening in _FROM.finditer(folded := fold(text)):
-        behind = folded[opening.end() : opening.end() + _NEXT_CHARACTERS]
-        first = " ".join(behind.split()[:_NEXT_WORDS])
-        if dates.days_of(first, [since]).days and not _UP_TO.search(behind):
-            days = [one for one in dates.days_of(behind, [since]).days if one > since]
-            return min(days, default=today) > today
-    return False

@@ -10,8 +10,6 @@ from typing_extensions import TypedDict
 
 from memory import entities, journal
 from memory.entities import Subject
-from memory.facts import SemanticMemory
-from memory.guards import lies_ahead
 from memory.night import record as night
 from memory.night.steps import NightContext
 from memory.operations import UNDREAMED, last_reflection
@@ -49,20 +47,12 @@ class DreamWork(TypedDict):
 
 
 async def work_waits(
-    state: State,
-    store: BaseStore,
-    semantic: SemanticMemory,
-    scope: Scope,
-    settings: Settings,
-    now: datetime,
+    state: State, store: BaseStore, scope: Scope, settings: Settings, now: datetime
 ) -> bool:
     """Whether a night has work beside pending entries."""
     decided = await _decided_already(store, scope)
-    undreamed = [item.key for item in await list_items(store, scope.namespace(UNDREAMED))]
-    left = [op for op in undreamed if op not in decided]
-    known = await semantic.by_op(scope, left)
-    at = now.isoformat()
-    if any(op not in known or not is_ahead(known[op], at, settings) for op in left):
+    undreamed = await list_items(store, scope.namespace(UNDREAMED))
+    if any(item.key not in decided for item in undreamed):
         return True
     if stale(state["conversations"], now=now, settings=settings):
         return True
@@ -83,35 +73,17 @@ async def work_of(context: NightContext) -> DreamWork:
     profiles = await context.pending_view().everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
-    subjects = await subjects_now(context)
+    subjects = await context.pending_view().subjects(assistant_names(settings))
     since = await last_reflection(store, scope)
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))
     facts = dict.fromkeys([*undreamed, *context.added_facts()])
-    for op, fact in (await context.pending_view().facts(facts)).items():
-        if is_ahead(fact, context.now, settings):
-            # What begins later waits for that day's night: until then the older value holds.
-            del facts[op]
     told_of = with_news(subjects, profiles, facts)
     return {
         "facts": [op for op in facts if op not in decided],
         "entities": [id_ for id_ in dict.fromkeys([*told_of, *ripened]) if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
-
-
-async def subjects_now(context: NightContext) -> dict[str, Subject]:
-    """The entities that facts are about, by id, with their facts that hold already."""
-    settings = context.settings
-    found = await context.pending_view().subjects(assistant_names(settings))
-    for subject in found.values():
-        subject.facts = [one for one in subject.facts if not is_ahead(one, context.now, settings)]
-    return found
-
-
-def is_ahead(fact: Fact, now: str, settings: Settings) -> bool:
-    """Whether a fact says that it holds from a later day on than `now`."""
-    return lies_ahead(fact["text"], fact["valid_from"], now, settings.zone)
 
 
 async def facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, tzinfo
 from typing import Any
 
 from memory.facts import Row
-from memory.guards import lies_ahead
 from memory.recall.ranking import (
     FIRST,
     Candidate,
@@ -114,14 +112,11 @@ def merged(
     return _once(shown)
 
 
-def newer_value_first(
-    found: Sequence[Candidate], query: Query, now: datetime, zone: tzinfo
-) -> list[Candidate]:
+def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidate]:
     """`found` (best first), with a newer value above the best memory if there is one.
 
     People who tell a change ("it is now 1,200") seldom repeat all words of the first statement. A
-    newer value is what the same speaker said later and called new, with words of the query, and
-    which holds already.
+    newer value is what the same speaker said later and called new, with words of the query.
     """
     asked = asked_of(query) - HOW
     if not (query.now and asked and found and tells_value(found[0].row.payload["data"])):
@@ -134,7 +129,6 @@ def newer_value_first(
             and payload["speaker"] == best.row.payload["speaker"]
             and one.at > best.at
             and tells_value(payload["data"], new=True)
-            and not lies_ahead(payload["data"], payload["valid_from"], now.isoformat(), zone)
             and len(shared) >= min(ALIKE, len(asked))
             and len(shared & has) >= ALIKE_SHARE * len(has)
         ):

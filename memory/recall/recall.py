@@ -341,7 +341,6 @@ class _Memory:
                 [pair for pair in some if pair[0].id not in again] for some in (near, worded)
             )
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
-        zone = self.settings.zone
         best = rank(
             query,
             near,
@@ -352,7 +351,7 @@ class _Memory:
             by_words=by_words,
         )
         cosines = {} if by_words else {row.id: cosine for row, cosine in near}
-        return SearchResult(query, newer_value_first(best, query, now, zone), found.known, cosines)
+        return SearchResult(query, newer_value_first(best, query), found.known, cosines)
 
     async def standing(
         self, found: SearchResult, *, facts_only: bool, past: bool

@@ -100,6 +100,6 @@ async def _anything_to_do(
     if entries or compaction_due(state, settings):
         return True
     now = resources_of(config).clock()
-    if await work_waits(state, store, resources_of(config).semantic, scope, settings, now):
+    if await work_waits(state, store, scope, settings, now):
         return True
     return await anything_to_forget(store, state, settings, config)

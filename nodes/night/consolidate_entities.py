@@ -23,12 +23,12 @@ from memory.night import (
     Job,
     NightContext,
     Thought,
+    assistant_names,
     entities_left,
     next_batch,
     night_in_hand,
     plan_batches,
     ripe,
-    subjects_now,
     unread,
 )
 from memory.records import (
@@ -359,7 +359,7 @@ async def _all_news(context: NightContext) -> dict[str, EntityNews]:
     """The news of each entity that is left, by id; entities without news are omitted."""
     left = entities_left(context.record, context.plans)
     view, settings = context.pending_view(), context.settings
-    profiles, subjects = await view.profiles(left), await subjects_now(context)
+    profiles, subjects = await view.profiles(left), await view.subjects(assistant_names(settings))
     facts, found = await view.all_facts(), dict[str, EntityNews]()
     new = set(context.record.get("facts", []))
     for id_ in left:

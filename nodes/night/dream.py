@@ -29,7 +29,6 @@ from memory.night import (
     NightContext,
     Thought,
     facts_left,
-    is_ahead,
     next_batch,
     night_in_hand,
     plan_batches,
@@ -94,7 +93,6 @@ def settle(
     now: str,
     owners: Collection[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
-    ahead: Collection[str] = (),
 ) -> Settled:
     """The operations of the claims, in order; each pair of facts counts once.
 
@@ -109,7 +107,6 @@ def settle(
         now: The night's time, ISO 8601.
         owners: The ids of the owners.
         dependents: Facts that were not shown and depend on those shown, by operation id.
-        ahead: The operation ids of facts that hold from a later day on: they end nothing yet.
     """
     made = Settled([], [])
     seen: set[tuple[bool, frozenset[str]]] = set()
@@ -124,8 +121,6 @@ def settle(
             continue
         seen.add(pair)
         one, other = facts[claim.fact], facts[claim.other]
-        if claim.relation in ("supersedes", "contradicts") and {claim.fact, claim.other} & {*ahead}:
-            claim = claim.model_copy(update={"relation": "relates"})
         relation, first, second = _weighed(claim, one, other, owners)
         operations = _operations(relation, first, second, claim.reason, now)
         disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
@@ -449,7 +444,6 @@ async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[
         night=context.record["id"],
         owners=context.owners,
         dependents=await view.dependents(falling),
-        ahead=[op for op in shown if is_ahead(shown[op], context.now, context.settings)],
     )
     left = [op for op in inputs if op in made.left]
     return Thought(
@@ -512,7 +506,6 @@ def decided(
     night: str,
     owners: Sequence[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
-    ahead: Collection[str] = (),
 ) -> Decided:
     """The outcome of the answers about the facts in `shown`.
 
@@ -526,7 +519,7 @@ def decided(
         now: The night's time, ISO 8601.
         night: The night's id.
         owners: The ids of the owners.
-        dependents, ahead: See `settle`.
+        dependents: See `settle`.
     """
     handles = Handles(shown)
     claims, contexts, lost = list[Pair](), list[Described](), list[Pair]()
@@ -540,7 +533,7 @@ def decided(
             for one in answer.contexts
         ]
         contexts += [one for one in given if one.fact not in known]
-    made = settle(claims, shown, new, now=now, owners=owners, dependents=dependents, ahead=ahead)
+    made = settle(claims, shown, new, now=now, owners=owners, dependents=dependents)
     grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
     vain = [_unread(claim, shown, handles) for claim in lost]
     left = _uncompared(lost, claims, new, handles)

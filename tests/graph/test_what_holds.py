@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -136,43 +135,6 @@ async def test_a_superseded_fact_is_on_no_page_and_makes_no_attribute(
     await agent.sleep()
     assert (await profile(agent, "Ada"))["attributes"]["home"]["value"] == "I live in Oslo."
     assert "I live in Oslo." in await page(agent, "Ada")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("The rent is 850 euros.", "From Monday 9 March 2026 on, the rent is 900 euros."),
-        ("Die Miete beträgt 850 Euro.", "Ab Montag, dem 9. März 2026, beträgt die Miete 900 Euro."),
-    ],
-)
-async def test_a_value_that_begins_later_ends_the_present_one_on_its_day(
-    old: str, new: str, tmp_path: Path, clock: Clock
-) -> None:
-    changes = ("900", "850", "supersedes")
-
-    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
-        return answer(messages, tools, [changes])
-
-    async def holding(agent: AsyncAgent) -> list[str]:
-        facts = await agent.resources.semantic.all(agent.scope)
-        return [fact["text"] for fact in facts if fact["invalid_at"] is None]
-
-    calm = SETTINGS.model_copy(update={"reflection_threshold": 1_000})
-    async with opened(tmp_path, scripted(otherwise=answered), clock, settings=calm) as agent:
-        await day(agent, clock, [("Ada", old)])
-        await agent.sleep()
-        await day(agent, clock, [("Ada", new), ("Ben", "It snowed.")], first=1)
-        await agent.sleep()
-        assert {old, new} <= {*await holding(agent)}
-        assert (await profile(agent, "Ada"))["attributes"]["home"]["value"] == old
-        assert {old, new} <= {*await page(agent, "Ada")}
-        clock.set(datetime(2026, 3, 8, 4, tzinfo=UTC))
-        assert (await agent.sleep())["id"] is None  # Nothing waits but what is still to come.
-        clock.set(datetime(2026, 3, 9, 4, tzinfo=UTC))
-        await agent.sleep()
-        assert (old in await holding(agent), new in await holding(agent)) == (False, True)
-        assert (await profile(agent, "Ada"))["attributes"]["home"]["value"] == new
-        assert old not in await page(agent, "Ada")
 
 
 async def test_a_night_without_news_changes_neither_pages_nor_profiles(
