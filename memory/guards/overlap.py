@@ -33,6 +33,7 @@ from memory.guards.mood import (
     sentences,
 )
 from memory.guards.persona import speaks_of_oneself
+from memory.guards.reading import agrees
 from memory.records import Fact, JournalEntry
 from memory.text import (
     MONTHS,
@@ -120,7 +121,7 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
 
     The speaker that the model names (`given`) counts only if there are several, and nobody else's
     words support the text better. Otherwise the one whose statements support it best is the
-    speaker; questions support nothing.
+    speaker; questions support nothing, and "yes" supports what it answers.
     """
     people = list(dict.fromkeys(one.speaker for one in said))
     if len(people) < 2:
@@ -130,6 +131,8 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
     if wanted and borne[wanted[0]] >= max(borne.values()):
         return wanted[0]
     told = {one: share(text, _statements(one, said)) for one in people}
+    if not any(told.values()):
+        told = {one: any(map(agrees, _statements(one, said))) for one in people}
     best = max(told.values())
     first = [one for one in people if told[one] == best]
     return first[0] if len(first) == 1 else None
