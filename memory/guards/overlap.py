@@ -514,15 +514,22 @@ def may_be_one(one: Fact, other: Fact) -> bool:
     """Whether two facts can be merged: they have the same speaker and share words.
 
     Facts of two speakers stay apart, however alike they are. Two facts without a speaker may be
-    about different people, and are merged only if their words are almost the same.
+    about different people, and are merged only if their words are almost the same. A fact that may
+    have been anybody's word is one, in whatever words, with what its own source came to by itself.
     """
     if one["speaker"] != other["speaker"]:
-        return False
+        return _may_be_anybodys(one, other) or _may_be_anybodys(other, one)
     first, second = set(terms(one["text"])), set(terms(other["text"]))
     if one["speaker"] is None:
         return bool(first) and len(first & second) / len(first | second) >= SAME_WORDS
     smaller = min(len(first), len(second))
     return smaller > 0 and len(first & second) / smaller >= LEAST_ALIKE
+
+
+def _may_be_anybodys(one: Fact, other: Fact) -> bool:
+    """Whether `one` may be anybody's word, and `other` is somebody's, from the same sources."""
+    unsure = one["speaker"] is None and one["trust"] < other["trust"] and "origins" in one
+    return unsure and {*one["source_entries"]} <= {*other["source_entries"]}
 
 
 def said_earlier(fact: Fact) -> float:

@@ -88,10 +88,11 @@ async def work_of(context: NightContext) -> DreamWork:
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))
     facts = dict.fromkeys([*undreamed, *context.added_facts()])
+    nights = [one["started"] for one in await night.records(store, scope)]
+    last = max((one for one in nights if one < context.record["started"]), default="")
     for op, fact in (await context.pending_view().facts(facts)).items():
-        if is_ahead(fact, context.now, settings):
-            # What begins later waits for that day's night: until then the older value holds.
-            del facts[op]
+        if is_ahead(fact, context.now, settings) and fact["created"] <= last:
+            del facts[op]  # It was compared once, and is again in the night of its day.
     told_of = with_news(subjects, profiles, facts)
     return {
         "facts": [op for op in facts if op not in decided],

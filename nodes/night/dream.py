@@ -206,7 +206,9 @@ def _operations(
     if relation == "supersedes":
         ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "duplicates":
-        ops += [*_joined(first, second, reason), _superseded(second, first["op"], now, reason)]
+        # Nothing of what may be anybody's word comes into somebody's fact.
+        ops += _joined(first, second, reason) if first["speaker"] == second["speaker"] else []
+        ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "depends_on":
         after = {"depends_on": list(dict.fromkeys([*first.get("depends_on", []), second["op"]]))}
         both, place = [first["op"], second["op"]], f"depends on {second['op']}"
@@ -432,9 +434,11 @@ async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[
     view, most = context.pending_view(), context.settings.dream_neighbours
     near = {fact["op"]: await view.neighbours(fact, most) for fact in batch}
     ops = [fact["op"] for fact in batch]
-    if not any(near.values()):
-        return Thought(operations=_settled(inputs))
     shown = shown_facts(batch, near)
+    ahead = [op for op in shown if is_ahead(shown[op], context.now, context.settings)]
+    settled = [op for op in inputs if op not in ahead]
+    if not any(near.values()):
+        return Thought(operations=_settled(settled))
     handles = Handles(shown)
     prompt = dream_prompt(shown, ops, context.settings.zone)
     asked = await context.ask_again(prompt, Dream, lambda answer: _amiss(answer, handles))
@@ -449,11 +453,11 @@ async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[
         night=context.record["id"],
         owners=context.owners,
         dependents=await view.dependents(falling),
-        ahead=[op for op in shown if is_ahead(shown[op], context.now, context.settings)],
+        ahead=ahead,
     )
     left = [op for op in inputs if op in made.left]
     return Thought(
-        operations=[*made.operations, *_settled(op for op in inputs if op not in left)],
+        operations=[*made.operations, *_settled(op for op in settled if op not in left)],
         left=left,
         refused=[*made.refused, *asked.refused],
         usage=asked.usage,

@@ -158,7 +158,8 @@ async def test_a_value_that_begins_later_ends_the_present_one_on_its_day(
         return [fact["text"] for fact in facts if fact["invalid_at"] is None]
 
     calm = SETTINGS.model_copy(update={"reflection_threshold": 1_000})
-    async with opened(tmp_path, scripted(otherwise=answered), clock, settings=calm) as agent:
+    model = scripted(otherwise=answered)
+    async with opened(tmp_path, model, clock, settings=calm) as agent:
         await day(agent, clock, [("Ada", old)])
         await agent.sleep()
         await day(agent, clock, [("Ada", new), ("Ben", "It snowed.")], first=1)
@@ -166,8 +167,13 @@ async def test_a_value_that_begins_later_ends_the_present_one_on_its_day(
         assert {old, new} <= {*await holding(agent)}
         assert (await profile(agent, "Ada"))["attributes"]["home"]["value"] == old
         assert {old, new} <= {*await page(agent, "Ada")}
-        clock.set(datetime(2026, 3, 8, 4, tzinfo=UTC))
+        clock.set(datetime(2026, 3, 7, 4, tzinfo=UTC))
         assert (await agent.sleep())["id"] is None  # Nothing waits but what is still to come.
+        for number, text in enumerate(["It thawed.", "It froze."], 9):
+            await day(agent, clock, [("Ben", text)], first=number)
+            await agent.sleep()
+        dream = next(one for one in reversed(model.calls) if one.tools == ["Dream"])
+        assert new not in dream.text.partition("</new_facts>")[0]
         clock.set(datetime(2026, 3, 9, 4, tzinfo=UTC))
         await agent.sleep()
         assert (old in await holding(agent), new in await holding(agent)) == (False, True)

@@ -264,7 +264,10 @@ UNSAID = (
 class FactGiven(BaseModel):
     """One fact as the model gives it."""
 
-    text: str = Field(description="One fact: a full sentence, names not pronouns, absolute dates.")
+    text: str = Field(
+        description="One fact: a full sentence, names not pronouns, absolute dates; in the "
+        "language and close to the words of what it stands on."
+    )
     source_ids: Citations = Field(
         default_factory=list,
         description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
