@@ -130,9 +130,8 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
     wanted = [one for one in people if one and given and name_key(one) == name_key(given)]
     if wanted and borne[wanted[0]] >= max(borne.values()):
         return wanted[0]
-    told = {one: share(text, _statements(one, said)) for one in people}
-    if not any(told.values()):
-        told = {one: any(map(agrees, _statements(one, said))) for one in people}
+    stated = {one: _statements(one, said) for one in people}
+    told = {one: (share(text, own), any(map(agrees, own))) for one, own in stated.items()}
     best = max(told.values())
     first = [one for one in people if told[one] == best]
     return first[0] if len(first) == 1 else None

@@ -94,7 +94,6 @@ def settle(
     now: str,
     owners: Collection[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
-    ahead: Collection[str] = (),
 ) -> Settled:
     """The operations of the claims, in order; each pair of facts counts once.
 
@@ -109,7 +108,6 @@ def settle(
         now: The night's time, ISO 8601.
         owners: The ids of the owners.
         dependents: Facts that were not shown and depend on those shown, by operation id.
-        ahead: The operation ids of facts that hold from a later day on: they end nothing yet.
     """
     made = Settled([], [])
     seen: set[tuple[bool, frozenset[str]]] = set()
@@ -124,8 +122,6 @@ def settle(
             continue
         seen.add(pair)
         one, other = facts[claim.fact], facts[claim.other]
-        if claim.relation in ("supersedes", "contradicts") and {claim.fact, claim.other} & {*ahead}:
-            claim = claim.model_copy(update={"relation": "relates"})
         relation, first, second = _weighed(claim, one, other, owners)
         operations = _operations(relation, first, second, claim.reason, now)
         disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
@@ -530,7 +526,8 @@ def decided(
         now: The night's time, ISO 8601.
         night: The night's id.
         owners: The ids of the owners.
-        dependents, ahead: See `settle`.
+        dependents: See `settle`.
+        ahead: The operation ids of facts that hold from a later day on: they end nothing yet.
     """
     handles = Handles(shown)
     claims, contexts, lost = list[Pair](), list[Described](), list[Pair]()
@@ -544,7 +541,13 @@ def decided(
             for one in answer.contexts
         ]
         contexts += [one for one in given if one.fact not in known]
-    made = settle(claims, shown, new, now=now, owners=owners, dependents=dependents, ahead=ahead)
+    claims = [
+        one.model_copy(update={"relation": "relates"})
+        if one.relation in ("supersedes", "contradicts") and {one.fact, one.other} & {*ahead}
+        else one
+        for one in claims
+    ]
+    made = settle(claims, shown, new, now=now, owners=owners, dependents=dependents)
     grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
     vain = [_unread(claim, shown, handles) for claim in lost]
     left = _uncompared(lost, claims, new, handles)
