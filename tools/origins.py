@@ -210,7 +210,8 @@ def kept_origins(
 ) -> FactDraft:
     """The draft with its origins; without a speaker if one of `others` may have said it."""
     inherited = [name for one in cited for name in one.get("origins", ())]
-    named = [name for one in cited for name in of_entry(one, owners)] if others else inherited
+    whose = [name for one in cited for name in of_entry(one, owners)]
+    named = whose if others or draft["speaker"] is None else inherited
     origins = list(dict.fromkeys([*named, *others]))
     if not origins:
         return draft

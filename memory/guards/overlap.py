@@ -33,6 +33,7 @@ from memory.guards.mood import (
     negates,
 )
 from memory.guards.persona import speaks_of_oneself
+from memory.guards.reading import agrees
 from memory.records import Fact, JournalEntry
 from memory.text import (
     MONTHS,
@@ -120,7 +121,7 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
 
     The speaker that the model names (`given`) counts only if there are several, and nobody else's
     words support the text better. Otherwise the one whose statements support it best is the
-    speaker; questions support nothing.
+    speaker; questions support nothing, and "yes" supports what it answers.
     """
     people = list(dict.fromkeys(one.speaker for one in said))
     if len(people) < 2:
@@ -129,7 +130,8 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
     wanted = [one for one in people if one and given and name_key(one) == name_key(given)]
     if wanted and borne[wanted[0]] >= max(borne.values()):
         return wanted[0]
-    told = {one: share(text, _statements(one, said)) for one in people}
+    stated = {one: _statements(one, said) for one in people}
+    told = {one: (share(text, own), any(map(agrees, own))) for one, own in stated.items()}
     best = max(told.values())
     first = [one for one in people if told[one] == best]
     return first[0] if len(first) == 1 else None
@@ -511,15 +513,22 @@ def may_be_one(one: Fact, other: Fact) -> bool:
     """Whether two facts can be merged: they have the same speaker and share words.
 
     Facts of two speakers stay apart, however alike they are. Two facts without a speaker may be
-    about different people, and are merged only if their words are almost the same.
+    about different people, and are merged only if their words are almost the same. A fact that may
+    have been anybody's word is one, in whatever words, with what its own source came to by itself.
     """
     if one["speaker"] != other["speaker"]:
-        return False
+        return _may_be_anybodys(one, other) or _may_be_anybodys(other, one)
     first, second = set(terms(one["text"])), set(terms(other["text"]))
     if one["speaker"] is None:
         return bool(first) and len(first & second) / len(first | second) >= SAME_WORDS
     smaller = min(len(first), len(second))
     return smaller > 0 and len(first & second) / smaller >= LEAST_ALIKE
+
+
+def _may_be_anybodys(one: Fact, other: Fact) -> bool:
+    """Whether `one` may be anybody's word, and `other` is somebody's, from the same sources."""
+    unsure = one["speaker"] is None and one["trust"] < other["trust"] and "origins" in one
+    return unsure and {*one["source_entries"]} <= {*other["source_entries"]}
 
 
 def said_earlier(fact: Fact) -> float:

@@ -257,11 +257,16 @@ _AGREES = re.compile(
 """Who begins an answer so takes up what was proposed."""
 
 
+def agrees(text: str) -> bool:
+    """Whether an answer takes up what was proposed."""
+    return _AGREES.match(fold(text)) is not None
+
+
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
     """The clauses of a sentence. An "if", a question and a claim colour all of them."""
     sentence = mood.without_request(sentence)
     is_answered = bool(answers)
-    is_agreed = any(_AGREES.match(fold(one.text)) for one in answers)
+    is_agreed = any(agrees(one.text) for one in answers)
     whole = languages(source.text)
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
     general = _moods_of_sentence(sentence, codes)

@@ -32,6 +32,7 @@ from memory.records import (
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import count_items, list_items
+from memory.text import asks
 
 SYSTEM = "system"
 """Sender or channel of events that no person caused: notices, sensors, the world itself."""
@@ -240,6 +241,29 @@ def counts(entry: JournalEntry) -> bool:
 def by_time(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     """Sort oldest first, ties by id."""
     return sorted(entries, key=lambda entry: (entry["timestamp"], entry["id"]))
+
+
+LONGEST_ANSWER = 12
+"""Words of an entry that may say nothing without the question just before it."""
+
+
+def questions_answered(entries: Iterable[JournalEntry]) -> dict[str, str]:
+    """The id of the question that an entry answers, by the entry's id.
+
+    The question is somebody else's, and the last that was said before on the same channel.
+    """
+    found, last = dict[str, str](), dict[str | None, JournalEntry]()
+    for entry in by_time(one for one in entries if one["source_type"] not in CONCLUDED):
+        before = last.get(entry["channel"])
+        if (
+            before is not None
+            and before["source_entity"] != entry["source_entity"]
+            and asks(before["content"])
+            and len(entry["content"].split()) <= LONGEST_ANSWER
+        ):
+            found[entry["id"]] = before["id"]
+        last[entry["channel"]] = entry
+    return found
 
 
 def puts(scope: Scope, entry: JournalEntry) -> list[PutOp]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from memory.guards import rests_on
-from memory.journal import by_time
+from memory.journal import by_time, questions_answered
 from memory.messages import Handles, mark_of, prompt_lines
 from memory.night.record import Plans
 from memory.records import JournalEntry, NightRecord, Operation, PlanRecord, mark_entry
@@ -253,15 +253,21 @@ def to_score(
 
 
 def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
-    """The entries to consolidate: scored, important enough, and not in a loop yet."""
+    """The entries to consolidate: scored, important enough, and not in a loop yet.
+
+    A question is as important as its answer, which says nothing without it.
+    """
     taken = _worked_on("consolidate", plans)
-    return [
-        entry
-        for entry in plans.pending()
-        if entry["scoring_method"] != "heuristic"
-        and entry["importance"] >= min_importance
-        and entry["id"] not in taken
-    ]
+    found = [one for one in plans.pending() if one["scoring_method"] != "heuristic"]
+    weights = _weights(found)
+    return [one for one in found if weights[one["id"]] >= min_importance and one["id"] not in taken]
+
+
+def _weights(entries: Sequence[JournalEntry]) -> dict[str, int]:
+    weights = {one["id"]: one["importance"] for one in entries}
+    for answer, question in questions_answered(entries).items():
+        weights[question] = max(weights[question], weights[answer])
+    return weights
 
 
 def open_loops(plans: Plans) -> list[list[JournalEntry]]:
@@ -286,12 +292,16 @@ def of_one_kind(waiting: Sequence[JournalEntry], owners: Collection[str]) -> lis
     """The waiting entries that rest on owners' words alone; if there are none, the others.
 
     A model that sees an owner's words beside a stranger's may confuse the two, and the stranger may
-    have told it to. `owners`: without any, all entries are of one kind.
+    have told it to. A question and its answer stay together, as words of others if one of them is.
+    `owners`: without any, all entries are of one kind.
     """
     if not owners:
         return list(waiting)
-    kinds = [not rests_on(one["source_entity"], one, owners) for one in waiting]
-    return [one for one, kind in zip(waiting, kinds, strict=True) if kind == kinds[0]]
+    others = {one["id"] for one in waiting if rests_on(one["source_entity"], one, owners)}
+    for both in questions_answered(waiting).items():
+        others.update(both if others.intersection(both) else ())
+    first = [one["id"] in others for one in waiting[:1]]
+    return [one for one in waiting if [one["id"] in others] == first]
 
 
 def facts_left(record: NightRecord, plans: Plans) -> list[str]:
@@ -417,10 +427,15 @@ def comes_again(plan: PlanRecord) -> bool:
 def _entry_batch(
     waiting: Sequence[JournalEntry], plans: Sequence[PlanRecord], size: int, tokens: int
 ) -> list[JournalEntry]:
+    weights = _weights(waiting)
     ordered = sorted(
-        waiting, key=lambda entry: (-entry["importance"], entry["timestamp"], entry["id"])
+        waiting, key=lambda entry: (-weights[entry["id"]], entry["timestamp"], entry["id"])
     )
-    return by_time(next_batch(ordered, plans, size=size, tokens=tokens, shown=_as_shown))
+    batch = next_batch(ordered, plans, size=size, tokens=tokens, shown=_as_shown)
+    here = {one["id"] for one in batch}
+    parted = {q for answer, q in questions_answered(waiting).items() if answer not in here}
+    # A question at the end waits for the next batch, with its answer.
+    return by_time(batch[:-1] if len(batch) > 1 and batch[-1]["id"] in parted else batch)
 
 
 def _as_shown(entry: JournalEntry) -> str:

@@ -201,7 +201,9 @@ def _operations(
     if relation == "supersedes":
         ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "duplicates":
-        ops += [*_joined(first, second, reason), _superseded(second, first["op"], now, reason)]
+        # Nothing of what may be anybody's word comes into somebody's fact.
+        ops += _joined(first, second, reason) if first["speaker"] == second["speaker"] else []
+        ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "depends_on":
         after = {"depends_on": list(dict.fromkeys([*first.get("depends_on", []), second["op"]]))}
         both, place = [first["op"], second["op"]], f"depends on {second['op']}"
@@ -427,9 +429,9 @@ async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[
     view, most = context.pending_view(), context.settings.dream_neighbours
     near = {fact["op"]: await view.neighbours(fact, most) for fact in batch}
     ops = [fact["op"] for fact in batch]
+    shown = shown_facts(batch, near)
     if not any(near.values()):
         return Thought(operations=_settled(inputs))
-    shown = shown_facts(batch, near)
     handles = Handles(shown)
     prompt = dream_prompt(shown, ops, context.settings.zone)
     asked = await context.ask_again(prompt, Dream, lambda answer: _amiss(answer, handles))

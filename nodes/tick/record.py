@@ -40,6 +40,7 @@ from memory.records import (
     TickReport,
     add_entry,
     is_reflection,
+    link,
     meet_entity,
 )
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
@@ -230,6 +231,13 @@ async def _journal(
     if source_type_of(event, settings) == "direct":
         operations.append(_meeting(event, familiar.sender, settings, resources_of(config)))
     semantic = resources_of(config).semantic
+    written = state["loop"]["written"] if state["loop"] else []
+    # Recall shows a fact in place of its entry by this link, which needs both.
+    operations += [
+        link(source, fact["op"], fact["created"], "made from this entry")
+        for fact in (await semantic.by_id(scope, written) if written else {}).values()
+        for source in fact["source_entries"]
+    ]
     return await apply_operations(
         operations, store=store, semantic=semantic, scope=scope, also=kept
     )

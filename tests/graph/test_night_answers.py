@@ -278,6 +278,55 @@ async def test_an_answer_in_prose_is_asked_for_a_call_once(tmp_path: Path, clock
     assert (len(facts), report["held"]) == (3, [])
 
 
+@pytest.mark.parametrize("owners", [["Goran"], ["Nadja"], []])
+@pytest.mark.parametrize(
+    ("question", "answer", "fact"),
+    [
+        (
+            "Does the new oven come on Friday or on Monday?",
+            "On Monday.",
+            "The new oven comes on Monday.",
+        ),
+        (
+            "Kommt der neue Ofen am Montag?",
+            "Ja.",
+            "Der neue Ofen kommt am Montag, dem 9. März 2026.",
+        ),
+        ("Who fetches the flour from the mill?", "Me, at six.", "Goran fetches the flour at six."),
+    ],
+)
+async def test_a_question_and_its_answer_are_read_together_and_the_fact_is_the_answerers(
+    question: str, answer: str, fact: str, owners: list[str], tmp_path: Path, clock: Clock
+) -> None:
+    """The model cites the answer alone. The question by itself matters little."""
+
+    def scores_of(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        lines = shown_lines(messages)
+        return scores(*((number, 2 if text == question else 8) for number, _, text in lines))
+
+    def made(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        told = {text: number for number, _, text in shown_lines(messages)}
+        assert (question in told) == (answer in told)
+        facts = [
+            (fact if text == answer else text, [told[text]]) for text in told if text != question
+        ]
+        return stored(*facts)
+
+    said = [SAID[0], ("Nadja", question), ("Goran", answer), SAID[2]]
+    few = Settings(owners=owners, consolidate_batch_size=2, night_calls_per_100=1_000)
+    asked = model(Scores=scores_of, consolidate=made)
+    async with opened(tmp_path, asked, clock, settings=few) as agent:
+        for event in heard(said)["events"]:
+            clock.advance(minutes=1)
+            await agent.ainvoke({"events": [event]})
+        report = await agent.sleep()
+        (kept,) = [
+            one for one in await agent.resources.semantic.all(agent.scope) if one["text"] == fact
+        ]
+    assert (kept["speaker"], kept["trust"], len(kept["source_events"])) == ("Goran", 0.8, 2)
+    assert (report["held"], report["refused"]) == ([], [])
+
+
 async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock: Clock) -> None:
     def twins(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         made = as_said(messages).tool_calls[0]["args"]["facts"]

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
 from graph.api.async_agent import AsyncAgent
 from memory.entities import entities
+from memory.messages.trust import event_text
 from memory.settings import Settings
-from tests.support.agents import entries, opened, said
+from tests.support.agents import DREAMS, entries, opened, said, scored, shown_lines
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
@@ -255,6 +256,61 @@ async def test_a_note_in_new_words_names_those_of_whom_one_may_have_said_it(tmp_
         await agent.ainvoke({"messages": "Keep in mind what they both told you."})
         await agent.ainvoke({"messages": "Thanks."})
     assert f"- fact: {noted} (Nadja or Goran said)" in model.calls[-1].text
+
+
+@pytest.mark.parametrize(
+    ("text", "awake", "asleep"),
+    [
+        (
+            "Unsere Miete steigt ab Januar auf 900 Euro.",
+            "The rent is 900 euros from January on.",
+            "Die Miete steigt ab Januar auf 900 Euro.",
+        ),
+        (
+            "We finally signed the lease for the studio yesterday, 900 a month.",
+            "The lease of the studio is signed, at 900 a month.",
+            "The lease for the studio was signed for 900 a month.",
+        ),
+    ],
+)
+async def test_a_night_gives_an_owner_back_what_was_translated_or_shortened_awake(
+    text: str, awake: str, asleep: str, tmp_path: Path
+) -> None:
+    """Awake it may be anybody's word. The night reads the owner's words by themselves."""
+
+    def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        lines = shown_lines(messages) if len(messages) > 1 else []
+        match tools:
+            case ["Scores"]:
+                return scored(messages)
+            case ["Dream"]:
+                told = {said: number for number, _, said in lines}
+                both = {"fact": told[asleep], "other": told[awake], "relation": "duplicates"}
+                return calls(("Dream", {"relations": [both], "contexts": []}))
+            case [name] if name in DREAMS:
+                return calls((name, {DREAMS[name]: []}))
+        if "store_memory" in tools and "update_goal" not in tools:
+            found = [number for number, _, said in lines if said == text]
+            assert awake not in str(messages)
+            if not found or isinstance(messages[-1], ToolMessage):
+                return call("noop")
+            made = {"text": asleep, "source_ids": found, "speaker": "local"}
+            return call("store_memory", facts=[made])
+        if event_text(messages[-1]) == text:
+            made = {"text": awake, "speaker": "local", "entities": ["Olaf"]}
+            return call("store_memory", facts=[made])
+        return "Noted."
+
+    async with opened(tmp_path, scripted(otherwise=answered), Clock(), settings=SETTINGS) as agent:
+        await agent.ainvoke(said("Hello from me, Olaf.", "Olaf"))
+        await agent.ainvoke({"messages": text})
+        (first,) = await agent.resources.semantic.all(agent.scope)
+        await agent.sleep()
+        facts = await agent.resources.semantic.all(agent.scope)
+    (kept,) = [one for one in facts if one["invalid_at"] is None]
+    assert (first["text"], first["speaker"], first["trust"]) == (awake, None, 0.3)
+    assert (kept["text"], kept["speaker"], kept["trust"]) == (asleep, "local", 0.9)
+    assert (kept["entities"], kept.get("origins")) == ([], None)
 
 
 SECRET = "The key lies under the blue pot."

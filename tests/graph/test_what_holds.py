@@ -137,6 +137,23 @@ async def test_a_superseded_fact_is_on_no_page_and_makes_no_attribute(
     assert "I live in Oslo." in await page(agent, "Ada")
 
 
+async def test_an_entry_brings_the_fact_that_was_stored_of_it_awake_and_falls_with_it(
+    opening: Opening,
+) -> None:
+    """The question has the entry's words, and none of the fact's."""
+    told, asked = "The landlord wrote: nine hundred from January, he says.", "What did he write?"
+    made = {"text": "Ada's studio costs 900 euros.", "speaker": "Ada", "entities": ["Ada"]}
+    async with opening(scripted(call("store_memory", facts=[made]), "Noted.")) as agent:
+        await agent.ainvoke(said(told))
+        before = [one["text"] for one in await agent.recall(asked)]
+        (known,) = await agent.resources.semantic.all(agent.scope)
+        await agent.correct(known["id"], "The studio is 950 now.", "Ada")
+        first, *others = await agent.recall(asked)
+    assert before == [told, known["text"]]
+    assert first["text"] == "The studio is 950 now."
+    assert [one["text"] for one in others if not one.get("superseded")] == []
+
+
 async def test_a_night_without_news_changes_neither_pages_nor_profiles(
     agent: AsyncAgent, clock: Clock
 ) -> None:

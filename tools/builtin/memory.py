@@ -264,7 +264,10 @@ UNSAID = (
 class FactGiven(BaseModel):
     """One fact as the model gives it."""
 
-    text: str = Field(description="One fact: a full sentence, names not pronouns, absolute dates.")
+    text: str = Field(
+        description="One fact: a full sentence, names not pronouns, absolute dates; in the "
+        "language and close to the words of what it stands on."
+    )
     source_ids: Citations = Field(
         default_factory=list,
         description="Ids of what it stands on, as shown. Awake: left out, the event in hand.",
@@ -293,7 +296,7 @@ async def store_memory(
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
-        ids = fact.source_ids or default
+        ids = _with_questions(fact.source_ids or default, fact.text, collector)
         error = _unsourced(ids, sources) or _problem(fact, ids, sources, check)
         doubts = collector.doubts if isinstance(error, Doubt) else None
         if error and doubts is None:
@@ -315,6 +318,23 @@ async def store_memory(
 def _with_ids(fact: FactGiven, collector: Collector) -> FactGiven:
     """The fact with ids in place of the numbers that a night's prompt shows."""
     return fact.model_copy(update={"source_ids": [*map(collector.resolve, fact.source_ids)]})
+
+
+def _with_questions(ids: Sequence[str], text: str, collector: Collector) -> list[str]:
+    """The ids, with those of the questions that they answer, if the text takes words from these.
+
+    A model that makes a fact of "Yes, on Monday" cites the answer alone.
+    """
+    shown = collector.shown or {}
+    asked = journal.questions_answered(shown.values())
+    cited = [shown[one]["content"] for one in ids if one in shown]
+    questions = [asked[one] for one in ids if one in asked and asked[one] not in ids]
+    taken = [
+        one
+        for one in questions
+        if share(text, [*cited, shown[one]["content"]]) > share(text, cited)
+    ]
+    return [*ids, *dict.fromkeys(taken)]
 
 
 class _Places:

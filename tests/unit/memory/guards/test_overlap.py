@@ -40,9 +40,10 @@ def test_the_speaker_is_whose_words_they_are() -> None:
     assert speaker_of("Ada hates walnuts", "Ben", said[:1]) == "Olaf"
 
 
-def test_a_question_makes_nobody_the_speaker_of_its_answer() -> None:
-    said = [Said("Ben", "Do you like green tea, Ada?"), Said("Ada", "Yes!")]
-    assert speaker_of("Ada likes green tea", "Ada", said) is None
+@pytest.mark.parametrize(("answer", "who"), [("Yes!", "Ada"), ("It is raining.", None)])
+def test_who_says_yes_is_the_speaker_of_what_was_asked(answer: str, who: str | None) -> None:
+    said = [Said("Ben", "Do you like green tea, Ada?"), Said("Ada", answer)]
+    assert speaker_of("Ada likes green tea", "Ada", said) == who
 
 
 def test_at_most_one_percent_of_real_observations_are_taken_for_anothers_words() -> None:
