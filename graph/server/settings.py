@@ -128,7 +128,7 @@ class Serving(BaseSettings):
     memories_per_user: int | None = Field(
         None,
         ge=1,
-        description="Most facts, journal entries and waiting events of one user. None: no limit.",
+        description="Most journal entries and waiting events of one user. None: no limit.",
     )
     allowed_hosts: Words = Field(
         frozenset(),

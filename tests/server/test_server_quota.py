@@ -29,6 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         CIRCADIAN_TOKEN_SECRET=SECRET,
         CIRCADIAN_MEMORIES_PER_USER=str(MOST),
         CIRCADIAN_EVENTS_PER_REQUEST=str(AT_ONCE),
+        CIRCADIAN_EVENTS_WAITING=str(AT_ONCE + 1),
         CIRCADIAN_FOLDER=str(folder / "files"),
     ).start()
     yield running
@@ -97,6 +98,27 @@ def test_who_is_full_may_still_stop_sleep_forget_and_delete(server: Server, user
     assert hoarder.client.delete(f"/threads/{hoarder.thread}").status_code == 204
     assert hoarder.client.put("/circadian/agents/default").status_code == 200
     assert hoarder.run("A new beginning.").status_code == 200
+
+
+def test_what_somebody_said_counts_once_also_when_it_is_answered_and_a_night_has_passed(
+    server: Server, user: Users
+) -> None:
+    ida, iris = user(server, "ida"), user(server, "iris")
+    home = f"/circadian/agents/{ida.agent}"
+    for half in "AB":
+        said = [{"text": f"Bread {half}{n} is in the oven"} for n in range(MOST // 2)]
+        assert ida.client.post(f"{home}/events", json=said).status_code == 202
+        assert len(ida.run(request="tick").json()["report"]["ticks"]) == MOST // 2
+    exported = ida.client.get(f"{home}/export").content
+    for agent, status in (("one", 200), ("two", 507)):
+        brought = iris.client.post(f"/circadian/agents/{agent}/import", content=exported)
+        assert brought.status_code == status, brought.text
+    assert f"the file has {MOST} memories" in brought.text
+    assert ida.run(request="sleep").json()["report"]["night"]["status"] == "complete"
+    assert ida.client.get(f"{home}/facts").json()["total"] > 0
+    ida.client.post(f"{home}/forget", json={"entry": ida.journal()[-1]["id"]})
+    for status in (202, 507):
+        assert ida.client.post(f"{home}/events", json={"text": "Hi"}).status_code == status
 
 
 @pytest.mark.parametrize("way", ["state", "supersteps", "start"])
