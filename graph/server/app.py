@@ -7,8 +7,9 @@ An agent's own routes are in `routes`; here are those of users and operators. do
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
+from http import HTTPStatus
 from json import JSONDecodeError
 from secrets import token_hex
 from typing import Annotated
@@ -18,9 +19,10 @@ from uuid import uuid4
 from fastapi import Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from httpx import HTTPStatusError
 from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import APIStatusError, NotFoundError
+from langgraph_sdk.errors import APIStatusError
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -49,7 +51,7 @@ from graph.server.routes import Form, Page
 from graph.server.settings import ACTING, ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
-from memory.errors import CircadianError
+from memory.errors import BusyError, CircadianError
 from memory.events import inbox
 from memory.facts import user_filters
 from memory.forgetting import erase_memories
@@ -80,7 +82,10 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
     """Delete everything of a user, schedules first so that no run makes anything new.
 
     `client` sends its requests as this user. Idempotent: after an interruption, call it again.
+    Raises BusyError while the user is being erased already.
     """
+    if user in ERASED:
+        raise BusyError(f"{user!r:.80} is being erased already: ask again after it")
     ERASED.add(user)
     try:
         return await _erased(user, client, process)
@@ -123,11 +128,18 @@ async def _threads(client: LangGraphClient) -> int:
             id_ = thread["thread_id"]
             for run in await client.runs.list(id_, limit=PAGE):
                 if run["status"] in ("pending", "running"):
-                    with suppress(NotFoundError):  # it may have ended by itself
-                        await client.runs.cancel(id_, run["run_id"], wait=True)
+                    await _cancel(client, id_, run["run_id"])
             await client.threads.delete(id_)
         deleted += len(page)
     return deleted
+
+
+async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
+    try:
+        await client.runs.cancel(thread, run, wait=True)
+    except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
+        if error.response.status_code != HTTPStatus.NOT_FOUND:  # it may have ended by itself
+            raise
 
 
 async def _checkpoints(user: str, process: Process) -> None:

@@ -145,7 +145,7 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     """A run needs a thread: without one, nobody would find the agent's memory again."""
     if value.get("thread_id") is None:
         raise _error(422, "a run needs a thread: PUT /circadian/agents/NAME returns the agent's")
-    if str(value["thread_id"]) in HELD:
+    if str(value["thread_id"]) in HELD or ctx.user.identity in ERASED:
         raise _error(409, "the agent's memory is being changed: try again")
     run = value.get("kwargs") or {}
     _check_settings(run, run=True)

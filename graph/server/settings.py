@@ -45,7 +45,8 @@ HELD: set[str] = set()
 """Threads whose agents are being changed: no run of theirs may begin."""
 
 ERASED: set[str] = set()
-"""Users whose whole memory is being erased: deleting their threads need not erase it as well."""
+"""Users whose whole memory is being erased: deleting their threads need not erase it as well, and
+no run of theirs may begin."""
 
 ACTING: dict[str, str] = {}
 """Users by secret. While a secret stands here, requests of this process that bring it act as its
