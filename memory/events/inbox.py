@@ -190,7 +190,8 @@ async def settled(
     """
     report: Report = values["report"]
     await settle(store, scope, marks, report["ticks"])
-    if report.get("questions") or (late and marks):  # an older report has none
+    answered = any("question" in tick for tick in report["ticks"])
+    if answered or report.get("questions") or (late and marks):  # an older report has none
         await approvals.tidy(store, scope, values["parked"])
 
 

@@ -72,7 +72,7 @@ async def record(
     written = await _journal(event, state, runtime, config)
     tick = _reported(state, settings, written, now)
     await _credit(state, tick["reply"], config, now)
-    report = state["report"]
+    report, answered = state["report"], state["resuming"]
     spending = spent(
         state["spending"],
         now,
@@ -81,9 +81,13 @@ async def record(
         acted=state["loop"] is not None and state["loop"]["dangerous"] is not None,
     )
     update: dict[str, Any] = {
-        "report": {**report, "ticks": [*report["ticks"], tick]},
+        "report": {
+            **report,
+            "ticks": [*report["ticks"], tick],
+            "questions": [one for one in report["questions"] if one["id"] != answered],
+        },
         "spending": spending,
-        "parked": [one for one in state["parked"] if one["question"]["id"] != state["resuming"]],
+        "parked": [one for one in state["parked"] if one["question"]["id"] != answered],
         **_failures(state, settings),
     }
     telemetry.TICKS.labels(tick["context_type"]).inc()
@@ -171,6 +175,8 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
         "sent": loop["sent"],
         "duration_ms": max(0, round(took.total_seconds() * 1000)),
     }
+    if state["resuming"]:
+        report["question"] = state["resuming"]
     if loop.get("truncated"):
         report["truncated"] = True
     if "extracted" in loop:
