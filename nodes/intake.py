@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore
 from memory import audit, entities, journal, night
 from memory import events as emergency
 from memory.audit import of_mode_change
+from memory.errors import InputError
 from memory.events import (
     Judged,
     Pending,
@@ -76,6 +77,7 @@ from memory.state import (
     woken,
 )
 from memory.storage import read_ahead, stored_values
+from memory.transfer import importing
 
 DIRECT_EVENT = "a direct event waits"
 
@@ -102,8 +104,8 @@ async def intake(
     A state that breaks a rule, as after a bad edit by hand, leads to `refuse`; its input is kept.
 
     Raises:
-        InputError: the input is malformed. No event was taken; the messages stand in the thread,
-            where the next run takes them.
+        InputError: the input is malformed, or an import into the agent was interrupted. No event
+            was taken; the messages stand in the thread, where the next run takes them.
     """
     visit = _Visit(state, runtime, config)
     sound = kept_problem(state) is None
@@ -114,6 +116,7 @@ async def intake(
     # These marks are in a checkpoint; marks that this visit sets are not yet.
     committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
+        await visit.check_import()
         await visit.take_in()
         await visit.finish_undo()
         # Entries that a crash left unindexed.
@@ -379,6 +382,13 @@ class _Visit:
         done = {*report["context_only"], *(tick["event_id"] for tick in report["ticks"])}
         self.note(skipped=[id_ for id_ in arrived.skipped if id_ not in done], notes=arrived.notes)
         self.change(messages=merge_messages(self.state["messages"], arrived.messages))
+
+    async def check_import(self) -> None:
+        """Refuse to run with a part of an import. `open_agent` did so before it began the run."""
+        if not undo_looked_for(self.config) and (
+            left := await importing.unfinished(self.store, self.scope)
+        ):
+            raise InputError(left)
 
     async def finish_undo(self) -> None:
         """Finish an interrupted correction or undo before anything reads or changes memory.

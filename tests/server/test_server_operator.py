@@ -205,7 +205,8 @@ def test_a_server_with_tokens_may_be_called_by_any_name_and_page(greta: httpx.Cl
     assert greta.get("/circadian/agents", headers=headers).status_code == 200
 
 
-def test_what_is_not_served_is_off(token_server: Server, greta: httpx.Client, thread: str) -> None:
+def test_what_is_not_served_is_off(server: Server, greta: httpx.Client, thread: str) -> None:
+    assert httpx.get(f"{server.url}/ui/agent").status_code == 404
     called = greta.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert called.status_code in (403, 404), called.text
     for body in ({}, {"namespace_prefix": None}, {"namespace_prefix": USER}):
