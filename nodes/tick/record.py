@@ -35,6 +35,7 @@ from memory.records import (
     Event,
     HandledMark,
     Operation,
+    Report,
     Scope,
     TickPrompt,
     TickReport,
@@ -72,7 +73,6 @@ async def record(
     written = await _journal(event, state, runtime, config)
     tick = _reported(state, settings, written, now)
     await _credit(state, tick["reply"], config, now)
-    report, answered = state["report"], state["resuming"]
     spending = spent(
         state["spending"],
         now,
@@ -81,13 +81,9 @@ async def record(
         acted=state["loop"] is not None and state["loop"]["dangerous"] is not None,
     )
     update: dict[str, Any] = {
-        "report": {
-            **report,
-            "ticks": [*report["ticks"], tick],
-            "questions": [one for one in report["questions"] if one["id"] != answered],
-        },
+        "report": _with_tick(state["report"], tick),
         "spending": spending,
-        "parked": [one for one in state["parked"] if one["question"]["id"] != answered],
+        "parked": [one for one in state["parked"] if one["question"]["id"] != state["resuming"]],
         **_failures(state, settings),
     }
     telemetry.TICKS.labels(tick["context_type"]).inc()
@@ -184,6 +180,11 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
     if "compacted" in loop:
         report["compaction"] = loop["compacted"]
     return report
+
+
+def _with_tick(report: Report, tick: TickReport) -> Report:
+    waiting = [one for one in report["questions"] if one["id"] != tick.get("question")]
+    return {**report, "ticks": [*report["ticks"], tick], "questions": waiting}
 
 
 def _said(state: State) -> str:

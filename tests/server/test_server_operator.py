@@ -86,6 +86,9 @@ def test_a_wrong_name_or_value_is_one_clear_error(greta: httpx.Client, thread: s
         wrong = asked(greta, way, {"recall_limit": 0})
         assert (wrong.status_code, "recall_limit" in wrong.text) == (422, True), told
         assert "pydantic" not in wrong.text
+        for name, value in {"names": ["a"] * 1_001, "channels": {"a" * 201: "act"}}.items():
+            assert asked(greta, way, {name: value}).status_code == 422, name
+        assert asked(greta, way, {"persona": "a" * 100_001}).status_code == 422
 
 
 def test_an_unknown_key_of_a_configurable_is_never_ignored_in_silence(
