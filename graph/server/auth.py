@@ -490,7 +490,8 @@ class Throttle:
     """Answers 429 to a user with too many requests a minute, on every route of the server.
 
     So it does to one without model tokens, where a route stores something and calls a model next.
-    On a socket each command counts as a request; a socket with too many is closed.
+    On a socket each command counts as a request; one with too many, or whose token has expired or
+    was revoked, is closed.
     """
 
     def __init__(self, app: asgi.ASGIApp) -> None:
@@ -502,7 +503,7 @@ class Throttle:
         if user is None or _is_internal(scope):
             return await self._app(scope, receive, send)
         if scope["type"] == "websocket":
-            return await self._app(scope, _counting(user, receive, send), send)
+            return await self._app(scope, _checked(user, scope, receive, send), send)
         fits, left = await count_request(user, serving())
         why = None if fits else _too_many()
         if fits and scope["method"] == "POST" and WORK.search(scope["path"]):
@@ -515,20 +516,26 @@ class Throttle:
             await JSONResponse({"detail": why}, 429, {**left, **more})(scope, receive, send)
 
 
-def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
-    """`receive` of a socket, which counts what it receives and closes the socket at the limit."""
+def _checked(user: str, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
+    """`receive` of a socket, which closes the socket where a request would be refused."""
 
-    async def counted() -> asgi.Message:
+    async def checked() -> asgi.Message:
         message = await receive()
         if message["type"] == "websocket.disconnect":
             return message
-        if (await count_request(user, serving()))[0]:
-            return message
-        telemetry.THROTTLED.inc()
-        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": _too_many()})
+        try:
+            await authenticate(dict(Headers(scope=scope).raw))
+        except Auth.exceptions.HTTPException as error:
+            why = error.detail
+        else:
+            if (await count_request(user, serving()))[0]:
+                return message
+            telemetry.THROTTLED.inc()
+            why = _too_many()
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": why[:100]})
         return {"type": "websocket.disconnect", "code": POLICY_VIOLATION}
 
-    return counted
+    return checked
 
 
 def _too_many() -> str:

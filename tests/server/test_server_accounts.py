@@ -15,6 +15,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jwt.algorithms import OKPAlgorithm
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from graph.server.settings import Serving
 from graph.server.tokens import _key_set, user_of
@@ -159,7 +161,14 @@ def test_a_revoked_token_holds_no_longer(clients: Clients) -> None:
     other = clients.of("max")
     for client in (lost, kept, other):
         assert client.get("/circadian/agents").status_code == 200
-    done = root.post("/circadian/users/idp/lea/revoke", json={"id": "lost"})
+    thread = lost.put("/circadian/agents/default").json()["thread_id"]
+    socket = f"ws{clients.server.url.removeprefix('http')}/threads/{thread}/stream/events"
+    header = {"Authorization": lost.headers["Authorization"]}
+    with connect(socket, additional_headers=header) as opened:
+        done = root.post("/circadian/users/idp/lea/revoke", json={"id": "lost"})
+        opened.send("{}")
+        with pytest.raises(ConnectionClosed, match="revoked"):
+            opened.recv(timeout=10)
     assert done.json() == {"user": "idp/lea", "id": "lost"}
     assert (lost.get("/circadian/agents").status_code, kept.get("/ok").status_code) == (401, 200)
     assert "revoked" in lost.get("/circadian/agents").text
