@@ -13,7 +13,6 @@ from langgraph.store.base import BaseStore
 from memory import audit, entities, journal, night
 from memory import events as emergency
 from memory.audit import of_mode_change
-from memory.errors import InputError
 from memory.events import (
     Judged,
     Pending,
@@ -116,7 +115,8 @@ async def intake(
     # These marks are in a checkpoint; marks that this visit sets are not yet.
     committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
-        await visit.check_import()
+        if not undo_looked_for(config):  # `open_agent` looked before it began the run
+            await importing.check_whole(visit.store, visit.scope)
         await visit.take_in()
         await visit.finish_undo()
         # Entries that a crash left unindexed.
@@ -382,13 +382,6 @@ class _Visit:
         done = {*report["context_only"], *(tick["event_id"] for tick in report["ticks"])}
         self.note(skipped=[id_ for id_ in arrived.skipped if id_ not in done], notes=arrived.notes)
         self.change(messages=merge_messages(self.state["messages"], arrived.messages))
-
-    async def check_import(self) -> None:
-        """Refuse to run with a part of an import. `open_agent` did so before it began the run."""
-        if not undo_looked_for(self.config) and (
-            left := await importing.unfinished(self.store, self.scope)
-        ):
-            raise InputError(left)
 
     async def finish_undo(self) -> None:
         """Finish an interrupted correction or undo before anything reads or changes memory.

@@ -29,6 +29,7 @@ from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from starlette import types as asgi
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
@@ -55,7 +56,7 @@ from graph.server.settings import (
 )
 from graph.server.tokens import OPERATOR
 from memory import night, telemetry
-from memory.errors import BusyError, InputError, TokenError
+from memory.errors import BusyError, InputError, ServerError, TokenError
 from memory.records import LOCAL_USER, Scope
 from memory.runtime import IGNORED, process_now
 
@@ -95,6 +96,9 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
         found = await asyncio.to_thread(tokens.user_of, token, serving())
     except TokenError as error:
         raise _error(401, str(error)) from error
+    except ServerError as error:  # LangGraph Server answers 500 to its own exception here
+        log.error("%s: %s", error, error.__cause__)
+        raise HTTPException(503, str(error)) from error
     if await REVOKED.cover(found):
         raise _error(401, "the token was revoked: get another")
     return {"identity": found.name, "permissions": list(found.permissions)}
@@ -525,7 +529,7 @@ def _checked(user: str, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Sen
             return message
         try:
             await authenticate(dict(Headers(scope=scope).raw))
-        except Auth.exceptions.HTTPException as error:
+        except (Auth.exceptions.HTTPException, HTTPException) as error:
             why = error.detail
         else:
             if (await count_request(user, serving()))[0]:
