@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from http import HTTPStatus
 from json import JSONDecodeError
-from secrets import token_hex
 from typing import Annotated
 from urllib.parse import unquote
 from uuid import uuid4
@@ -21,6 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from httpx import HTTPStatusError
 from langgraph.store.base import BaseStore, PutOp
+from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from pydantic import BaseModel, Field, TypeAdapter
@@ -35,8 +35,8 @@ from graph.server.agents import (
     Agent,
     AgentName,
     agent_threads,
-    client_of,
     erase_files,
+    every_own,
     user_of,
 )
 from graph.server.auth import (
@@ -48,7 +48,7 @@ from graph.server.auth import (
 from graph.server.health import check_operator
 from graph.server.problems import api_router, of_product, of_request, of_server
 from graph.server.routes import Form, Page
-from graph.server.settings import ACTING, ERASED, serving
+from graph.server.settings import ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
 from memory.errors import BusyError, CircadianError
@@ -81,7 +81,7 @@ router = api_router(prefix="/circadian", tags=["agents"])
 async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
     """Delete everything of a user, schedules first so that no run makes anything new.
 
-    `client` sends its requests as this user. Idempotent: after an interruption, call it again.
+    `client` reaches the resources of all users. Idempotent: after an interruption, call it again.
     Raises BusyError while the user is being erased already.
     """
     if user in ERASED:
@@ -96,9 +96,9 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
 async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
     store = process.served_store
     counted = {
-        "schedules": await _schedules(client),
-        "threads": await _threads(client),
-        "assistants": await _assistants(client),
+        "schedules": await _schedules(user, client),
+        "threads": await _threads(user, client),
+        "assistants": await _assistants(user, client),
     }
     await _checkpoints(user, process)
     counted["memories"] = await erase_memories(
@@ -111,27 +111,23 @@ async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[
     return counted
 
 
-async def _schedules(client: LangGraphClient) -> int:
-    deleted = 0
-    while page := await client.crons.search(limit=PAGE):
-        for cron in page:
-            await client.crons.delete(cron["cron_id"])
-        deleted += len(page)
-    return deleted
+async def _schedules(user: str, client: LangGraphClient) -> int:
+    found = await every_own(user, client.crons.search)
+    for cron in found:
+        await client.crons.delete(cron["cron_id"])
+    return len(found)
 
 
-async def _threads(client: LangGraphClient) -> int:
+async def _threads(user: str, client: LangGraphClient) -> int:
     """Delete threads with their runs and checkpoints; running ones are cancelled first."""
-    deleted = 0
-    while page := await client.threads.search(limit=PAGE):
-        for thread in page:
-            id_ = thread["thread_id"]
-            for run in await client.runs.list(id_, limit=PAGE):
-                if run["status"] in ("pending", "running"):
-                    await _cancel(client, id_, run["run_id"])
-            await client.threads.delete(id_)
-        deleted += len(page)
-    return deleted
+    found = await every_own(user, client.threads.search)
+    for thread in found:
+        id_ = thread["thread_id"]
+        for run in await client.runs.list(id_, limit=PAGE):
+            if run["status"] in ("pending", "running"):
+                await _cancel(client, id_, run["run_id"])
+        await client.threads.delete(id_)
+    return len(found)
 
 
 async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
@@ -153,17 +149,13 @@ async def _checkpoints(user: str, process: Process) -> None:
         await process.saver.adelete_thread(thread)
 
 
-async def _assistants(client: LangGraphClient) -> int:
+async def _assistants(user: str, client: LangGraphClient) -> int:
     """Delete the assistants that the user made; the server's own stay."""
-    deleted = 0
-    while True:
-        found = await client.assistants.search(limit=PAGE)
-        made = [a for a in found if (a.get("metadata") or {}).get("created_by") != "system"]
-        for assistant in made:
-            await client.assistants.delete(assistant["assistant_id"])
-        if not made:
-            return deleted
-        deleted += len(made)
+    found = await every_own(user, client.assistants.search)
+    made = [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
+    for assistant in made:
+        await client.assistants.delete(assistant["assistant_id"])
+    return len(made)
 
 
 async def _records(store: BaseStore, user: str) -> int:
@@ -251,7 +243,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
 @router.delete("/me")
 async def erase_me(request: Request) -> Erased:
     """Erase everything of the caller; after an interruption, call it again."""
-    return Erased(erased=await erase_user(user_of(request), client_of(request), process_now()))
+    return Erased(erased=await erase_user(user_of(request), get_client(), process_now()))
 
 
 # Users, for operators
@@ -309,14 +301,9 @@ async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
 
 
 @router.delete("/users/{user:path}", dependencies=[Operator])
-async def erase_a_user(request: Request, user: UserName) -> Erased:
+async def erase_a_user(user: UserName) -> Erased:
     """Erase everything of a user (operators); after an interruption, call it again."""
-    secret = token_hex(32)
-    ACTING[secret] = user
-    try:
-        return Erased(erased=await erase_user(user, client_of(request, secret), process_now()))
-    finally:
-        del ACTING[secret]
+    return Erased(erased=await erase_user(user, get_client(), process_now()))
 
 
 @router.post("/users/{user:path}/revoke", dependencies=[Operator])

@@ -37,11 +37,9 @@ from starlette.websockets import WebSocketClose
 from graph.inspector import with_headers
 from graph.server import tokens
 from graph.server.accounts import LEDGER, REVOKED, why_too_many
-from graph.server.agents import Hold, erase_agent, own_name
+from graph.server.agents import OWNER, Hold, erase_agent, own_name, owned
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
-    ACTING,
-    ACTING_HEADER,
     AGENT,
     ERASED,
     FORBIDDEN,
@@ -63,9 +61,6 @@ from memory.runtime import IGNORED, process_now
 auth = Auth()
 log = logging.getLogger("circadian")
 
-OWNER = "owner"
-"""The metadata key of a resource's owner."""
-
 _DERIVED = 5
 """The UUID version of ids that are derived from a name."""
 
@@ -82,10 +77,6 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
     """
     if path.endswith(READY):
         return {"identity": "probe", "permissions": [], "is_authenticated": False}
-    if acting := headers.get(ACTING_HEADER.encode()):
-        if (user := ACTING.get(acting.decode("latin-1"))) is None:
-            raise _error(401, f"only the server itself may send {ACTING_HEADER}")
-        return {"identity": user, "permissions": []}
     if serving().open:
         return {"identity": LOCAL_USER, "permissions": [tokens.OPERATOR]}
     token = _token(headers)
@@ -187,7 +178,7 @@ async def delete_thread(ctx: Context, value: Any) -> Filter:
     user, client = ctx.user.identity, get_client()
     kept = None if serving().open else owned(user)
     ids = [*dict.fromkeys(map(str, value.get("thread_ids") or [value["thread_id"]]))]
-    if value.get("run_id") or user in ERASED:
+    if value.get("run_id"):
         return kept
     if not serving().open and [one for one in ids if await _owner_of(UUID(one)) != user]:
         return kept
@@ -318,11 +309,6 @@ async def _owner_of(thread: UUID) -> str | None:
 
 
 # What belongs to whom
-
-
-def owned(user: str) -> dict[str, str]:
-    """The filter that finds a user's resources."""
-    return {OWNER: user}
 
 
 def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:

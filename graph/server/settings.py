@@ -45,14 +45,7 @@ HELD: set[str] = set()
 """Threads whose agents are being changed: no run of theirs may begin."""
 
 ERASED: set[str] = set()
-"""Users whose whole memory is being erased: deleting their threads need not erase it as well, and
-no run of theirs may begin."""
-
-ACTING: dict[str, str] = {}
-"""Users by secret. While a secret stands here, requests of this process that bring it act as its
-user. The operator erases users so."""
-
-ACTING_HEADER = "x-circadian-acting"
+"""Users whose whole memory is being erased: no run of theirs may begin."""
 
 INTERNAL_HOST = f"circadian-{token_hex(16)}"
 """The client host of requests that our own routes send within this process. It is random, because a
