@@ -259,14 +259,11 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
 def parked_ticks(state: State) -> list[ParkedTick]:
     """The ticks that wait for a person, except ticks that failed in this run."""
     failed = _failed_events(state)
-    return [
-        tick for tick in state["parked"] if not tick["event"] or tick["event"]["id"] not in failed
-    ]
+    return [one for one in state["parked"] if not one["event"] or one["event"]["id"] not in failed]
 
 
 def _failed_events(state: State) -> set[str]:
-    failures = state["report"]["failures"]
-    return {failure["event_id"] for failure in failures if failure["event_id"] is not None}
+    return {one["event_id"] for one in state["report"]["failures"] if one["event_id"] is not None}
 
 
 def _resumed(parked: ParkedTick) -> NextTurn:

@@ -175,7 +175,7 @@ async def kept(user: str) -> int:
     filters = {**user_filters(Scope(user, "")), "kind": "fact"}
     facts = await semantic.run(lambda: semantic.open_table().count(filters))
     found = Counter(fact=facts)
-    for kind in {one[:3] for one in await namespaces_below(store, own)}:
+    for kind in await namespaces_below(store, own, 3):
         if kind[2:] in (("journal",), (inbox.SET_ASIDE,)):
             found[kind[2]] += await count_items(store, kind)
     found[inbox.INBOX], _ = await inbox.waiting_now(store, own)

@@ -43,7 +43,6 @@ from graph.server.auth import (
     Guard,
     Throttle,
     check_limits,
-    own_namespace,
 )
 from graph.server.health import check_operator
 from graph.server.problems import api_router, of_product, of_request, of_server
@@ -143,7 +142,7 @@ async def _checkpoints(user: str, process: Process) -> None:
 
     Must precede `_records`: those threads are found by their records.
     """
-    below = await namespaces_below(process.served_store, own_namespace(user))
+    below = await namespaces_below(process.served_store, (accounts.label_of(user),))
     for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
         assert process.saver is not None
         await process.saver.adelete_thread(thread)
@@ -160,7 +159,7 @@ async def _assistants(user: str, client: LangGraphClient) -> int:
 
 async def _records(store: BaseStore, user: str) -> int:
     deleted = 0
-    for namespace in await namespaces_below(store, own_namespace(user)):
+    for namespace in await namespaces_below(store, (accounts.label_of(user),)):
         items = await list_items(store, namespace)
         await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
         deleted += len(items)
@@ -278,7 +277,8 @@ Operator = Depends(check_operator)
 @router.get("/users", dependencies=[Operator])
 async def list_users(page: Page) -> accounts.UserPage:
     """The users who have memory here, by name (operators)."""
-    labels = sorted({one[0] for one in await _spaces((), 1)} - {accounts.SPACE})
+    everybody = await namespaces_below(process_now().served_store, (), 1)
+    labels = [label for (label,) in everybody if label != accounts.SPACE]
     shown = labels[page.offset : page.offset + page.limit]
     lines = [await _user_line(label) for label in shown]
     return accounts.UserPage(items=lines, total=len(labels), limit=page.limit, offset=page.offset)
@@ -287,17 +287,8 @@ async def list_users(page: Page) -> accounts.UserPage:
 async def _user_line(label: str) -> accounts.UserLine:
     user = unquote(label)
     used = await accounts.used_today(user)
-    agents = len(await _spaces((label,), 2))
+    agents = len(await namespaces_below(process_now().served_store, (label,), 2))
     return accounts.UserLine(user=user, agents=agents, memories=await accounts.kept(user), **used)
-
-
-async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    while page := await process_now().served_store.alist_namespaces(
-        prefix=prefix or None, max_depth=depth, limit=PAGE, offset=len(found)
-    ):
-        found += page
-    return {one for one in found if len(one) == depth}
 
 
 @router.delete("/users/{user:path}", dependencies=[Operator])

@@ -36,7 +36,7 @@ from starlette.websockets import WebSocketClose
 
 from graph.inspector import with_headers
 from graph.server import tokens
-from graph.server.accounts import LEDGER, REVOKED, why_too_many
+from graph.server.accounts import LEDGER, REVOKED, label_of, why_too_many
 from graph.server.agents import OWNER, Hold, erase_agent, own_name, owned
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
@@ -257,7 +257,7 @@ async def store(ctx: Context, value: Any) -> Filter:
     """Users may read only their own memory. Only the agent and its routes change it."""
     user = ctx.user.identity
     if ctx.action == "list_namespaces" and not value.get("namespace"):
-        value["namespace"] = own_namespace(user)
+        value["namespace"] = (label_of(user),)
     if not is_own_namespace(user, value.get("namespace")):
         raise _forbidden("another's memory")
     if ctx.action in ("put", "delete"):
@@ -313,12 +313,7 @@ async def _owner_of(thread: UUID) -> str | None:
 
 def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:
     """Whether a store namespace is entirely the user's."""
-    return bool(namespace) and tuple(namespace or ())[:1] == own_namespace(user)
-
-
-def own_namespace(user: str) -> tuple[str, ...]:
-    """The prefix of all store namespaces of a user."""
-    return Scope(user, "").namespace()[:1]
+    return list(namespace or ())[:1] == [label_of(user)]
 
 
 # How much a user may use: requests a minute

@@ -52,7 +52,7 @@ INTERNAL_HOST = f"circadian-{token_hex(16)}"
 proxy's header may name any host."""
 
 USERS_OWN = frozenset(
-    {
+    [
         "user_prompt",
         "persona",
         "names",
@@ -74,7 +74,7 @@ USERS_OWN = frozenset(
         "recall_weight_links",
         "min_source_trust",
         "stale_conversation_hours",
-    }
+    ]
 )
 """The settings that a server's users choose for their own agents. All others cost the operator, or
 protect somebody."""

@@ -310,10 +310,14 @@ async def namespaces(store: BaseStore, scope: records.Scope) -> list[tuple[str, 
     return await namespaces_below(store, scope.namespace())
 
 
-async def namespaces_below(store: BaseStore, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Non-empty namespaces that begin with `prefix`, sorted."""
+async def namespaces_below(
+    store: BaseStore, prefix: tuple[str, ...], depth: int | None = None
+) -> list[tuple[str, ...]]:
+    """Non-empty namespaces that begin with `prefix`, cut at `depth`, sorted."""
     found: set[tuple[str, ...]] = set()
-    while page := await store.alist_namespaces(prefix=prefix, limit=PAGE, offset=len(found)):
+    while page := await store.alist_namespaces(
+        prefix=prefix, max_depth=depth, limit=PAGE, offset=len(found)
+    ):
         found |= set(page)
         if len(page) < PAGE:
             break
