@@ -14,7 +14,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, nullcontext, suppress
 from functools import lru_cache, wraps
 from math import ceil
 from time import time
@@ -378,6 +378,10 @@ METRICS = "/metrics"
 
 PRUNE = "/threads/prune"
 
+DELETING = asyncio.Lock()
+"""One deletion of threads at a time: `langgraph dev` looks up where a thread stands in its list,
+waits for us, and deletes what stands there by then, which may be another user's."""
+
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
 
@@ -406,11 +410,17 @@ class Guard:
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
-            await self._app(scope, receive, send)
+            async with DELETING if _deletes_threads(scope) else nullcontext():
+                await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await WebSocketClose(code=POLICY_VIOLATION)(scope, receive, send)
         else:
             await refusal(scope, receive, send)
+
+
+def _deletes_threads(scope: asgi.Scope) -> bool:
+    path = _path(scope)
+    return path == PRUNE or (scope.get("method") == "DELETE" and path.startswith("/threads/"))
 
 
 def _keeps_latest(given: Mapping[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,19 @@ def test_a_thread_takes_the_agents_memory_and_files_along(server: Server, user: 
         assert gone.journal() == []
     for left in (other, ben):
         assert any("Quetzalcoatl" in one["content"] for one in left.journal())
+
+
+def test_deletions_at_once_delete_nobody_elses_thread(server: Server, user: Users) -> None:
+    leaving = [user(server, f"leaver-{number}") for number in range(8)]
+    staying = [user(server, "stayer", str(number)) for number in range(8)]
+    for one in leaving:
+        assert one.run(SAID).status_code == 200
+    with ThreadPoolExecutor(len(leaving)) as pool:
+        answers = pool.map(lambda one: one.client.delete(f"/threads/{one.thread}"), leaving)
+        assert [one.status_code for one in answers] == [204] * len(leaving)
+    for some, status in ((leaving, 404), (staying, 200)):
+        seen = [one.client.get(f"/threads/{one.thread}").status_code for one in some]
+        assert seen == [status] * len(some)
 
 
 def test_what_deletes_no_thread_takes_no_memory_along(server: Server, user: Users) -> None:
