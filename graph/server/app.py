@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
-from http import HTTPStatus
 from json import JSONDecodeError
 from typing import Annotated
 from urllib.parse import unquote
@@ -122,19 +121,15 @@ async def _threads(user: str, client: LangGraphClient) -> int:
     found = await every_own(user, client.threads.search)
     for thread in found:
         id_ = thread["thread_id"]
-        for run in await client.runs.list(id_, limit=PAGE):
-            if run["status"] in ("pending", "running"):
-                await _cancel(client, id_, run["run_id"])
+        runs = await client.runs.list(id_, limit=PAGE)
+        for run in (one for one in runs if one["status"] in ("pending", "running")):
+            try:
+                await client.runs.cancel(id_, run["run_id"], wait=True)
+            except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
+                if error.response.status_code != 404:  # it may have ended by itself
+                    raise
         await client.threads.delete(id_)
     return len(found)
-
-
-async def _cancel(client: LangGraphClient, thread: str, run: str) -> None:
-    try:
-        await client.runs.cancel(thread, run, wait=True)
-    except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
-        if error.response.status_code != HTTPStatus.NOT_FOUND:  # it may have ended by itself
-            raise
 
 
 async def _checkpoints(user: str, process: Process) -> None:

@@ -42,11 +42,9 @@ class User(NamedTuple):
 
 
 def user_of(token: str, serving: Serving) -> User:
-    """The user of a token.
+    """The user of a token. Raises TokenError if it is broken, forged or expired.
 
-    Raises:
-        TokenError: it is broken, forged or expired.
-        ServerError: the issuer's keys cannot be fetched, so that nobody knows.
+    Raises ServerError if the issuer's keys cannot be fetched, so that nobody knows.
     """
     try:
         key, algorithms = _key(serving, token)

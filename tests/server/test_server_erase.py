@@ -80,6 +80,8 @@ def test_two_erasures_at_once_and_runs_beside_them_leave_nothing_half_done(
             assert {one.status_code for one in answers} <= {200, 404, 409}
         assert zoe.delete("/circadian/me").status_code == 200
         assert zoe.post("/store/namespaces", json={}).json() == {"namespaces": []}
+        assert zoe.get("/circadian/agents").json() == []
+    assert holding(token_server.data) == []
 
 
 def holding(folder: Path) -> list[Path]:
