@@ -7,6 +7,7 @@ Store namespaces, which no user can have, since a user's label never begins so:
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from secrets import token_hex
 from sys import maxsize
 from time import monotonic
 from typing import Any
+from weakref import WeakValueDictionary
 
 from langgraph.config import get_config
 from langgraph.store.base import PutOp
@@ -190,6 +192,14 @@ async def memories_left(user: str) -> Room:
     now = await kept(user)
     why = f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
     return Room(most - now, why)
+
+
+_QUEUES: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+
+def queue_of(user: str) -> asyncio.Lock:
+    """Where the posts of a user wait for their turn: each sees what the one before it stored."""
+    return _QUEUES.setdefault(user, asyncio.Lock())
 
 
 async def _bounds(scope: Scope) -> list[Room]:

@@ -227,9 +227,10 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
         for event in raw
     ]
     scope = Scope(user, thread_id(user, name))
-    if over := await accounts.why_too_many(scope, len(events)):
-        raise HTTPException(*over)
-    posted = await inbox.post(process.served_store, scope, events, now=now)
+    async with accounts.queue_of(user):
+        if over := await accounts.why_too_many(scope, len(events)):
+            raise HTTPException(*over)
+        posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [id_ for id_ in dict.fromkeys(e["id"] for e in events) if id_ not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
 
