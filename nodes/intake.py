@@ -76,6 +76,7 @@ from memory.state import (
     woken,
 )
 from memory.storage import read_ahead, stored_values
+from memory.transfer import importing
 
 DIRECT_EVENT = "a direct event waits"
 
@@ -102,8 +103,8 @@ async def intake(
     A state that breaks a rule, as after a bad edit by hand, leads to `refuse`; its input is kept.
 
     Raises:
-        InputError: the input is malformed. No event was taken; the messages stand in the thread,
-            where the next run takes them.
+        InputError: the input is malformed, or an import into the agent was interrupted. No event
+            was taken; the messages stand in the thread, where the next run takes them.
     """
     visit = _Visit(state, runtime, config)
     sound = kept_problem(state) is None
@@ -114,6 +115,8 @@ async def intake(
     # These marks are in a checkpoint; marks that this visit sets are not yet.
     committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
+        if not undo_looked_for(config):  # `open_agent` looked before it began the run
+            await importing.check_whole(visit.store, visit.scope)
         await visit.take_in()
         await visit.finish_undo()
         # Entries that a crash left unindexed.
@@ -256,14 +259,11 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
 def parked_ticks(state: State) -> list[ParkedTick]:
     """The ticks that wait for a person, except ticks that failed in this run."""
     failed = _failed_events(state)
-    return [
-        tick for tick in state["parked"] if not tick["event"] or tick["event"]["id"] not in failed
-    ]
+    return [one for one in state["parked"] if not one["event"] or one["event"]["id"] not in failed]
 
 
 def _failed_events(state: State) -> set[str]:
-    failures = state["report"]["failures"]
-    return {failure["event_id"] for failure in failures if failure["event_id"] is not None}
+    return {one["event_id"] for one in state["report"]["failures"] if one["event_id"] is not None}
 
 
 def _resumed(parked: ParkedTick) -> NextTurn:

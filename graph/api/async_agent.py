@@ -44,6 +44,7 @@ from memory.errors import InputError
 from memory.records import Scope
 from memory.runtime import Resources
 from memory.settings import Settings
+from memory.state import State
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -179,13 +180,16 @@ class AsyncAgent:
 
         Raises:
             BusyError: another process holds the agent.
-            InputError: `config` is not a config, or belongs to another agent.
+            InputError: `config` is not a config, or belongs to another agent; or there is no such
+                key in the state, which LangGraph would ignore.
         """
         if unknown := set(config or {}) - RunnableConfig.__annotations__.keys():
             raise InputError(
                 f"update_state(config, values, as_node): a config has no {min(unknown)!r:.80}; put "
                 "None, or the config of a snapshot, in front of the values"
             )
+        if unknown := set(values or {}) - State.__annotations__.keys():
+            raise InputError(f"the state has no {min(unknown)!r:.80}")
         async with self.context.lock:
             bound = self.config(config)
             if as_node is None and not (await self.graph.aget_state(bound)).values:

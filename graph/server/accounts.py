@@ -7,14 +7,17 @@ Store namespaces, which no user can have, since a user's label never begins so:
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from secrets import token_hex
 from sys import maxsize
 from time import monotonic
 from typing import Any
+from weakref import WeakValueDictionary
 
 from langgraph.config import get_config
 from langgraph.store.base import PutOp
@@ -93,7 +96,9 @@ class UserLine(BaseModel):
 
     user: str
     agents: int
-    memories: int = Field(description="Facts, journal entries and waiting events.")
+    memories: int = Field(
+        description="Journal entries, or facts if they are more, and events that wait."
+    )
     llm_calls: int = Field(description="Model calls of today (UTC).")
     tokens: int = Field(description="Model tokens of today (UTC).")
 
@@ -156,20 +161,27 @@ async def _drop_old_days(today: str) -> None:
 # Limits on what is kept
 
 
-COUNTED = ("journal", inbox.INBOX, inbox.SET_ASIDE)
-"""Namespaces whose records count as memories, as facts do. Marks and logs do not."""
+def memories_in(records: Mapping[str, int]) -> int:
+    """The memories among records, counted by kind. Marks and logs are none.
+
+    A night makes facts of entries that stay: what was said once counts once.
+    """
+    said = max(records.get("journal", 0), records.get("fact", 0))
+    return said + records.get(inbox.INBOX, 0) + records.get(inbox.SET_ASIDE, 0)
 
 
 async def kept(user: str) -> int:
     """The number of a user's memories, for the limit."""
     process = process_now()
-    semantic, own = process.resources.semantic, (label_of(user),)
+    semantic, store, own = process.resources.semantic, process.served_store, (label_of(user),)
     filters = {**user_filters(Scope(user, "")), "kind": "fact"}
     facts = await semantic.run(lambda: semantic.open_table().count(filters))
-    below = await namespaces_below(process.served_store, own)
-    kinds = {one[:3] for one in below if one[2:3] and one[2] in COUNTED}
-    counts = [await count_items(process.served_store, kind) for kind in sorted(kinds)]
-    return facts + sum(counts)
+    found = Counter(fact=facts)
+    for kind in await namespaces_below(store, own, 3):
+        if kind[2:] in (("journal",), (inbox.SET_ASIDE,)):
+            found[kind[2]] += await count_items(store, kind)
+    found[inbox.INBOX], _ = await inbox.waiting_now(store, own)
+    return memories_in(found)
 
 
 async def memories_left(user: str) -> Room:
@@ -182,9 +194,17 @@ async def memories_left(user: str) -> Room:
     return Room(most - now, why)
 
 
+_QUEUES: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+
+def queue_of(user: str) -> asyncio.Lock:
+    """Where the posts of a user wait for their turn: each sees what the one before it stored."""
+    return _QUEUES.setdefault(user, asyncio.Lock())
+
+
 async def _bounds(scope: Scope) -> list[Room]:
     """What bounds the new events of an agent: the request, the inbox, the user's memory."""
-    waiting = await count_items(process_now().served_store, scope.namespace(inbox.INBOX))
+    waiting, _ = await inbox.waiting_now(process_now().served_store, scope.namespace())
     at_once, most = serving().events_per_request, serving().events_waiting
     why = f"{waiting:,} of at most {most:,} events wait: let the agent run, then send them again"
     request = Room(at_once, f"at most {at_once:,} events in one request")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -21,16 +21,22 @@ from langgraph_sdk.errors import NotFoundError as ThreadNotFound
 from starlette.exceptions import HTTPException
 
 from graph.builder import builder
-from graph.server.settings import ACTING_HEADER, AGENT, GRAPH, HELD, INTERNAL_HOST
+from graph.server.settings import AGENT, GRAPH, HELD, INTERNAL_HOST
 from graph.use_cases import AgentContext, forget_agent
 from memory.errors import BusyError, CircadianError
-from memory.records import Scope, thread_id
+from memory.records import LOCAL_USER, Scope, thread_id
 from memory.runtime import process_now, settings_of
 from memory.storage import PAGE, count_items
 from tools.files import folder_of
 
 QUEUED: Any = {"multitask_strategy": "enqueue", "durability": "sync"}
 """How our own runs begin: after those that are under way."""
+
+OWNER = "owner"
+"""The metadata key of a resource's owner."""
+
+Search = Callable[..., Awaitable[Any]]
+"""A client's search for resources of one kind."""
 
 LONGEST_NAME = 200
 """Characters of an agent's name."""
@@ -41,16 +47,13 @@ def user_of(request: Request) -> str:
     return str(request.user.identity)
 
 
-def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
+def client_of(request: Request) -> LangGraphClient:
     """A client of this server, in this process, that sends its requests as the caller.
 
-    Not `get_client()`, which bypasses authentication when it has no URL. With `acting`, a key of
-    ACTING, it sends them as the user of that key.
+    Not `get_client()`, which bypasses authentication when it has no URL.
     """
     names = ("authorization", "x-api-key")
     headers = {name: request.headers[name] for name in names if name in request.headers}
-    if acting is not None:
-        headers = {ACTING_HEADER: acting}
     transport = httpx.ASGITransport(app=request.app, client=(INTERNAL_HOST, 0))
     return LangGraphClient(
         httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers)
@@ -59,19 +62,30 @@ def client_of(request: Request, acting: str | None = None) -> LangGraphClient:
 
 async def agent_threads(request: Request) -> list[tuple[str, dict[str, Any]]]:
     """The name and the thread of each of the caller's agents, sorted by name; copies have none."""
-    user, found = user_of(request), await every_thread(client_of(request))
+    user, found = user_of(request), await every(client_of(request).threads.search)
     named = [(own_name(user, str(one["thread_id"]), one.get("metadata")), one) for one in found]
     return sorted([(name, one) for name, one in named if name], key=lambda line: line[0])
 
 
-async def every_thread(client: LangGraphClient, **asked: Any) -> list[dict[str, Any]]:
-    """All threads that a search finds, page by page."""
+async def every(search: Search, **asked: Any) -> list[dict[str, Any]]:
+    """All that a search finds, page by page."""
     found: list[dict[str, Any]] = []
     while True:
-        page = await client.threads.search(**asked, limit=PAGE, offset=len(found))
-        found += [dict(thread) for thread in page]
+        page = await search(**asked, limit=PAGE, offset=len(found))
+        found += page
         if len(page) < PAGE:
             return found
+
+
+def owned(user: str) -> dict[str, str]:
+    """The filter that finds a user's resources."""
+    return {OWNER: user}
+
+
+async def every_own(user: str, search: Search) -> list[dict[str, Any]]:
+    """All of a user's that a search finds. What has no owner was made without tokens."""
+    found = await every(search, metadata=None if user == LOCAL_USER else owned(user))
+    return [one for one in found if (one.get("metadata") or {}).get(OWNER, LOCAL_USER) == user]
 
 
 def own_name(user: str, thread: str, metadata: Mapping[str, Any] | None) -> str | None:

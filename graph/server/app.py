@@ -7,10 +7,9 @@ An agent's own routes are in `routes`; here are those of users and operators. do
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from json import JSONDecodeError
-from secrets import token_hex
 from typing import Annotated
 from urllib.parse import unquote
 from uuid import uuid4
@@ -18,9 +17,11 @@ from uuid import uuid4
 from fastapi import Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from httpx import HTTPStatusError
 from langgraph.store.base import BaseStore, PutOp
+from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import APIStatusError, NotFoundError
+from langgraph_sdk.errors import APIStatusError
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -33,23 +34,22 @@ from graph.server.agents import (
     Agent,
     AgentName,
     agent_threads,
-    client_of,
     erase_files,
+    every_own,
     user_of,
 )
 from graph.server.auth import (
     Guard,
     Throttle,
     check_limits,
-    own_namespace,
 )
 from graph.server.health import check_operator
 from graph.server.problems import api_router, of_product, of_request, of_server
 from graph.server.routes import Form, Page
-from graph.server.settings import ACTING, ERASED, serving
+from graph.server.settings import ERASED, serving
 from graph.server.shutdown import GracefulApp, shutting_down
 from memory import forgetting, messages
-from memory.errors import CircadianError
+from memory.errors import BusyError, CircadianError
 from memory.events import inbox
 from memory.facts import user_filters
 from memory.forgetting import erase_memories
@@ -79,8 +79,11 @@ router = api_router(prefix="/circadian", tags=["agents"])
 async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
     """Delete everything of a user, schedules first so that no run makes anything new.
 
-    `client` sends its requests as this user. Idempotent: after an interruption, call it again.
+    `client` reaches the resources of all users. Idempotent: after an interruption, call it again.
+    Raises BusyError while the user is being erased already.
     """
+    if user in ERASED:
+        raise BusyError(f"{user!r:.80} is being erased already: ask again after it")
     ERASED.add(user)
     try:
         return await _erased(user, client, process)
@@ -91,9 +94,9 @@ async def erase_user(user: str, client: LangGraphClient, process: Process) -> di
 async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
     store = process.served_store
     counted = {
-        "schedules": await _schedules(client),
-        "threads": await _threads(client),
-        "assistants": await _assistants(client),
+        "schedules": await _schedules(user, client),
+        "threads": await _threads(user, client),
+        "assistants": await _assistants(user, client),
     }
     await _checkpoints(user, process)
     counted["memories"] = await erase_memories(
@@ -106,28 +109,27 @@ async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[
     return counted
 
 
-async def _schedules(client: LangGraphClient) -> int:
-    deleted = 0
-    while page := await client.crons.search(limit=PAGE):
-        for cron in page:
-            await client.crons.delete(cron["cron_id"])
-        deleted += len(page)
-    return deleted
+async def _schedules(user: str, client: LangGraphClient) -> int:
+    found = await every_own(user, client.crons.search)
+    for cron in found:
+        await client.crons.delete(cron["cron_id"])
+    return len(found)
 
 
-async def _threads(client: LangGraphClient) -> int:
+async def _threads(user: str, client: LangGraphClient) -> int:
     """Delete threads with their runs and checkpoints; running ones are cancelled first."""
-    deleted = 0
-    while page := await client.threads.search(limit=PAGE):
-        for thread in page:
-            id_ = thread["thread_id"]
-            for run in await client.runs.list(id_, limit=PAGE):
-                if run["status"] in ("pending", "running"):
-                    with suppress(NotFoundError):  # it may have ended by itself
-                        await client.runs.cancel(id_, run["run_id"], wait=True)
-            await client.threads.delete(id_)
-        deleted += len(page)
-    return deleted
+    found = await every_own(user, client.threads.search)
+    for thread in found:
+        id_ = thread["thread_id"]
+        runs = await client.runs.list(id_, limit=PAGE)
+        for run in (one for one in runs if one["status"] in ("pending", "running")):
+            try:
+                await client.runs.cancel(id_, run["run_id"], wait=True)
+            except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
+                if error.response.status_code != 404:  # it may have ended by itself
+                    raise
+        await client.threads.delete(id_)
+    return len(found)
 
 
 async def _checkpoints(user: str, process: Process) -> None:
@@ -135,28 +137,24 @@ async def _checkpoints(user: str, process: Process) -> None:
 
     Must precede `_records`: those threads are found by their records.
     """
-    below = await namespaces_below(process.served_store, own_namespace(user))
+    below = await namespaces_below(process.served_store, (accounts.label_of(user),))
     for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
         assert process.saver is not None
         await process.saver.adelete_thread(thread)
 
 
-async def _assistants(client: LangGraphClient) -> int:
+async def _assistants(user: str, client: LangGraphClient) -> int:
     """Delete the assistants that the user made; the server's own stay."""
-    deleted = 0
-    while True:
-        found = await client.assistants.search(limit=PAGE)
-        made = [a for a in found if (a.get("metadata") or {}).get("created_by") != "system"]
-        for assistant in made:
-            await client.assistants.delete(assistant["assistant_id"])
-        if not made:
-            return deleted
-        deleted += len(made)
+    found = await every_own(user, client.assistants.search)
+    made = [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
+    for assistant in made:
+        await client.assistants.delete(assistant["assistant_id"])
+    return len(made)
 
 
 async def _records(store: BaseStore, user: str) -> int:
     deleted = 0
-    for namespace in await namespaces_below(store, own_namespace(user)):
+    for namespace in await namespaces_below(store, (accounts.label_of(user),)):
         items = await list_items(store, namespace)
         await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
         deleted += len(items)
@@ -229,9 +227,10 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
         for event in raw
     ]
     scope = Scope(user, thread_id(user, name))
-    if over := await accounts.why_too_many(scope, len(events)):
-        raise HTTPException(*over)
-    posted = await inbox.post(process.served_store, scope, events, now=now)
+    async with accounts.queue_of(user):
+        if over := await accounts.why_too_many(scope, len(events)):
+            raise HTTPException(*over)
+        posted = await inbox.post(process.served_store, scope, events, now=now)
     accepted = [id_ for id_ in dict.fromkeys(e["id"] for e in events) if id_ not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
 
@@ -239,7 +238,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
 @router.delete("/me")
 async def erase_me(request: Request) -> Erased:
     """Erase everything of the caller; after an interruption, call it again."""
-    return Erased(erased=await erase_user(user_of(request), client_of(request), process_now()))
+    return Erased(erased=await erase_user(user_of(request), get_client(), process_now()))
 
 
 # Users, for operators
@@ -274,7 +273,8 @@ Operator = Depends(check_operator)
 @router.get("/users", dependencies=[Operator])
 async def list_users(page: Page) -> accounts.UserPage:
     """The users who have memory here, by name (operators)."""
-    labels = sorted({one[0] for one in await _spaces((), 1)} - {accounts.SPACE})
+    everybody = await namespaces_below(process_now().served_store, (), 1)
+    labels = [label for (label,) in everybody if label != accounts.SPACE]
     shown = labels[page.offset : page.offset + page.limit]
     lines = [await _user_line(label) for label in shown]
     return accounts.UserPage(items=lines, total=len(labels), limit=page.limit, offset=page.offset)
@@ -283,28 +283,14 @@ async def list_users(page: Page) -> accounts.UserPage:
 async def _user_line(label: str) -> accounts.UserLine:
     user = unquote(label)
     used = await accounts.used_today(user)
-    agents = len(await _spaces((label,), 2))
+    agents = len(await namespaces_below(process_now().served_store, (label,), 2))
     return accounts.UserLine(user=user, agents=agents, memories=await accounts.kept(user), **used)
 
 
-async def _spaces(prefix: tuple[str, ...], depth: int) -> set[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    while page := await process_now().served_store.alist_namespaces(
-        prefix=prefix or None, max_depth=depth, limit=PAGE, offset=len(found)
-    ):
-        found += page
-    return {one for one in found if len(one) == depth}
-
-
 @router.delete("/users/{user:path}", dependencies=[Operator])
-async def erase_a_user(request: Request, user: UserName) -> Erased:
+async def erase_a_user(user: UserName) -> Erased:
     """Erase everything of a user (operators); after an interruption, call it again."""
-    secret = token_hex(32)
-    ACTING[secret] = user
-    try:
-        return Erased(erased=await erase_user(user, client_of(request, secret), process_now()))
-    finally:
-        del ACTING[secret]
+    return Erased(erased=await erase_user(user, get_client(), process_now()))
 
 
 @router.post("/users/{user:path}/revoke", dependencies=[Operator])

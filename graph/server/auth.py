@@ -14,7 +14,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, nullcontext, suppress
 from functools import lru_cache, wraps
 from math import ceil
 from time import time
@@ -29,18 +29,17 @@ from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from starlette import types as asgi
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
 from graph.inspector import with_headers
 from graph.server import tokens
-from graph.server.accounts import LEDGER, REVOKED, why_too_many
-from graph.server.agents import Hold, erase_agent, own_name
+from graph.server.accounts import LEDGER, REVOKED, label_of, why_too_many
+from graph.server.agents import OWNER, Hold, erase_agent, own_name, owned
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
-    ACTING,
-    ACTING_HEADER,
     AGENT,
     ERASED,
     FORBIDDEN,
@@ -55,15 +54,12 @@ from graph.server.settings import (
 )
 from graph.server.tokens import OPERATOR
 from memory import night, telemetry
-from memory.errors import BusyError, InputError, TokenError
+from memory.errors import BusyError, InputError, ServerError, TokenError
 from memory.records import LOCAL_USER, Scope
 from memory.runtime import IGNORED, process_now
 
 auth = Auth()
 log = logging.getLogger("circadian")
-
-OWNER = "owner"
-"""The metadata key of a resource's owner."""
 
 _DERIVED = 5
 """The UUID version of ids that are derived from a name."""
@@ -81,10 +77,6 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
     """
     if path.endswith(READY):
         return {"identity": "probe", "permissions": [], "is_authenticated": False}
-    if acting := headers.get(ACTING_HEADER.encode()):
-        if (user := ACTING.get(acting.decode("latin-1"))) is None:
-            raise _error(401, f"only the server itself may send {ACTING_HEADER}")
-        return {"identity": user, "permissions": []}
     if serving().open:
         return {"identity": LOCAL_USER, "permissions": [tokens.OPERATOR]}
     token = _token(headers)
@@ -95,6 +87,9 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
         found = await asyncio.to_thread(tokens.user_of, token, serving())
     except TokenError as error:
         raise _error(401, str(error)) from error
+    except ServerError as error:  # LangGraph Server answers 500 to its own exception here
+        log.error("%s: %s", error, error.__cause__)
+        raise HTTPException(503, str(error)) from error
     if await REVOKED.cover(found):
         raise _error(401, "the token was revoked: get another")
     return {"identity": found.name, "permissions": list(found.permissions)}
@@ -145,7 +140,7 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     """A run needs a thread: without one, nobody would find the agent's memory again."""
     if value.get("thread_id") is None:
         raise _error(422, "a run needs a thread: PUT /circadian/agents/NAME returns the agent's")
-    if str(value["thread_id"]) in HELD:
+    if str(value["thread_id"]) in HELD or ctx.user.identity in ERASED:
         raise _error(409, "the agent's memory is being changed: try again")
     run = value.get("kwargs") or {}
     _check_settings(run, run=True)
@@ -183,7 +178,7 @@ async def delete_thread(ctx: Context, value: Any) -> Filter:
     user, client = ctx.user.identity, get_client()
     kept = None if serving().open else owned(user)
     ids = [*dict.fromkeys(map(str, value.get("thread_ids") or [value["thread_id"]]))]
-    if value.get("run_id") or user in ERASED:
+    if value.get("run_id"):
         return kept
     if not serving().open and [one for one in ids if await _owner_of(UUID(one)) != user]:
         return kept
@@ -262,7 +257,7 @@ async def store(ctx: Context, value: Any) -> Filter:
     """Users may read only their own memory. Only the agent and its routes change it."""
     user = ctx.user.identity
     if ctx.action == "list_namespaces" and not value.get("namespace"):
-        value["namespace"] = own_namespace(user)
+        value["namespace"] = (label_of(user),)
     if not is_own_namespace(user, value.get("namespace")):
         raise _forbidden("another's memory")
     if ctx.action in ("put", "delete"):
@@ -316,19 +311,9 @@ async def _owner_of(thread: UUID) -> str | None:
 # What belongs to whom
 
 
-def owned(user: str) -> dict[str, str]:
-    """The filter that finds a user's resources."""
-    return {OWNER: user}
-
-
 def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:
     """Whether a store namespace is entirely the user's."""
-    return bool(namespace) and tuple(namespace or ())[:1] == own_namespace(user)
-
-
-def own_namespace(user: str) -> tuple[str, ...]:
-    """The prefix of all store namespaces of a user."""
-    return Scope(user, "").namespace()[:1]
+    return list(namespace or ())[:1] == [label_of(user)]
 
 
 # How much a user may use: requests a minute
@@ -393,6 +378,10 @@ METRICS = "/metrics"
 
 PRUNE = "/threads/prune"
 
+DELETING = asyncio.Lock()
+"""One deletion of threads at a time: `langgraph dev` looks up where a thread stands in its list,
+waits for us, and deletes what stands there by then, which may be another user's."""
+
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
 
@@ -421,11 +410,17 @@ class Guard:
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
-            await self._app(scope, receive, send)
+            async with DELETING if _deletes_threads(scope) else nullcontext():
+                await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await WebSocketClose(code=POLICY_VIOLATION)(scope, receive, send)
         else:
             await refusal(scope, receive, send)
+
+
+def _deletes_threads(scope: asgi.Scope) -> bool:
+    path = _path(scope)
+    return path == PRUNE or (scope.get("method") == "DELETE" and path.startswith("/threads/"))
 
 
 def _keeps_latest(given: Mapping[str, Any]) -> str | None:
@@ -490,7 +485,8 @@ class Throttle:
     """Answers 429 to a user with too many requests a minute, on every route of the server.
 
     So it does to one without model tokens, where a route stores something and calls a model next.
-    On a socket each command counts as a request; a socket with too many is closed.
+    On a socket each command counts as a request; one with too many, or whose token has expired or
+    was revoked, is closed.
     """
 
     def __init__(self, app: asgi.ASGIApp) -> None:
@@ -502,7 +498,7 @@ class Throttle:
         if user is None or _is_internal(scope):
             return await self._app(scope, receive, send)
         if scope["type"] == "websocket":
-            return await self._app(scope, _counting(user, receive, send), send)
+            return await self._app(scope, _checked(user, scope, receive, send), send)
         fits, left = await count_request(user, serving())
         why = None if fits else _too_many()
         if fits and scope["method"] == "POST" and WORK.search(scope["path"]):
@@ -515,20 +511,26 @@ class Throttle:
             await JSONResponse({"detail": why}, 429, {**left, **more})(scope, receive, send)
 
 
-def _counting(user: str, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
-    """`receive` of a socket, which counts what it receives and closes the socket at the limit."""
+def _checked(user: str, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
+    """`receive` of a socket, which closes the socket where a request would be refused."""
 
-    async def counted() -> asgi.Message:
+    async def checked() -> asgi.Message:
         message = await receive()
         if message["type"] == "websocket.disconnect":
             return message
-        if (await count_request(user, serving()))[0]:
-            return message
-        telemetry.THROTTLED.inc()
-        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": _too_many()})
+        try:
+            await authenticate(dict(Headers(scope=scope).raw))
+        except (Auth.exceptions.HTTPException, HTTPException) as error:
+            why = error.detail
+        else:
+            if (await count_request(user, serving()))[0]:
+                return message
+            telemetry.THROTTLED.inc()
+            why = _too_many()
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": why[:100]})
         return {"type": "websocket.disconnect", "code": POLICY_VIOLATION}
 
-    return counted
+    return checked
 
 
 def _too_many() -> str:

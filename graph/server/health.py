@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from typing_extensions import TypedDict
 
-from graph.server.agents import every_thread
+from graph.server.agents import every
 from graph.server.problems import api_router
 from graph.server.tokens import OPERATOR
 from memory import telemetry
@@ -104,7 +104,7 @@ async def refresh_gauges() -> None:
 async def _questions() -> int:
     """The questions of all agents, by their threads; a thread interrupts for one at a time."""
     parked: Any = {"select": ["thread_id"], "extract": {"parked": "values.parked"}}
-    found = await every_thread(get_client(), status="interrupted", **parked)
+    found = await every(get_client().threads.search, status="interrupted", **parked)
     return sum(len(one["extracted"]["parked"] or ()) for one in found)
 
 

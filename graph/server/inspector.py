@@ -163,7 +163,7 @@ async def _why_not(scope: Scope) -> str | None:
     headers = Headers(scope=scope)
     try:
         await authenticate(dict(headers.raw))
-    except Auth.exceptions.HTTPException as error:
+    except (Auth.exceptions.HTTPException, HTTPException) as error:
         has_one = "authorization" in headers or "x-api-key" in headers
         return f"{error.detail}." if has_one else ""
     return None

@@ -11,7 +11,7 @@ with the run's id, and the run begins after those before it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -41,7 +41,7 @@ from graph.documents import (
     RecalledMemory,
     TickDetail,
 )
-from graph.server.accounts import memories_left
+from graph.server.accounts import memories_in, memories_left
 from graph.server.agents import Agent, ServedAgent
 from graph.server.problems import Handler, StrictRoute, api_router
 from graph.server.settings import FULL
@@ -495,9 +495,12 @@ async def import_memory(agent: Agent, request: Request) -> transfer.Imported:
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"the body is not UTF-8 text: {error}") from error
     left = await memories_left(agent.scope.user)
-    if len(lines) > left.events:
-        raise HTTPException(FULL, left.why)
-    done = await transfer.import_memory(agent.context, lines)
+
+    def admit(counts: Mapping[str, int]) -> None:
+        if (brought := memories_in(counts)) > left.events:
+            raise HTTPException(FULL, f"the file has {brought:,} memories; {left.why}")
+
+    done = await transfer.import_memory(agent.context, lines, admit=admit)
     await agent.thread()
     await agent.refresh(at_rest="intake")
     return done

@@ -45,20 +45,14 @@ HELD: set[str] = set()
 """Threads whose agents are being changed: no run of theirs may begin."""
 
 ERASED: set[str] = set()
-"""Users whose whole memory is being erased: deleting their threads need not erase it as well."""
-
-ACTING: dict[str, str] = {}
-"""Users by secret. While a secret stands here, requests of this process that bring it act as its
-user. The operator erases users so."""
-
-ACTING_HEADER = "x-circadian-acting"
+"""Users whose whole memory is being erased: no run of theirs may begin."""
 
 INTERNAL_HOST = f"circadian-{token_hex(16)}"
 """The client host of requests that our own routes send within this process. It is random, because a
 proxy's header may name any host."""
 
 USERS_OWN = frozenset(
-    {
+    [
         "user_prompt",
         "persona",
         "names",
@@ -80,7 +74,7 @@ USERS_OWN = frozenset(
         "recall_weight_links",
         "min_source_trust",
         "stale_conversation_hours",
-    }
+    ]
 )
 """The settings that a server's users choose for their own agents. All others cost the operator, or
 protect somebody."""
@@ -128,7 +122,7 @@ class Serving(BaseSettings):
     memories_per_user: int | None = Field(
         None,
         ge=1,
-        description="Most facts, journal entries and waiting events of one user. None: no limit.",
+        description="Most journal entries and waiting events of one user. None: no limit.",
     )
     allowed_hosts: Words = Field(
         frozenset(),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jwt
 
 from graph.server.settings import Serving
-from memory.errors import InputError, TokenError
+from memory.errors import InputError, ServerError, TokenError
 
 SHARED = "HS256"
 PUBLIC = ("EdDSA", "ES256", "RS256")
@@ -42,7 +42,10 @@ class User(NamedTuple):
 
 
 def user_of(token: str, serving: Serving) -> User:
-    """The user of a token. Raises TokenError if it is broken, forged or expired."""
+    """The user of a token. Raises TokenError if it is broken, forged or expired.
+
+    Raises ServerError if the issuer's keys cannot be fetched, so that nobody knows.
+    """
     try:
         key, algorithms = _key(serving, token)
         claims = jwt.decode(
@@ -54,6 +57,8 @@ def user_of(token: str, serving: Serving) -> User:
             leeway=LEEWAY,
             options={"require": ["sub", "exp"], "verify_aud": serving.token_audience is not None},
         )
+    except jwt.PyJWKClientConnectionError as error:
+        raise ServerError("the keys of the tokens' issuer cannot be fetched") from error
     except jwt.PyJWTError as error:
         raise TokenError(f"the token is not valid: {error}") from error
     name, permissions = claims["sub"], claims.get("permissions", [])

@@ -156,8 +156,7 @@ class AgentContext:
         async with self.lock:
             scope, marks = self.scope, (importing.IMPORTING, CORRECTING, night.OPEN_UNDO)
             store = await read_ahead(self.store, [scope.namespace(name) for name in marks])
-            if left := await importing.unfinished(store, scope):
-                raise InputError(left)
+            await importing.check_whole(store, scope)
             for begun in await begun_corrections(store, scope):
                 await self.carry_out(begun)
             yield await night.finish(store, self.semantic, scope)

@@ -453,6 +453,8 @@ def _checked(given: Any) -> dict[str, Any]:
 def _answer_to_current(command: Command[Any], now: StateSnapshot) -> Command[Any]:
     """Bind an answer to the question that waits now, so that no later question takes it."""
     if command.resume is None:
+        if not command.update and not command.goto:
+            raise InputError("the command is empty: give it a `resume`, an `update` or a `goto`")
         return command
     waiting = [interrupt.id for task in now.tasks for interrupt in task.interrupts]
     if not waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,13 +70,18 @@ async def export_memory(
 
 
 async def import_memory(
-    context: AgentContext, lines: Iterable[str], *, progress: Progress = lambda what, done, of: None
+    context: AgentContext,
+    lines: Iterable[str],
+    *,
+    progress: Progress = lambda what, done, of: None,
+    admit: Callable[[Mapping[str, int]], object] = lambda counts: None,
 ) -> Imported:
     """Import an exported memory into this agent, which must be empty.
 
     Every line is checked before anything is written. The same lines a second time change nothing,
     or finish an import of them that was interrupted; until then nothing runs.
-    `lines` are read several times: a list, or `FileLines`.
+    `lines` are read several times: a list, or `FileLines`. `admit` is told how many lines of each
+    kind an import brings before it begins, and may refuse it with an error of its own.
 
     Raises:
         InputError: a line is wrong (with its number), the file is cut, the agent is not empty,
@@ -93,6 +98,7 @@ async def import_memory(
         if before:
             return {**imported, "already": True}
         if before is None:
+            admit(checked.counts)
             if at_rest((await context.snapshot()).values):
                 raise InputError(importing.NOT_EMPTY)
             await importing.check_target(store, semantic, scope, checked.facts)

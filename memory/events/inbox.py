@@ -190,7 +190,8 @@ async def settled(
     """
     report: Report = values["report"]
     await settle(store, scope, marks, report["ticks"])
-    if report.get("questions") or (late and marks):  # an older report has none
+    answered = any("question" in tick for tick in report["ticks"])
+    if answered or report.get("questions") or (late and marks):  # an older report has none
         await approvals.tidy(store, scope, values["parked"])
 
 
@@ -272,12 +273,12 @@ async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledM
         await write_batch(store, puts)
 
 
-async def waiting_now(store: BaseStore) -> tuple[int, str | None]:
-    """The number of unanswered events of all agents of all users, and when the oldest came.
+async def waiting_now(store: BaseStore, below: tuple[str, ...] = ()) -> tuple[int, str | None]:
+    """The number of unanswered events of all agents below a namespace, and when the oldest came.
 
     The time is ISO 8601; None without any event.
     """
-    return await count_named(store, INBOX, "received_at", without="answered")
+    return await count_named(store, INBOX, "received_at", without="answered", below=below)
 
 
 async def give_back(

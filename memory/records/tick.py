@@ -339,6 +339,8 @@ class TickReport(TypedDict):
     """Tokens per prompt component."""
     sent: list[SentMessage]
     duration_ms: int
+    question: NotRequired[str]
+    """Id of the question whose answer it waited for."""
     truncated: NotRequired[bool]
     """The model's output limit cut the reply off."""
     extraction: NotRequired[ExtractionResult]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
@@ -67,6 +67,12 @@ Verdict = Literal["act", "context", "ignore"]
 Audience = Literal["private", "public"]
 """Who reads what is said on a channel."""
 
+# Users of a server set these: names are compared with each event, and prompts are paid for.
+Most = Field(max_length=1_000)
+Name = Annotated[str, Field(max_length=200)]
+Names = Annotated[list[Name], Most]
+Prompt = Annotated[str, Field(max_length=100_000)]
+
 
 class Settings(BaseModel):
     """How the agent behaves. Names and defaults are the specification's."""
@@ -75,11 +81,11 @@ class Settings(BaseModel):
         extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=arrange
     )
 
-    user_prompt: str = Field(
+    user_prompt: Prompt = Field(
         "",
         description="The user's own system prompt; the assistant never changes it.",
     )
-    persona: str = Field(
+    persona: Prompt = Field(
         "You are Circadian, a long-running assistant. You are exact, friendly and brief.",
         description="Who the assistant is.",
     )
@@ -89,19 +95,19 @@ class Settings(BaseModel):
         "server that is the authenticated user alone, whatever this setting says.",
     )
     enabled: bool = Field(True, description="Off: every event is ignored, and reports say so.")
-    names: list[str] = Field(
+    names: Names = Field(
         ["circadian"], description="What the assistant is called: `@name` in a text mentions it."
     )
-    assistants: list[str] = Field(
+    assistants: Names = Field(
         [], description="Sender ids of other assistants: heard, and answered only when they ask."
     )
-    permitted_senders: list[str] = Field(
+    permitted_senders: Names = Field(
         [], description="Sender ids that are answered even when they address nobody."
     )
-    channels: dict[str, Verdict] = Field(
+    channels: Annotated[dict[Name, Verdict], Most] = Field(
         {}, description="Channel -> act | context | ignore, for messages on it that address nobody."
     )
-    channel_privacy: dict[str, Audience] = Field(
+    channel_privacy: Annotated[dict[Name, Audience], Most] = Field(
         {},
         description="Channel -> private | public: whether to repeat there what an owner said in "
         "private. Default: private where an owner writes, public where somebody else does.",

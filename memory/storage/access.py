@@ -36,8 +36,10 @@ class OwnStore(Protocol):
         """The number of items in this namespace and below it."""
         ...
 
-    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
-        """Over namespaces that end in `label`: items without `without`, and the least `field`."""
+    async def acount_named(
+        self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()
+    ) -> tuple[int, str | None]:
+        """Namespaces below `below` that end in `label`: items without `without`, least `field`."""
         ...
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
@@ -208,14 +210,12 @@ async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
 
 
 async def count_named(
-    store: BaseStore, label: str, field: str, *, without: str
+    store: BaseStore, label: str, field: str, *, without: str, below: tuple[str, ...] = ()
 ) -> tuple[int, str | None]:
-    """Over namespaces that end in `label`: items without `without`, and the least `field`."""
+    """Namespaces below `below` that end in `label`: items without `without`, least `field`."""
     if _offers(type(store)):
-        return await cast(OwnStore, store).acount_named(label, field, without=without)
-    found: list[tuple[str, ...]] = []
-    while page := await store.alist_namespaces(suffix=(label,), limit=PAGE, offset=len(found)):
-        found += page
+        return await cast(OwnStore, store).acount_named(label, field, without=without, below=below)
+    found = [one for one in await namespaces_below(store, below) if one[-1] == label]
     listed = [await list_items(store, namespace) for namespace in found]
     values = [item.value for items in listed for item in items if without not in item.value]
     return len(values), min((str(one[field]) for one in values), default=None)
@@ -310,10 +310,14 @@ async def namespaces(store: BaseStore, scope: records.Scope) -> list[tuple[str, 
     return await namespaces_below(store, scope.namespace())
 
 
-async def namespaces_below(store: BaseStore, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Non-empty namespaces that begin with `prefix`, sorted."""
+async def namespaces_below(
+    store: BaseStore, prefix: tuple[str, ...], depth: int | None = None
+) -> list[tuple[str, ...]]:
+    """Non-empty namespaces that begin with `prefix`, cut at `depth`, sorted."""
     found: set[tuple[str, ...]] = set()
-    while page := await store.alist_namespaces(prefix=prefix, limit=PAGE, offset=len(found)):
+    while page := await store.alist_namespaces(
+        prefix=prefix, max_depth=depth, limit=PAGE, offset=len(found)
+    ):
         found |= set(page)
         if len(page) < PAGE:
             break

@@ -109,6 +109,12 @@ async def begun(store: BaseStore, scope: Scope, digest: str) -> bool | None:
     return bool(item.value["done"]) if item is not None and same else None
 
 
+async def check_whole(store: BaseStore, scope: Scope) -> None:
+    """Raise InputError for an agent with a part of an import."""
+    if left := await unfinished(store, scope):
+        raise InputError(left)
+
+
 async def unfinished(store: BaseStore, scope: Scope) -> str | None:
     """How to finish an interrupted import; None if there is none."""
     item = await store.aget(scope.namespace(IMPORTING), FILE)

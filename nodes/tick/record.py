@@ -35,6 +35,7 @@ from memory.records import (
     Event,
     HandledMark,
     Operation,
+    Report,
     Scope,
     TickPrompt,
     TickReport,
@@ -73,7 +74,6 @@ async def record(
     written = await _journal(event, state, runtime, config)
     tick = _reported(state, settings, written, now)
     await _credit(state, tick["reply"], config, now)
-    report = state["report"]
     spending = spent(
         state["spending"],
         now,
@@ -82,7 +82,7 @@ async def record(
         acted=state["loop"] is not None and state["loop"]["dangerous"] is not None,
     )
     update: dict[str, Any] = {
-        "report": {**report, "ticks": [*report["ticks"], tick]},
+        "report": _with_tick(state["report"], tick),
         "spending": spending,
         "parked": [one for one in state["parked"] if one["question"]["id"] != state["resuming"]],
         **_failures(state, settings),
@@ -172,6 +172,8 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
         "sent": loop["sent"],
         "duration_ms": max(0, round(took.total_seconds() * 1000)),
     }
+    if state["resuming"]:
+        report["question"] = state["resuming"]
     if loop.get("truncated"):
         report["truncated"] = True
     if "extracted" in loop:
@@ -179,6 +181,11 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
     if "compacted" in loop:
         report["compaction"] = loop["compacted"]
     return report
+
+
+def _with_tick(report: Report, tick: TickReport) -> Report:
+    waiting = [one for one in report["questions"] if one["id"] != tick.get("question")]
+    return {**report, "ticks": [*report["ticks"], tick], "questions": waiting}
 
 
 def _said(state: State) -> str:

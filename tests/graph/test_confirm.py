@@ -14,7 +14,9 @@ from pydantic import BaseModel, field_validator
 from graph.use_cases.status import status
 from memory import audit
 from memory.errors import InputError, ModelError
+from memory.events import approvals
 from memory.settings import Settings
+from memory.storage import list_items
 from tests.support.agents import Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.dangerous import ARGS, ASK, UNASKED, Launches, asked, asking, questions, results
@@ -57,6 +59,8 @@ async def test_the_interrupt_is_answered_as_clients_do(
     async with opening(asking("It flies."), tools=[launches.tool]) as agent:
         await agent.ainvoke(said("Launch it"))
         output = await agent.ainvoke(Command(resume=answer))
+        assert await questions(agent) == output["report"]["questions"] == []
+        assert await list_items(agent.store, agent.scope.namespace(approvals.ANSWERS)) == []
     assert launches.done == ["the moon"]
     assert output["report"]["ticks"][0]["reply"] == "It flies."
 

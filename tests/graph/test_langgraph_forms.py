@@ -71,6 +71,8 @@ def test_values_before_the_config_are_an_error_that_names_the_order(agent: Agent
     values: Any = {"goal_index": 1}
     with pytest.raises(InputError, match=r"\(config, values, as_node\): .* no 'goal_index'; put"):
         agent.update_state(values, "intake")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the state has no 'goal_indx'"):
+        agent.update_state(None, {"goal_indx": 1})
 
 
 # Questions
@@ -113,6 +115,8 @@ def test_a_stream_mode_or_keys_of_invoke_are_given_as_langgraph_does(agent: Agen
 def test_a_command_changes_the_state_and_goes_somewhere(agent: Agent) -> None:
     agent.invoke(Command(update={"goal_index": 3}))
     agent.invoke(Command(goto="intake"))
+    with pytest.raises(InputError, match="the command is empty"):
+        agent.invoke(Command())
     assert agent.get_state().values["goal_index"] == 3
 
 

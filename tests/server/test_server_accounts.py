@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -15,10 +17,13 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jwt.algorithms import OKPAlgorithm
+from starlette.exceptions import HTTPException
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
+from graph.server import auth
 from graph.server.settings import Serving
 from graph.server.tokens import _key_set, user_of
-from memory.errors import TokenError
 from tests.support.openai_server import LoopbackServer
 from tests.support.server import Server
 
@@ -136,7 +141,7 @@ def test_a_new_key_of_the_issuer_is_taken_without_a_restart(
         assert answer.status_code == 401
 
 
-def test_a_key_that_was_not_published_before_is_asked_for() -> None:
+def test_a_key_that_was_not_published_before_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with Issuer() as issuer:
         serving = Serving(token_jwks=f"{issuer.root_url}/keys")
         assert user_of(issuer.token("rita"), serving).name == "rita"
@@ -149,8 +154,11 @@ def test_a_key_that_was_not_published_before_is_asked_for() -> None:
         issuer.signs = "key-1"
         assert user_of(issuer.token("rita"), serving).name == "rita"
     _key_set.cache_clear()
-    with pytest.raises(TokenError, match="not valid"):
-        user_of(issuer.token("rita"), serving)
+    # Nobody knows whether such a token holds: whoever has it should keep it.
+    monkeypatch.setattr(auth, "serving", lambda: serving)
+    header = {b"x-api-key": issuer.token("rita").encode()}
+    with pytest.raises(HTTPException, match="503: the keys of the tokens' issuer"):
+        asyncio.run(auth.authenticate(header))
 
 
 def test_a_revoked_token_holds_no_longer(clients: Clients) -> None:
@@ -159,7 +167,14 @@ def test_a_revoked_token_holds_no_longer(clients: Clients) -> None:
     other = clients.of("max")
     for client in (lost, kept, other):
         assert client.get("/circadian/agents").status_code == 200
-    done = root.post("/circadian/users/idp/lea/revoke", json={"id": "lost"})
+    thread = lost.put("/circadian/agents/default").json()["thread_id"]
+    socket = f"ws{clients.server.url.removeprefix('http')}/threads/{thread}/stream/events"
+    header = {"Authorization": lost.headers["Authorization"]}
+    with connect(socket, additional_headers=header) as opened:
+        done = root.post("/circadian/users/idp/lea/revoke", json={"id": "lost"})
+        opened.send("{}")
+        with pytest.raises(ConnectionClosed, match="revoked"):
+            opened.recv(timeout=10)
     assert done.json() == {"user": "idp/lea", "id": "lost"}
     assert (lost.get("/circadian/agents").status_code, kept.get("/ok").status_code) == (401, 200)
     assert "revoked" in lost.get("/circadian/agents").text
@@ -261,7 +276,9 @@ def test_one_request_brings_so_many_events_and_an_inbox_holds_so_many(clients: C
     for update in ({"events": given}, [["messages", "Hello"], ["events", given]]):
         body = {"assistant_id": "agent", "command": {"update": update}}
         assert una.post(runs, json=body).status_code == 422
-    assert una.post(path, json=[event] * EVENTS).status_code == 202
+    with ThreadPoolExecutor(8) as pool:
+        at_once = pool.map(lambda _: una.post(path, json=[event] * EVENTS), range(8))
+        assert sorted(one.status_code for one in at_once) == [202, *[507] * 7]
     full = una.post(path, json=[event] * EVENTS)
     assert (full.status_code, "events wait: let the agent run" in full.text) == (507, True)
 
@@ -277,9 +294,6 @@ def test_the_operator_erases_a_user_and_nobody_else_does(clients: Clients) -> No
     ):
         answer = will.request(method, path, json=body)
         assert (answer.status_code, "vera" in answer.text) == (403, False)
-    for acting in ("x", "idp/vera"):
-        answer = will.get("/circadian/agents", headers={"X-Circadian-Acting": acting})
-        assert answer.status_code == 401
     erased = root.delete("/circadian/users/idp/vera").json()["erased"]
     assert (erased["threads"], erased["records"] > 0) == (1, True)
     assert vera.get("/circadian/agents").json() == []

@@ -223,22 +223,3 @@ def test_an_event_brings_a_text_and_gets_the_rest(token_server: Server, ada: Api
     )
     # No owner's word: only a chat message of the authenticated user is.
     assert {one.get("kind") for one in events} == {None}
-
-
-def test_who_erases_themselves_leaves_nothing_and_nobody_else(
-    token_server: Server, ada: Api, adas: str
-) -> None:
-    said(token_server, "zora", "default", "My parrot is called Quetzalcoatl")
-    with http(token_server, "zora") as client:
-        counted = client.delete("/circadian/me").json()["erased"]
-        assert counted["threads"] == 1
-        assert counted["records"] > 0
-        assert client.get("/circadian/agents").json() == []
-        assert client.post("/store/namespaces", json={}).json()["namespaces"] == []
-    assert not [
-        path
-        for path in token_server.data.rglob("*")
-        if path.is_file() and b"Quetzalcoatl" in path.read_bytes()
-    ]
-    left: Any = ada.threads.get_state(adas)["values"]
-    assert left["messages"]

@@ -35,7 +35,6 @@ NOBODYS = {
     ("GET", "/internal/debug/thread/{thread_id}"),
     ("GET", "/deploy/{operation_id}/stream"),
     ("GET", "/threads/{thread_id}/storage"),
-    ("POST", "/ui/{graph_id}"),
     ("DELETE", "/a2a/{assistant_id}"),
     ("POST", "/threads/{thread_id}/runs/{run_id}/cancel"),
     ("DELETE", "/circadian/users/{user}"),

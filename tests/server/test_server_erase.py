@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import httpx
 from langgraph_sdk.client import LangGraphClient
 
 from graph.agent import open_agents
 from graph.server.app import erase_user
 from memory.models.offline.model import OfflineChatModel
 from memory.runtime import Process
+from tests.server.test_server_auth import http
 from tests.support.agents import said
+from tests.support.server import Server
 
 SECRET = "Quetzalcoatl"
 
@@ -43,6 +47,41 @@ async def test_erasing_includes_checkpoints_of_threads_unknown_to_the_server(
         assert (await adas.aget_state()).values == {}
         assert (await bens.aget_state()).values["tick"] == 1
     assert holding(tmp_path) == []
+
+
+def test_nobody_elses_threads_are_erased_on_a_server_without_tokens(server: Server) -> None:
+    with httpx.Client(base_url=server.url) as local:
+        made = local.put("/circadian/agents/kept").json()
+        local.post("/assistants", json={"graph_id": "agent", "name": "kept"})
+        erased = local.delete("/circadian/users/nobody").json()["erased"]
+        assert (set(erased.values()), made["thread_id"] in local.get("/circadian/agents").text) == (
+            {0},
+            True,
+        )
+
+
+def test_two_erasures_at_once_and_runs_beside_them_leave_nothing_half_done(
+    token_server: Server,
+) -> None:
+    """A run may also end by itself before it is cancelled."""
+    with http(token_server, "zoe") as zoe:
+
+        def ask(number: int) -> httpx.Response:
+            if number % 3 == 2:
+                return zoe.delete("/circadian/me")
+            thread = zoe.put(f"/circadian/agents/{number}").json()["thread_id"]
+            given = {"messages": [{"role": "user", "content": f"{SECRET} {number}"}]}
+            body = {"assistant_id": "agent", "input": given}
+            return zoe.post(f"/threads/{thread}/runs/wait", json=body)
+
+        for _ in range(3):
+            with ThreadPoolExecutor(12) as pool:
+                answers = list(pool.map(ask, range(12)))
+            assert {one.status_code for one in answers} <= {200, 404, 409}
+        assert zoe.delete("/circadian/me").status_code == 200
+        assert zoe.post("/store/namespaces", json={}).json() == {"namespaces": []}
+        assert zoe.get("/circadian/agents").json() == []
+    assert holding(token_server.data) == []
 
 
 def holding(folder: Path) -> list[Path]:

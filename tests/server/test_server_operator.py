@@ -86,6 +86,9 @@ def test_a_wrong_name_or_value_is_one_clear_error(greta: httpx.Client, thread: s
         wrong = asked(greta, way, {"recall_limit": 0})
         assert (wrong.status_code, "recall_limit" in wrong.text) == (422, True), told
         assert "pydantic" not in wrong.text
+        for name, value in {"names": ["a"] * 1_001, "channels": {"a" * 201: "act"}}.items():
+            assert asked(greta, way, {name: value}).status_code == 422, name
+        assert asked(greta, way, {"persona": "a" * 100_001}).status_code == 422
 
 
 def test_an_unknown_key_of_a_configurable_is_never_ignored_in_silence(
@@ -205,7 +208,8 @@ def test_a_server_with_tokens_may_be_called_by_any_name_and_page(greta: httpx.Cl
     assert greta.get("/circadian/agents", headers=headers).status_code == 200
 
 
-def test_what_is_not_served_is_off(token_server: Server, greta: httpx.Client, thread: str) -> None:
+def test_what_is_not_served_is_off(server: Server, greta: httpx.Client, thread: str) -> None:
+    assert httpx.get(f"{server.url}/ui/agent").status_code == 404
     called = greta.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert called.status_code in (403, 404), called.text
     for body in ({}, {"namespace_prefix": None}, {"namespace_prefix": USER}):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         CIRCADIAN_TOKEN_SECRET=SECRET,
         CIRCADIAN_MEMORIES_PER_USER=str(MOST),
         CIRCADIAN_EVENTS_PER_REQUEST=str(AT_ONCE),
+        CIRCADIAN_EVENTS_WAITING=str(AT_ONCE + 1),
         CIRCADIAN_FOLDER=str(folder / "files"),
     ).start()
     yield running
@@ -99,6 +101,27 @@ def test_who_is_full_may_still_stop_sleep_forget_and_delete(server: Server, user
     assert hoarder.run("A new beginning.").status_code == 200
 
 
+def test_what_somebody_said_counts_once_also_when_it_is_answered_and_a_night_has_passed(
+    server: Server, user: Users
+) -> None:
+    ida, iris = user(server, "ida"), user(server, "iris")
+    home = f"/circadian/agents/{ida.agent}"
+    for half in "AB":
+        said = [{"text": f"Bread {half}{n} is in the oven"} for n in range(MOST // 2)]
+        assert ida.client.post(f"{home}/events", json=said).status_code == 202
+        assert len(ida.run(request="tick").json()["report"]["ticks"]) == MOST // 2
+    exported = ida.client.get(f"{home}/export").content
+    for agent, status in (("one", 200), ("two", 507)):
+        brought = iris.client.post(f"/circadian/agents/{agent}/import", content=exported)
+        assert brought.status_code == status, brought.text
+    assert f"the file has {MOST} memories" in brought.text
+    assert ida.run(request="sleep").json()["report"]["night"]["status"] == "complete"
+    assert ida.client.get(f"{home}/facts").json()["total"] > 0
+    ida.client.post(f"{home}/forget", json={"entry": ida.journal()[-1]["id"]})
+    for status in (202, 507):
+        assert ida.client.post(f"{home}/events", json={"text": "Hi"}).status_code == status
+
+
 @pytest.mark.parametrize("way", ["state", "supersteps", "start"])
 def test_messages_put_into_the_state_are_bound_by_the_same_limits(
     server: Server, user: Users, way: str
@@ -153,6 +176,19 @@ def test_a_thread_takes_the_agents_memory_and_files_along(server: Server, user: 
         assert gone.journal() == []
     for left in (other, ben):
         assert any("Quetzalcoatl" in one["content"] for one in left.journal())
+
+
+def test_deletions_at_once_delete_nobody_elses_thread(server: Server, user: Users) -> None:
+    leaving = [user(server, f"leaver-{number}") for number in range(8)]
+    staying = [user(server, "stayer", str(number)) for number in range(8)]
+    for one in leaving:
+        assert one.run(SAID).status_code == 200
+    with ThreadPoolExecutor(len(leaving)) as pool:
+        answers = pool.map(lambda one: one.client.delete(f"/threads/{one.thread}"), leaving)
+        assert [one.status_code for one in answers] == [204] * len(leaving)
+    for some, status in ((leaving, 404), (staying, 200)):
+        seen = [one.client.get(f"/threads/{one.thread}").status_code for one in some]
+        assert seen == [status] * len(some)
 
 
 def test_what_deletes_no_thread_takes_no_memory_along(server: Server, user: Users) -> None:

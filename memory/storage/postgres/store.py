@@ -182,12 +182,16 @@ class CircadianPostgresStore(AsyncPostgresStore):
         [row] = await self._rows(f"SELECT count(*) AS items FROM store WHERE {where}", *params)
         return int(row["items"])
 
-    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
-        """Over namespaces that end in `label`: items without `without`, and the least `field`."""
+    async def acount_named(
+        self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()
+    ) -> tuple[int, str | None]:
+        """Namespaces below `below` that end in `label`: items without `without`, least `field`."""
+        path = ".".join(below)
+        where = f" AND {_PREFIX} > %s AND {_PREFIX} < %s" if below else ""
         [row] = await self._rows(
             'SELECT count(*) AS count, min((value ->> %s) COLLATE "C") AS least FROM store'
-            " WHERE prefix LIKE %s AND NOT value ? %s",
-            *(field, f"%.{label}", without),
+            f" WHERE prefix LIKE %s AND NOT value ? %s{where}",
+            *(field, f"%.{label}", without, *((f"{path}.", f"{path}/") if below else ())),
         )
         return row["count"], row["least"]
 

@@ -154,12 +154,16 @@ class CircadianSqliteStore(SqliteStore):
             [[count]] = await self.file.rows(f"SELECT count(*) FROM store {where}", params)
         return int(count)
 
-    async def acount_named(self, label: str, field: str, *, without: str) -> tuple[int, str | None]:
-        """Over namespaces that end in `label`: items without `without`, and the least `field`."""
+    async def acount_named(
+        self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()
+    ) -> tuple[int, str | None]:
+        """Namespaces below `below` that end in `label`: items without `without`, least `field`."""
+        path = ".".join(below)
+        where = " AND prefix > ? AND prefix < ?" if below else ""
         [row] = await self.file.rows(
             "SELECT count(*), min(json_extract(value, '$.' || ?)) FROM store WHERE prefix LIKE ?"
-            " AND json_type(value, '$.' || ?) IS NULL",
-            (field, f"%.{label}", without),
+            f" AND json_type(value, '$.' || ?) IS NULL{where}",
+            [field, f"%.{label}", without, *([f"{path}.", f"{path}/"] if below else [])],
         )
         return row[0], row[1]
 

@@ -65,6 +65,8 @@ async def test_the_events_of_all_agents_are_counted_but_for_those_that_were_answ
     await inbox.note_answered(store, ADA, [mark(0), mark(7)])
     await inbox.note_answered(store, ADA, [mark(0), mark(1)])
     assert (await waiting_now(store))[0] == 3
+    seen = [await waiting_now(store, below) for below in (("ada",), ADA.namespace(), ("ad",))]
+    assert [number for number, _ in seen] == [1, 1, 0]
     assert [row["event"]["id"] for row in await inbox.waiting(store, BEN)] == ["e0", "e1"]
     await inbox.settle(store, ADA, [mark(0)])
     assert (await waiting_now(store))[0] == 3

@@ -253,8 +253,10 @@ async def test_an_interrupted_import_is_finished_by_the_same_file_and_nothing_ru
     other = changed(lines, 0, agent="another")
     with pytest.raises(InputError, match=r"same file again .*, which finishes it"):
         await import_memory(empty.context, other)
-    with pytest.raises(InputError, match="import into this agent was interrupted"):
-        await empty.ainvoke(said("Hello", sender="Carl"))
+    hello, as_a_server_does = said("Hello", sender="Carl"), empty.context.config()
+    for run in (empty.ainvoke(hello), empty.graph.ainvoke(hello, as_a_server_does)):
+        with pytest.raises(InputError, match="import into this agent was interrupted"):
+            await run
     assert list(await half_done(empty.context)) == ["import"]
     assert not (await import_memory(empty.context, lines))["already"]
     assert (await exported(empty))[1:] != []
