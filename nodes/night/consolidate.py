@@ -122,7 +122,11 @@ async def _turn(
     settings = context.settings
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
-    exchange = _exchange(turns) or await _opening(context, batch)
+    exchange = (
+        cast(list[AnyMessage], messages_from_dict(turns[-1]["exchange"]))
+        if turns
+        else await _opening(context, batch)
+    )
     try:
         answer = await context.resources.ask(
             as_model_sees(exchange), settings, context.config, tools=tools
@@ -131,7 +135,8 @@ async def _turn(
         if not turns:
             raise
         return _broken_off(context, batch, turns, error)
-    message = sound(answer.message, str(len(turns)), _call_ids(exchange))
+    asked = [call for one in exchange if isinstance(one, AIMessage) for call in one.tool_calls]
+    message = sound(answer.message, str(len(turns)), [str(call["id"]) for call in asked])
     earlier = Plans(turns).operations()
     shown = {one["id"]: one for one in batch}
     collector = PlanCollector(shown, earlier, judged=settings.judge_facts)
@@ -225,11 +230,6 @@ def _broken_off(
         overflowed=isinstance(error, ContextOverflow),
         left_alone=isinstance(error, CircuitOpen),
     )
-
-
-def _call_ids(exchange: Sequence[AnyMessage]) -> list[str]:
-    answers = (message for message in exchange if isinstance(message, AIMessage))
-    return [str(call["id"]) for answer in answers for call in answer.tool_calls]
 
 
 class Rejection(NamedTuple):
@@ -437,10 +437,6 @@ def _side(context: NightContext, exchange: list[AnyMessage]) -> State:
         "context": assembled,
         "exchange": exchange,
     }
-
-
-def _exchange(turns: list[PlanRecord]) -> list[AnyMessage]:
-    return cast(list[AnyMessage], messages_from_dict(turns[-1]["exchange"])) if turns else []
 
 
 def _closing(

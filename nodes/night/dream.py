@@ -95,9 +95,9 @@ def settle(
 ) -> Settled:
     """The operations of the claims, in order; each pair of facts counts once.
 
-    A claim about a fact that was not shown, or about two old facts, is refused, unless these name
-    one entity and one of them ends or depends on the other. Dependencies
-    are settled first, because a fact that falls leaves the facts that depend on it in doubt.
+    A claim about a fact that was not shown is refused. So is a claim about two old facts, unless
+    they name one entity and one of them ends or depends on the other. Dependencies are settled
+    first, because a fact that falls leaves the facts that depend on it in doubt.
 
     Args:
         claims: About operation ids.
@@ -356,7 +356,10 @@ async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig
     """Relate new facts in batches; a broken answer leaves its batch to another night."""
     context = await night_in_hand(state, runtime, config)
     found = await context.pending_view().facts(facts_left(context.record, context.plans))
-    order = [fact["op"] for fact in sorted(found.values(), key=_most_important_first)]
+    important_first = sorted(
+        found.values(), key=lambda fact: (-fact["importance"], fact["valid_from"], fact["op"])
+    )
+    order = [fact["op"] for fact in important_first]
     last = await _compared_last(context)
 
     async def next_jobs() -> list[Job]:
@@ -371,10 +374,6 @@ async def _compared_last(context: NightContext) -> list[str]:
     before = [one for one in known if one["started"] < context.record["started"]]
     done = [one for one in before if one.get("facts") and one["status"] == "complete"]
     return list(done[-1]["facts"]) if done else []
-
-
-def _most_important_first(fact: Fact) -> tuple[int, str, str]:
-    return (-fact["importance"], fact["valid_from"], fact["op"])
 
 
 async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence[str]) -> list[Job]:

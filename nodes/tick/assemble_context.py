@@ -215,15 +215,16 @@ class _Memory:
         self, context_type: str, held: Sequence[ShownPage], now: datetime
     ) -> list[RecallHit]:
         """What the prompt does not show already, near the event, or else near the active goals."""
-        state, settings = self.state, self.settings
-        event, places = state["event"], self._places()
+        state, settings, event = self.state, self.settings, self.state["event"]
+        where: Any = {"scope": self.scope, "semantic": self.semantic, "store": self.store}
         active = (g["description"] for g in state["goals"].values() if g["status"] == "active")
         query = event["text"] if event else " ".join(active)
         if not query.strip():
             return []
         hits = await recall(
             query,
-            **places,
+            **where,
+            settings=settings,
             now=now,
             limit=IN_PROMPT,
             max_tokens=settings.recall_tokens,
@@ -236,18 +237,10 @@ class _Memory:
             ],
         )
         hits = beside(hits, held, state["session_memory"])
-        hits = await fit_for(self.listeners, hits, **places)
+        hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
         await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
         return hits
-
-    def _places(self) -> _Places:
-        return {
-            "scope": self.scope,
-            "semantic": self.semantic,
-            "store": self.store,
-            "settings": self.settings,
-        }
 
     async def _private(self, told: Sequence[Told]) -> list[bool]:
         return await journal.private_ones(
@@ -259,13 +252,6 @@ class _Shown(TypedDict):
     memories: list[RecallHit]
     people: list[EntityProfile]
     pages: list[str]
-
-
-class _Places(TypedDict):
-    scope: Scope
-    semantic: SemanticMemory
-    store: BaseStore
-    settings: Settings
 
 
 def _overheard(state: State, settings: Settings) -> list[str]:

@@ -67,11 +67,9 @@ async def return_event(
     # Where the service is left alone or set up wrongly, nothing counts against the event.
     tried = not _no_fault(error.error)
     if event is not None and tried:
-        most = settings.max_failed_ticks
-        await _journal_last(event, state, runtime, config, max_attempts=most)
-        attempts, aside = await inbox.give_back(
-            store_of(runtime), scope_of(config), event["id"], text, max_attempts=most
-        )
+        await _journal_last(event, state, runtime, config)
+        store, scope, most = store_of(runtime), scope_of(config), settings.max_failed_ticks
+        attempts, aside = await inbox.give_back(store, scope, event["id"], text, max_attempts=most)
     telemetry.TICK_FAILURES.inc()
     failure: FailureReport = {
         "event_id": event["id"] if event else None,
@@ -120,25 +118,22 @@ def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:
 
 
 async def _journal_last(
-    event: Event,
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
-    *,
-    max_attempts: int,
+    event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> None:
     """Journal an event whose failure is its last, before it leaves the inbox.
 
     In this order a crash between the two leaves the event waiting, and nothing without a source.
     """
-    store, scope = store_of(runtime), scope_of(config)
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     item = await store.aget(scope.namespace(inbox.INBOX), event["id"])
-    if item is None or item.value["attempts"] + 1 < max_attempts:
-        return
-    if is_reflection(event):
+    if (
+        item is None
+        or item.value["attempts"] + 1 < settings.max_failed_ticks
+        or is_reflection(event)
+    ):
         return
     (familiar,) = await entities.familiar(store, scope, [event])
-    entry = events.entry_in(state, event, settings_of(runtime.context), familiar)
+    entry = events.entry_in(state, event, settings, familiar)
     entry["tags"] = [*entry["tags"], records.ASIDE]
     await apply_operations(
         [add_entry(entry, "its ticks failed")],
