@@ -339,9 +339,9 @@ class _Visit:
     async def settle(self) -> None:
         """Remove events from the inbox whose ticks are in a checkpoint on disk.
 
-        At the start of a run the state was read from disk, and the run before has settled all of
-        it if it came to its end. Later in a run, that holds for what an earlier visit decided on.
-        On a server the marks wait for the next run.
+        A run's first visit has its state from disk, so that all of its marks count; a run before
+        that came to its end has settled them already. A later visit goes by the checkpoint that
+        this run stored last. On a server the marks wait for the next run.
         """
         marks = self.state["handled"]
         if self.first:

@@ -16,7 +16,6 @@ from graph.documents.activity import (
     tick_page,
 )
 from graph.documents.differences import (
-    NIGHT_STATUS,
     Change,
     ChangeGroup,
     NightChanges,
@@ -43,7 +42,6 @@ from graph.documents.provenance import (
     MemorySort,
     Paging,
     RecalledMemory,
-    Relation,
     corrected,
     entry_detail,
     fact_detail,
@@ -57,7 +55,6 @@ from graph.documents.provenance import (
 
 __all__ = [
     "FLAGS",
-    "NIGHT_STATUS",
     "Change",
     "ChangeGroup",
     "Correction",
@@ -75,7 +72,6 @@ __all__ = [
     "PersonDetail",
     "PersonLine",
     "RecalledMemory",
-    "Relation",
     "Side",
     "TickDetail",
     "corrected",

@@ -32,7 +32,7 @@ FOUND = 60
 """Memories that a search shows at most."""
 
 FEW = 10
-"""So few of the best are no answer to a search with filters: others are looked for."""
+"""If a search's filters leave fewer of the best memories than this, it looks for others."""
 
 INSIGHT = "insight"
 

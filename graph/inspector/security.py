@@ -88,7 +88,7 @@ def shielded(scope: Scope, send: Send) -> Send:
 
 
 def _is_file(scope: Scope) -> bool:
-    """Whether one of our own files is asked for. Agents and memories may be named as they are."""
+    """Whether the request is for one of our own files, and not for a page of the same name."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root).startswith("/static/")
 

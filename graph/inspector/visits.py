@@ -179,7 +179,10 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def step(agent: str) -> str:
-    """An agent's name as one step of a path, where some names and signs mean more; quoted again."""
+    """An agent's name as one step of a path: signs and names that mean more there are quoted.
+
+    `link` quotes the step once more.
+    """
     meaning = "s" if agent == "static" else "/%" if agent.strip(".") else "."
     return agent.translate({ord(sign): f"%{ord(sign):02X}" for sign in meaning})
 

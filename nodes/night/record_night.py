@@ -70,7 +70,7 @@ async def _end(context: NightContext) -> None:
     context.record = record = ended(context, now.isoformat())
     entry = audit.of_night(record, operations, model=model)
     telemetry.NIGHTS.labels(night.status_of(record)).inc()
-    if not was_decided:  # Else its first end counted them; since then a person took their time.
+    if not was_decided:  # Otherwise these were counted when the night ended for the first time.
         telemetry.NIGHT_SECONDS.observe(_seconds(record))
         telemetry.NIGHT_OPERATIONS.inc(len(operations))
     puts = night.end_puts(context.scope, record)

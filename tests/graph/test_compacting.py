@@ -193,7 +193,7 @@ async def test_a_preview_cuts_the_history_only_when_applied(opening: Opening) ->
     async with opening(model, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before, journal = await history(agent), await entries(agent)
-        tried = await nights.preview(agent.context)
+        tried = await nights.sleep(agent.context, dry_run=True)
         assert await history(agent) == before
         assert await entries(agent) == journal
         assert tried["compaction"]["compacted_count"] == 14
