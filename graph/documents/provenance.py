@@ -19,7 +19,7 @@ from memory import entities, journal, night
 from memory.errors import InputError, NotFoundError
 from memory.facts import Listing, Row, fact_of
 from memory.journal import links
-from memory.records import INSIGHT, Earlier, Fact, JournalEntry, RecallHit
+from memory.records import INSIGHT, Earlier, EntityProfile, Fact, JournalEntry, RecallHit
 from memory.text import terms
 
 T = TypeVar("T")
@@ -219,12 +219,16 @@ async def person_names(context: AgentContext, person: str | None) -> tuple[str, 
     """All names of a person or thing: any of them may stand in a fact."""
     if person is None:
         return ()
-    [known] = await entities.named(context.store, context.scope, [person])
-    profile = known.profile
-    if profile is None:
-        profile = (await entities.read(context.store, context.scope, [person])).get(person)
+    profile = await known_profile(context, person)
     more = (profile["name"], *profile["aliases"], *profile["senders"]) if profile else ()
     return tuple(dict.fromkeys((person, *more)))
+
+
+async def known_profile(context: AgentContext, given: str) -> EntityProfile | None:
+    """The profile with this id, name or alias."""
+    by_id = await entities.read(context.store, context.scope, [given])
+    [named] = await entities.named(context.store, context.scope, [given])
+    return by_id.get(given, named.profile)
 
 
 def _line(row: Row) -> MemoryLine:
