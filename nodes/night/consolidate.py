@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
@@ -53,7 +52,6 @@ from memory.night import (
 )
 from memory.operations import PlanCollector, with_collector
 from memory.prompt import assembly
-from memory.recall import recall
 from memory.records import (
     AssembledContext,
     Fact,
@@ -379,16 +377,7 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
     """The prompt: the context's own system prompt, facts of the batch and near it, the batch."""
     settings = context.settings
     query = " ".join(entry["content"] for entry in batch)[:2000]
-    known = await recall(
-        query,
-        scope=context.scope,
-        now=datetime.fromisoformat(context.now),
-        semantic=context.resources.semantic,
-        store=context.store,
-        settings=settings,
-        limit=settings.recall_limit,
-        facts_only=True,
-    )
+    known = await context.recall(query, settings.recall_limit, facts_only=True)
     stored = [_as_hit(fact) for fact in await facts_from(context, batch)]
     known = [*stored, *(hit for hit in known if hit["id"] not in {one["id"] for one in stored})]
     if not any(rests_on(one["source_entity"], one, context.owners) for one in batch):

@@ -29,7 +29,6 @@ from memory.night import (
 )
 from memory.operations import last_reflection
 from memory.prompt import rendering
-from memory.recall import recall
 from memory.records import (
     INSIGHT,
     JournalEntry,
@@ -335,16 +334,8 @@ async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str
     changes, fallen = await context.without_own_facts(), await context.fallen_entries()
     found = dict[str, list[RecallHit]]()
     for question in questions:
-        hits = await recall(
-            question,
-            scope=context.scope,
-            now=datetime.fromisoformat(context.now),
-            semantic=context.resources.semantic,
-            store=context.store,
-            settings=context.settings,
-            limit=context.settings.reflection_memories,
-            changes=changes,
-        )
+        most = context.settings.reflection_memories
+        hits = await context.recall(question, most, changes=changes)
         found[question] = [
             {**hit, "superseded": True} if hit["id"] in fallen else hit for hit in hits
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +13,7 @@ from typing_extensions import TypedDict
 from memory import night
 from memory.night import Changes, NightContext, night_in_hand, proceed
 from memory.operations import facts_after
-from memory.recall import IN_PROMPT, probes, recall
+from memory.recall import IN_PROMPT, probes
 from memory.records import Fact, Operation, Probe
 from memory.settings import Settings
 from memory.state import State, checked
@@ -165,14 +164,5 @@ async def _sources(
     context: NightContext, probe: Probe, most: int, changes: Changes | None
 ) -> list[str]:
     """The sources of the best `most` that the probe's query finds, with `changes` made."""
-    hits = await recall(
-        probe["query"],
-        scope=context.scope,
-        now=datetime.fromisoformat(context.now),
-        semantic=context.resources.semantic,
-        store=context.store,
-        settings=context.settings,
-        limit=most,
-        changes=changes,
-    )
+    hits = await context.recall(probe["query"], most, changes=changes)
     return [source for hit in hits for source in hit["sources"]]
