@@ -19,7 +19,7 @@ from memory import audit, entities, events, records, telemetry
 from memory.errors import CircadianError, CircuitOpen, ConfigurationError
 from memory.events import inbox, spent
 from memory.operations import apply_operations
-from memory.records import Event, FailureReport, ParkedTick, add_entry, is_reflection
+from memory.records import Event, FailureReport, add_entry, is_reflection
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, fresh_state, report_so_far
@@ -78,6 +78,8 @@ async def return_event(
         "attempts": attempts,
         "set_aside": aside,
     }
+    # A parked tick that is not tried again goes.
+    gone = state["resuming"] if aside or event is None else None
     report, errors = report_so_far(state["report"]), state["consecutive_errors"] + tried
     now = resources_of(config).clock()
     stopped = tried and errors >= settings.max_consecutive_errors
@@ -96,7 +98,7 @@ async def return_event(
         "event": None,
         "classification": None,
         "resuming": None,
-        "parked": _still_parked(state, dropped=aside or event is None),
+        "parked": [one for one in state["parked"] if one["question"]["id"] != gone],
         "consecutive_errors": errors,
         "emergency_stop": state["emergency_stop"] or stopped,
     }
@@ -109,12 +111,6 @@ def _no_fault(error: BaseException | str) -> bool:
     Also where a tool or the memory ran into that.
     """
     return kind_of(error) in _NO_FAULT or kind_of(getattr(error, "__cause__", "")) in _NO_FAULT
-
-
-def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:
-    """Without the tick in hand, where it is not tried again."""
-    in_hand = state["resuming"] if dropped else None
-    return [one for one in state["parked"] if one["question"]["id"] != in_hand]
 
 
 async def _journal_last(
