@@ -51,6 +51,7 @@ from graph.documents.provenance import (
     person_names,
     recalled,
     recalled_memory,
+    weighty_parts,
 )
 
 __all__ = [
@@ -98,4 +99,5 @@ __all__ = [
     "taken_back",
     "tick_detail",
     "tick_page",
+    "weighty_parts",
 ]

@@ -6,7 +6,7 @@ the words, to what it replaced and to what replaced it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
@@ -179,6 +179,9 @@ class MemoryFilter:
     sort: MemorySort = "newest"
 
 
+LEAST_PART = 0.005
+"""A smaller part of a score is not shown: it would round to 0.00."""
+
 FLAGS = ("inference", "superseded", "partly_superseded", "disputed", "doubtful")
 
 
@@ -277,6 +280,12 @@ def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
     beside: Any = {"earlier": hit["earlier"]} if "earlier" in hit else {}
     parts: Any = {"parts": hit.get("parts", {})} if explain else {}
     return {**found, **beside, **flags, **parts}
+
+
+def weighty_parts(parts: Mapping[str, float]) -> list[tuple[str, float]]:
+    """The parts of a score, the weightiest first, without those that hardly count."""
+    ranked = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    return [part for part in ranked if abs(part[1]) >= LEAST_PART]
 
 
 async def corrected(context: AgentContext, given: str, text: str, by: str | None) -> Correction:

@@ -10,13 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import nights
@@ -286,14 +280,11 @@ async def test_old_tool_outputs_are_hidden_from_the_summary_model(opening: Openi
 
 def test_a_summary_names_all_but_the_owners_whose_words_it_covers() -> None:
     told = '{"memories": [{"speaker": "cleo"}, {"speaker": "Dan"}]}'
-    old = [
-        AIMessage("", id="a", tool_calls=[{"id": "c", "name": "recall_memories", "args": {}}]),
-        ToolMessage(told, id="t", name="recall_memories", tool_call_id="c"),
-    ]
+    old = ToolMessage(told, id="t", name="recall_memories", tool_call_id="c")
     archived = archive_entry("They spoke.", sources=["m"], now=datetime(2026, 5, 2, tzinfo=UTC))
-    planned = {"inputs": ["a", "t"], "operations": [add_entry(archived, "archived")]}
+    planned = {"inputs": ["t"], "operations": [add_entry(archived, "archived")]}
     context: Any = SimpleNamespace(
-        state={**fresh_state(), "messages": [*old, HumanMessage("Now?", id="m")], "turn": "night"},
+        state={**fresh_state(), "messages": [old, AIMessage("So.", id="m")], "turn": "night"},
         settings=SMALL,
         owners=("cleo",),
         plans=SimpleNamespace(of=lambda step: [planned]),
