@@ -196,10 +196,11 @@ class _Round:
 
     async def write_log(self) -> None:
         """What was called, and which goals and which prompt changed."""
+        calls = self._called()
         old, new, at = self.before, self.state, resources_of(self.config).clock()
         prompts = old["assistant_prompt"], new["assistant_prompt"]
         entries = [
-            *self._called(),
+            *calls,  # First: the log is in the order of time.
             *audit.of_goals(old["goals"], new["goals"], at=at, **self._place),
             *audit.of_prompt(*prompts, **self._place),
         ]
