@@ -290,7 +290,9 @@ def standing_of(
     every = frozenset(entry["id"] for entry in batch)
     cited = frozenset[str]().union(*(one.stored for one in tries)) & every
     settled = every - (spent - cited) if "noop" in newest.tools else cited
-    refused = [_told(one) for one in _not_mended(tries)]
+    refused = [
+        f"not stored: {shortened(one.text, NAMED_BY)} ({one.error})" for one in _not_mended(tries)
+    ]
     if newest.about - spent:
         return LoopStanding("with another answer", cited, refused)
     stuck = bool(newest.rejected) and not newest.stored
@@ -367,10 +369,6 @@ def _not_mended(tries: Sequence[Try]) -> list[Rejection]:
         for rejection in attempt.rejected:
             found.setdefault(rejection.entries, []).append(rejection)
     return [rejection for known in found.values() for rejection in known]
-
-
-def _told(rejection: Rejection) -> str:
-    return f"not stored: {shortened(rejection.text, NAMED_BY)} ({rejection.error})"
 
 
 async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[AnyMessage]:

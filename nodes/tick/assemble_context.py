@@ -221,6 +221,7 @@ class _Memory:
         query = event["text"] if event else " ".join(active)
         if not query.strip():
             return []
+        overheard = in_buffer(state["context_buffer"], settings, state["calibration"])
         hits = await recall(
             query,
             **where,
@@ -232,7 +233,7 @@ class _Memory:
                 # In the journal already where a crash broke the tick off.
                 *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
-                *_overheard(state, settings),
+                *(heard["id"] for heard in overheard),
                 *(id_ for page in held for line in page.lines for id_ in line.ids),
             ],
         )
@@ -252,11 +253,6 @@ class _Shown(TypedDict):
     memories: list[RecallHit]
     people: list[EntityProfile]
     pages: list[str]
-
-
-def _overheard(state: State, settings: Settings) -> list[str]:
-    shown = in_buffer(state["context_buffer"], settings, state["calibration"])
-    return [event["id"] for event in shown]
 
 
 def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:

@@ -30,7 +30,8 @@ async def confirm(
     An answer that was given while no run waited for it is taken from the store. One that is given
     now is written there first. After anything that is no answer, the question is asked again.
     """
-    question, settings = _in_hand(state), settings_of(runtime.context)
+    settings, known = settings_of(runtime.context), [one["question"] for one in state["parked"]]
+    question = next(one for one in known if one["id"] == state["resuming"])
     store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
     given = await approvals.answers(store, scope, state["parked"])
     decision = given.get(question["id"])
@@ -50,14 +51,6 @@ async def confirm(
         **awake,
         **_decided(state, decision, config, settings, now.isoformat()),
     }
-
-
-def _in_hand(state: State) -> Question:
-    return next(
-        parked["question"]
-        for parked in state["parked"]
-        if parked["question"]["id"] == state["resuming"]
-    )
 
 
 async def _asked(
