@@ -236,13 +236,8 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
     state, settings = found.state, found.settings
     direct = bool(found.left.people)
     wish = None if direct else state["sleep_wish"]
-    cause = own_sleep(
-        cast(State, {**state, "sleep_wish": wish}),
-        settings,
-        found.now,
-        direct=direct,
-        busy=not found.left.empty(),
-    )
+    wishing, busy = cast(State, {**state, "sleep_wish": wish}), not found.left.empty()
+    cause = own_sleep(wishing, settings, found.now, direct=direct, busy=busy)
     if cause is None:
         return None
     reasons: dict[SleepCause, str] = {

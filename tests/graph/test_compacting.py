@@ -6,24 +6,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import nights
-from memory.compaction.cut import MASK
+from memory.compaction.cut import MASK, Cut
 from memory.compaction.summary import HEAD
 from memory.errors import ContextOverflow, ModelError
-from memory.journal import archive_entry
 from memory.messages import ORIGINS, mark_of
 from memory.messages.history import MARK
-from memory.records import add_entry
+from memory.records import Usage
 from memory.settings import Settings
 from memory.state import fresh_state
-from nodes.compaction import cut_as_planned
+from nodes.compaction.compact import Replacement, _after
 from tests.support.agents import EXTRACTING, Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -280,15 +278,9 @@ async def test_old_tool_outputs_are_hidden_from_the_summary_model(opening: Openi
 
 def test_a_summary_names_all_but_the_owners_whose_words_it_covers() -> None:
     told = '{"memories": [{"speaker": "cleo"}, {"speaker": "Dan"}]}'
-    old = ToolMessage(told, id="t", name="recall_memories", tool_call_id="c")
-    archived = archive_entry("They spoke.", sources=["m"], now=datetime(2026, 5, 2, tzinfo=UTC))
-    planned = {"inputs": ["t"], "operations": [add_entry(archived, "archived")]}
-    context: Any = SimpleNamespace(
-        state={**fresh_state(), "messages": [old, AIMessage("So.", id="m")], "turn": "night"},
-        settings=SMALL,
-        owners=("cleo",),
-        plans=SimpleNamespace(of=lambda step: [planned]),
-    )
-    changed = cut_as_planned(context)["messages"]
-    [summary] = [one for one in changed if isinstance(one, SystemMessage)]
+    recalled = ToolMessage(told, id="t", name="recall_memories", tool_call_id="c")
+    now, free = datetime(2026, 5, 2, tzinfo=UTC), Usage(llm_calls=0, tokens=0)
+    made, state = Replacement("They spoke.", now, free, "summary"), fresh_state()
+    state["messages"] = []
+    [summary] = _after(Cut([recalled], [], 0), made, state, SMALL, ["cleo"])
     assert mark_of(summary)[ORIGINS] == ["Dan"]
