@@ -323,7 +323,7 @@ def owned(user: str) -> dict[str, str]:
 
 def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:
     """Whether a store namespace is entirely the user's."""
-    return tuple(namespace or ())[:1] == own_namespace(user)
+    return bool(namespace) and tuple(namespace or ())[:1] == own_namespace(user)
 
 
 def own_namespace(user: str) -> tuple[str, ...]:
