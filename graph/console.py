@@ -70,15 +70,11 @@ class Screen:
         self.out.file.write("\n".join(lines) + "\n")
         self.out.file.flush()
 
-    def document(self, value: Any) -> None:
-        """Print the one JSON document."""
-        self.out.file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-        self.out.file.flush()
-
     def result(self, value: Any, *parts: RenderableType) -> None:
-        """Print `value` with `--json`, else `parts`."""
+        """Print `value` with `--json`, as the one document; else `parts`."""
         if self.json:
-            self.document(value)
+            self.out.file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+            self.out.file.flush()
         self.show(*parts)
 
     def line(self, text: str) -> None:

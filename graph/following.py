@@ -13,7 +13,7 @@ from graph.use_cases import AgentContext, stream
 from memory.events import ASLEEP, NO_GOAL
 from memory.models import sure_words
 from memory.night import NightEvent, is_night_event
-from memory.records import AssembledContext, Report, ToolOutcome, empty_report
+from memory.records import Report, ToolOutcome, empty_report
 
 LOOKING_BACK = ("reflection", "reflection_cont")
 """Contexts in which the assistant speaks to itself."""
@@ -155,7 +155,10 @@ class Listener:
             # A tick that waited for a person has passed these on before.
             self._told = len(update["loop"]["tools"])
         if "context" in update:
-            self._assembled(update["context"])
+            before, context = self._aside, update["context"]
+            self._aside = context is not None and context["context_type"] in LOOKING_BACK
+            if self._aside and not before:
+                self.asked(["looking back"])
         if self._aside:
             return
         if node == "draft_plan":
@@ -169,12 +172,6 @@ class Listener:
         if node in ("act", "use_tools", "confirm") and update["loop"]["next"] == "delegate":
             tasks = len(update["loop"]["delegating"])
             self.asked([f"delegating {tasks} {'task' if tasks == 1 else 'tasks'}"])
-
-    def _assembled(self, context: AssembledContext | None) -> None:
-        before = self._aside
-        self._aside = context is not None and context["context_type"] in LOOKING_BACK
-        if self._aside and not before:
-            self.asked(["looking back"])
 
     def _answered(self, update: Mapping[str, Any]) -> None:
         """The answer is complete. Its tools run next, unless a person is asked about them first."""

@@ -18,7 +18,7 @@ async def hand_back(state: State) -> dict[str, Any]:
 
 
 def handed_back(state: State) -> dict[str, Any]:
-    """Overwrites for the parent's reducer keys, and what only the subgraph needed, cleared.
+    """The update that overwrites the parent's reducer keys and clears what only a subgraph needs.
 
     The parent merges a subgraph's whole final value, so that whatever the subgraph deleted from a
     key with a reducer would come back. `returned` does the same for the messages.
@@ -46,9 +46,9 @@ def lent(state: State) -> State:
 
 
 def returned(state: State, ended: Mapping[str, Any]) -> dict[str, Any]:
-    """What the subgraph made different: of the messages those added, changed and removed."""
+    """The keys that the subgraph changed; of the messages, what it added, changed or removed."""
     before: Mapping[str, Any] = state
-    different = {
+    changed = {
         key: value for key, value in ended.items() if key not in before or value is not before[key]
     }
-    return {**different, "messages": changes(lent(state)["messages"], ended["messages"])}
+    return {**changed, "messages": changes(lent(state)["messages"], ended["messages"])}

@@ -239,13 +239,8 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
     state, settings = found.state, found.settings
     direct = bool(found.left.people)
     wish = None if direct else state["sleep_wish"]
-    cause = own_sleep(
-        cast(State, {**state, "sleep_wish": wish}),
-        settings,
-        found.now,
-        direct=direct,
-        busy=not found.left.empty(),
-    )
+    wishing, busy = cast(State, {**state, "sleep_wish": wish}), not found.left.empty()
+    cause = own_sleep(wishing, settings, found.now, direct=direct, busy=busy)
     if cause is None:
         return None
     reasons: dict[SleepCause, str] = {
@@ -339,9 +334,9 @@ class _Visit:
     async def settle(self) -> None:
         """Remove events from the inbox whose ticks are in a checkpoint on disk.
 
-        At the start of a run the state was read from disk, and the run before has settled all of
-        it if it came to its end. Later in a run, that holds for what an earlier visit decided on.
-        On a server the marks wait for the next run.
+        A run's first visit has its state from disk, so that all of its marks count; a run before
+        that came to its end has settled them already. A later visit goes by the checkpoint that
+        this run stored last. On a server the marks wait for the next run.
         """
         marks = self.state["handled"]
         if self.first:

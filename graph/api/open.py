@@ -150,7 +150,10 @@ class open_agents:
 
     async def prepare(self, deployment: Deployment) -> tuple[Installation, Resources]:
         """What runs depend on, and the installation with its memory: to be closed."""
-        deployment = _with_arguments(deployment, self._folder, mcp=self._mcp)
+        if self._folder is not None:
+            deployment = deployment.model_copy(update={"folder": Path(self._folder)})
+        if not self._mcp:
+            deployment = deployment.model_copy(update={"mcp": None})
         embedder = self._embedder
         if not isinstance(embedder, str | Embeddings | None):
             kind = type(embedder).__name__
@@ -345,8 +348,3 @@ def _configuration(
     if given is None:
         return configured(data)
     return Configuration(checked_settings(given), environment_only())
-
-
-def _with_arguments(deployment: Deployment, folder: str | Path | None, *, mcp: bool) -> Deployment:
-    given: dict[str, Path | None] = {} if folder is None else {"folder": Path(folder)}
-    return deployment.model_copy(update=given if mcp else {**given, "mcp": None})

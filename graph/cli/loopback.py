@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
 
 from graph.api import Agents
 from graph.following import follow
@@ -24,7 +23,6 @@ from graph.inspector import (
     Tell,
     Visit,
     inspector,
-    render,
 )
 from graph.use_cases import AgentContext, applying, of_run, previewing, run
 from memory.errors import InputError
@@ -80,12 +78,7 @@ class OneAgent(Host):
 
 def local_inspector(host: Host, *, token: str, port: int) -> Starlette:
     """The application behind a token that signs in once."""
-    gate = Middleware(OneTimeToken, token=token, port=port, unsigned=_unsigned)
-    return inspector(host, [gate])
-
-
-def _unsigned(why: str) -> Response:
-    return HTMLResponse(render("unsigned.html", why=why, static="/static"), 401)
+    return inspector(host, [Middleware(OneTimeToken, token=token, port=port)])
 
 
 @asynccontextmanager

@@ -169,13 +169,21 @@ def _is_configuration(failure: FailureReport) -> bool:
 
 def _document(turn: Turn) -> dict[str, Any]:
     """The tick as `send --json` prints it; a parked tick as far as it got."""
-    done: dict[str, Any] = dict(turn.tick or {})
-    if turn.tick is None and (parked := turn.parked) is not None:
-        context = parked["context"]["context_type"]
-        told = {"reply": "", "tick": None, "context_type": context, "pattern": parked["pattern"]}
-        done = {**parked["loop"], **told}
+    done: Mapping[str, Any]
+    if turn.tick is not None:
+        done = turn.tick
+    else:
+        parked = turn.parked
+        assert parked is not None
+        done = {
+            **parked["loop"],
+            "reply": "",
+            "tick": None,
+            "context_type": parked["context"]["context_type"],
+            "pattern": parked["pattern"],
+            "event_id": parked["question"]["event_id"],
+        }
     pattern = done["pattern"]
-    event_id = turn.parked["question"]["event_id"] if turn.tick is None and turn.parked else None
     return {
         "reply": done["reply"],
         "tick": done["tick"],
@@ -186,7 +194,7 @@ def _document(turn: Turn) -> dict[str, Any]:
         "tokens": done["tokens"],
         "sent": done["sent"],
         "approvals": turn.waiting,
-        "event": turn.tick["event_id"] if turn.tick else event_id,
+        "event": done["event_id"],
     }
 
 

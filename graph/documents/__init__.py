@@ -16,7 +16,6 @@ from graph.documents.activity import (
     tick_page,
 )
 from graph.documents.differences import (
-    NIGHT_STATUS,
     Change,
     ChangeGroup,
     NightChanges,
@@ -43,7 +42,6 @@ from graph.documents.provenance import (
     MemorySort,
     Paging,
     RecalledMemory,
-    Relation,
     corrected,
     entry_detail,
     fact_detail,
@@ -53,11 +51,11 @@ from graph.documents.provenance import (
     person_names,
     recalled,
     recalled_memory,
+    weighty_parts,
 )
 
 __all__ = [
     "FLAGS",
-    "NIGHT_STATUS",
     "Change",
     "ChangeGroup",
     "Correction",
@@ -75,7 +73,6 @@ __all__ = [
     "PersonDetail",
     "PersonLine",
     "RecalledMemory",
-    "Relation",
     "Side",
     "TickDetail",
     "corrected",
@@ -102,4 +99,5 @@ __all__ = [
     "taken_back",
     "tick_detail",
     "tick_page",
+    "weighty_parts",
 ]

@@ -142,14 +142,14 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
         raise NotFoundError(f"there is no tick {number}, or its report is no longer kept")
     return TickDetail(
         report=report,
-        log=[one for one in await audit.of_tick(store, scope, number) if _is_of(one, report)],
+        # A tick that was parked before has entries under this number, too.
+        log=[
+            entry
+            for entry in await audit.of_tick(store, scope, number)
+            if entry["origin"] == report["event_id"]
+        ],
         prompt=await inbox.prompt_of(store, scope, number),
     )
-
-
-def _is_of(entry: AuditEntry, report: TickReport) -> bool:
-    """Whether the tick itself wrote it: a tick that was parked before had its number, too."""
-    return entry["origin"] == report["event_id"]
 
 
 async def _last_ticks(context: AgentContext) -> list[TickReport]:
@@ -165,14 +165,12 @@ async def log_page(
 ) -> Listed[AuditEntry]:
     """A page of the audit log, newest first."""
     if wanted == LogFilter():
-        limit, offset = paging.checked()
-        newest, total = await audit.newest(context.store, context.scope, limit, offset)
+        newest, total = await audit.newest(context.store, context.scope, *paging.checked())
         return paging.listed(newest, total)
     found = await audit.read(context.store, context.scope, since=wanted.since, until=wanted.until)
     fields = ("what", "who", "outcome", "tick", "origin")
-    tests = {name: getattr(wanted, name) for name in fields}
-    tests = {name: value for name, value in tests.items() if value is not None}
-    kept = [entry for entry in found if tests.items() <= entry.items()]
+    asked = {name: value for name in fields if (value := getattr(wanted, name)) is not None}
+    kept = [entry for entry in found if asked.items() <= entry.items()]
     return paging.of(kept[::-1])
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from graph.console import counted
 from graph.use_cases import Labels
-from memory.records import NightStatus, Operation, told
+from memory.records import Operation, told
 
 
 class Side(NamedTuple):
@@ -50,16 +50,6 @@ class ChangeGroup(NamedTuple):
         pairs = (change for change in self.changes if not change.stays)
         return any(change.before and change.after for change in pairs)
 
-
-NIGHT_STATUS: dict[NightStatus, str] = {
-    "open": "not ended",
-    "preview": "a preview",
-    "held": "held back",
-    "approved": "about to be applied",
-    "complete": "applied",
-    "undone": "undone",
-    "discarded": "discarded",
-}
 
 MARKS = {
     "consolidated": "made into facts",

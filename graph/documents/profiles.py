@@ -6,7 +6,14 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from graph.documents.provenance import Listed, MemoryFilter, MemoryLine, Paging, memory_page
+from graph.documents.provenance import (
+    Listed,
+    MemoryFilter,
+    MemoryLine,
+    Paging,
+    known_profile,
+    memory_page,
+)
 from graph.use_cases import AgentContext, complete_state
 from memory import entities, pages
 from memory.errors import NotFoundError
@@ -81,13 +88,9 @@ def _line(profile: EntityProfile) -> PersonLine:
 
 async def find_profile(context: AgentContext, given: str) -> EntityProfile:
     """One profile, by its id, name or alias. Raises NotFoundError."""
-    store, scope = context.store, context.scope
-    if (profile := (await entities.read(store, scope, [given])).get(given)) is not None:
-        return profile
-    [known] = await entities.named(store, scope, [given])
-    if known.profile is None:
+    if (profile := await known_profile(context, given)) is None:
         raise NotFoundError(f"nobody and nothing is known as {given!r:.80}")
-    return known.profile
+    return profile
 
 
 async def person_detail(context: AgentContext, given: str) -> PersonDetail:

@@ -6,7 +6,7 @@ the words, to what it replaced and to what replaced it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
@@ -14,12 +14,12 @@ from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from graph.use_cases import AgentContext, correct, find_fact, recall
+from graph.use_cases import AgentContext, correct, find_fact, recall, successors
 from memory import entities, journal, night
 from memory.errors import InputError, NotFoundError
 from memory.facts import Listing, Row, fact_of
 from memory.journal import links
-from memory.records import INSIGHT, Earlier, Fact, JournalEntry, Operation, RecallHit
+from memory.records import INSIGHT, Earlier, EntityProfile, Fact, JournalEntry, RecallHit
 from memory.text import terms
 
 T = TypeVar("T")
@@ -179,6 +179,9 @@ class MemoryFilter:
     sort: MemorySort = "newest"
 
 
+LEAST_PART = 0.005
+"""A smaller part of a score is not shown: it would round to 0.00."""
+
 FLAGS = ("inference", "superseded", "partly_superseded", "disputed", "doubtful")
 
 
@@ -193,15 +196,8 @@ async def memory_page(
     if wanted.query.strip() and not asked:
         return paging.listed([], 0)
     order, descending = _ORDERS[wanted.sort]
-    listing = Listing(
-        _filters(wanted),
-        asked,
-        await person_names(context, wanted.person),
-        order,
-        descending,
-        limit,
-        offset,
-    )
+    people = await person_names(context, wanted.person)
+    listing = Listing(_filters(wanted), asked, people, order, descending, limit, offset)
     rows, total = await context.semantic.listed(context.scope, listing)
     return paging.listed([_line(row) for row in rows], total)
 
@@ -226,12 +222,16 @@ async def person_names(context: AgentContext, person: str | None) -> tuple[str, 
     """All names of a person or thing: any of them may stand in a fact."""
     if person is None:
         return ()
-    [known] = await entities.named(context.store, context.scope, [person])
-    profile = known.profile
-    if profile is None:
-        profile = (await entities.read(context.store, context.scope, [person])).get(person)
+    profile = await known_profile(context, person)
     more = (profile["name"], *profile["aliases"], *profile["senders"]) if profile else ()
     return tuple(dict.fromkeys((person, *more)))
+
+
+async def known_profile(context: AgentContext, given: str) -> EntityProfile | None:
+    """The profile with this id, name or alias."""
+    by_id = await entities.read(context.store, context.scope, [given])
+    [named] = await entities.named(context.store, context.scope, [given])
+    return by_id.get(given, named.profile)
 
 
 def _line(row: Row) -> MemoryLine:
@@ -258,16 +258,11 @@ def kind_of(id_: str) -> Literal["entry", "insight"]:
 
 
 async def recalled(
-    context: AgentContext,
-    query: str,
-    limit: int | None = None,
-    *,
-    include_superseded: bool = False,
-    explain: bool = True,
+    context: AgentContext, query: str, limit: int, *, include_superseded: bool
 ) -> list[RecalledMemory]:
-    """What fits a query, best first; with `explain` the parts of each score."""
+    """What fits a query, best first, with the parts of each score."""
     hits = await recall(context, query, limit, include_superseded=include_superseded)
-    return [recalled_memory(hit, explain=explain) for hit in hits]
+    return [recalled_memory(hit, explain=True) for hit in hits]
 
 
 def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
@@ -285,6 +280,12 @@ def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
     beside: Any = {"earlier": hit["earlier"]} if "earlier" in hit else {}
     parts: Any = {"parts": hit.get("parts", {})} if explain else {}
     return {**found, **beside, **flags, **parts}
+
+
+def weighty_parts(parts: Mapping[str, float]) -> list[tuple[str, float]]:
+    """The parts of a score, the weightiest first, without those that hardly count."""
+    ranked = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    return [part for part in ranked if abs(part[1]) >= LEAST_PART]
 
 
 async def corrected(context: AgentContext, given: str, text: str, by: str | None) -> Correction:
@@ -317,11 +318,13 @@ async def fact_detail(context: AgentContext, id_: str) -> MemoryDetail:
         events=found["source_events"],
         gone=[id_ for id_ in found["source_entries"] if id_ not in entries],
         replaced=await _replaced(context, found),
-        replaced_by=await _replaced_by(context, found),
+        replaced_by=await successors(context, found),
         disputed=list(disputed.values()),
         made=[],
         links=await _relations(context, found["id"]),
-        nights=await _touches(context, {found["id"], found["op"]}, _moments(found)),
+        nights=await _touches(
+            context, {found["id"], found["op"]}, {found["created"], found["invalid_at"]}
+        ),
     )
 
 
@@ -359,6 +362,7 @@ async def _entry(context: AgentContext, found: JournalEntry) -> MemoryDetail:
 
 
 async def _replaced(context: AgentContext, fact: Fact) -> list[Fact]:
+    """The facts that it superseded, and those that these superseded, oldest first."""
     gone = Listing({"kind": "fact", "invalid_at": {"gt": ""}})
     before: dict[str, list[Fact]] = {}
     for row in (await context.semantic.listed(context.scope, gone))[0]:
@@ -374,16 +378,6 @@ async def _replaced(context: AgentContext, fact: Fact) -> list[Fact]:
     return sorted(found.values(), key=lambda one: (one["valid_from"], one["id"]))
 
 
-async def _replaced_by(context: AgentContext, fact: Fact) -> list[Fact]:
-    found: dict[str, Fact] = {}
-    now: Fact | None = fact
-    while now is not None and (by := now["superseded_by"]) and by not in {*found, fact["id"]}:
-        now = await context.semantic.get(context.scope, by)
-        if now is not None:
-            found[now["id"]] = now
-    return list(found.values())
-
-
 async def _relations(context: AgentContext, id_: str) -> list[Relation]:
     """The memories that are linked to this memory; erased memories are left out."""
     store, scope = context.store, context.scope
@@ -396,24 +390,18 @@ async def _relations(context: AgentContext, id_: str) -> list[Relation]:
     return [Relation(id=id_, text=texts[id_], **told[id_]) for id_ in sorted(told) if id_ in texts]
 
 
-def _moments(fact: Fact) -> set[str]:
-    """When nights may have made or changed a fact: a night has one time for all that it does."""
-    return {at for at in (fact["created"], fact["invalid_at"]) if at}
-
-
-async def _touches(context: AgentContext, targets: set[str], moments: set[str]) -> list[NightTouch]:
+async def _touches(
+    context: AgentContext, targets: Set[str], moments: Set[str | None]
+) -> list[NightTouch]:
+    """What nights did with `targets` at `moments`: a night has one time for all that it does."""
     found: list[NightTouch] = []
-    instants = {datetime.fromisoformat(at) for at in moments}
+    instants = {datetime.fromisoformat(at) for at in moments if at}
     for record in await night.records(context.store, context.scope):
         if datetime.fromisoformat(record["started"]) in instants:
             plans = await night.plans_of(context.store, context.scope, record["id"])
-            found += _touching(record["id"], plans.operations(), targets)
+            found += [
+                NightTouch(night=record["id"], kind=operation["kind"], reason=operation["reason"])
+                for operation in plans.operations()
+                if operation["target"] in targets
+            ]
     return found
-
-
-def _touching(id_: str, operations: Sequence[Operation], targets: set[str]) -> list[NightTouch]:
-    return [
-        NightTouch(night=id_, kind=operation["kind"], reason=operation["reason"])
-        for operation in operations
-        if operation["target"] in targets
-    ]

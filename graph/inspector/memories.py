@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple, cast
@@ -17,6 +17,7 @@ from graph.documents import (
     kind_of,
     memory_page,
     person_names,
+    weighty_parts,
 )
 from graph.inspector.visits import Visit
 from graph.use_cases import AgentContext, recall
@@ -32,14 +33,11 @@ FOUND = 60
 """Memories that a search shows at most."""
 
 FEW = 10
-"""So few of the best are no answer to a search with filters: others are looked for."""
+"""If a search's filters leave fewer of the best memories than this, it looks for others."""
 
 INSIGHT = "insight"
 
 KINDS = {"fact": "Facts", "entry": "Journal entries", INSIGHT: "Insights"}
-
-LEAST_SHARE = 0.005
-"""A smaller part of a score is not drawn."""
 
 
 class Wanted(NamedTuple):
@@ -87,7 +85,7 @@ class Shown(NamedTuple):
     holds: bool
     disputed: bool = False
     score: float | None = None
-    parts: tuple[tuple[str, float], ...] = ()
+    parts: Sequence[tuple[str, float]] = ()
     """The parts of the score, the weightiest first."""
     said: tuple[Any, ...] = ()
     """The entries that say a fact in the same words; the page shows them below the fact."""
@@ -210,14 +208,8 @@ def _of_hit(hit: RecallHit) -> Shown:
         holds=not hit.get("superseded"),
         disputed=bool(hit.get("disputed")),
         score=hit["score"],
-        parts=parts_of(hit.get("parts", {})),
+        parts=weighty_parts(hit.get("parts", {})),
     )
-
-
-def parts_of(parts: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """The parts of a score, the weightiest first, without those that hardly count."""
-    ranked = sorted(parts.items(), key=lambda part: -abs(part[1]))
-    return tuple(part for part in ranked if abs(part[1]) >= LEAST_SHARE)
 
 
 def day_bounds(day: str, visit: Visit) -> tuple[str, str]:

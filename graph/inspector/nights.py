@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from graph.documents import NightChanges, differences, night_page
 from graph.following import STEP_NAMES
-from graph.inspector.jobs import Tell, Work
+from graph.inspector.jobs import Tell
 from graph.inspector.visits import Visit
 from graph.use_cases import find_night, labels_for, nights
 from memory.night import plans_of, report_of, status_of
@@ -92,20 +92,17 @@ async def night_action(visit: Visit) -> Response:
     """Carry an action out."""
     name = _action(visit)
     night = (await find_night(visit.context, visit.named("id")))["id"]
-    if name == "apply":
-        visit.host.jobs.start(visit.owner, "Applying a night", _applied(visit, night))
-        return visit.go("progress")
-    done = nights.undo_night if name == "undo" else nights.discard_night
-    await done(visit.context, night)
-    return visit.go("nights", night, done=name)
 
-
-def _applied(visit: Visit, night: str) -> Work:
     async def work(tell: Tell) -> tuple[str, ...]:
         await visit.host.apply(visit, night, tell)
         return ("nights", night)
 
-    return work
+    if name == "apply":
+        visit.host.jobs.start(visit.owner, "Applying a night", work)
+        return visit.go("progress")
+    done = nights.undo_night if name == "undo" else nights.discard_night
+    await done(visit.context, night)
+    return visit.go("nights", night, done=name)
 
 
 # A preview

@@ -136,7 +136,7 @@ def _points(course: list[tuple[str, float]]) -> str:
 # Forgetting somebody
 
 FRESH = timedelta(minutes=1)
-"""How long what was found is what goes: memory goes on."""
+"""How long the shown list of what would go counts as current, as memory may change."""
 
 
 async def forget_person_form(visit: Visit) -> Response:

@@ -15,8 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from graph.console import clean, counted, short_id
-from graph.documents import NIGHT_STATUS
-from graph.use_cases import COUNTED
+from graph.use_cases import COUNTED, NIGHT_STATUS
 from memory.text import local, shortened, terms
 
 HERE = Path(__file__).parent

@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from graph.inspector.rendering import render
 
 POLICY = "; ".join(
     (
@@ -40,9 +42,6 @@ HEADERS = {
 }
 
 SAFE = ("GET", "HEAD")
-
-Unsigned = Callable[[str], Response]
-"""Makes the page for somebody who is not signed in; takes the reason."""
 
 
 def foreign(method: str, headers: Headers) -> str | None:
@@ -88,7 +87,7 @@ def shielded(scope: Scope, send: Send) -> Send:
 
 
 def _is_file(scope: Scope) -> bool:
-    """Whether one of our own files is asked for. Agents and memories may be named as they are."""
+    """Whether the request is for one of our own files, and not for a page of the same name."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root).startswith("/static/")
 
@@ -111,8 +110,8 @@ class OneTimeToken:
     Requests for another host name are refused, since a foreign name may lead to this machine.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, port: int, unsigned: Unsigned) -> None:
-        self._app, self._token, self._unsigned = app, token, unsigned
+    def __init__(self, app: ASGIApp, *, token: str, port: int) -> None:
+        self._app, self._token = app, token
         self._unused = True
         self._session = secrets.token_urlsafe(32)
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
@@ -134,14 +133,18 @@ class OneTimeToken:
             return None
         given = asked.query_params.get("token", "")
         if not given:
-            return self._unsigned("Open the address that circadian inspect printed.")
+            return _unsigned("Open the address that circadian inspect printed.")
         if not compare_digest(given.encode(), self._token.encode()):
-            return self._unsigned("The address has a wrong token.")
+            return _unsigned("The address has a wrong token.")
         if scope["method"] != "GET":
-            return self._unsigned("The address is for a browser, once.")
+            return _unsigned("The address is for a browser, once.")
         if not self._unused:
-            return self._unsigned("The address was used: it opens one browser, once.")
+            return _unsigned("The address was used: it opens one browser, once.")
         self._unused = False
         answer = RedirectResponse(scope["path"], 303)
         answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
         return answer
+
+
+def _unsigned(why: str) -> Response:
+    return HTMLResponse(render("unsigned.html", why=why, static="/static"), 401)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -73,11 +72,6 @@ class Visit:
     context: AgentContext
     agents: tuple[str, ...] = ()
 
-    @cached_property
-    def base(self) -> str:
-        """The path under which this agent's pages stand."""
-        return link(self.root, [step(self.agent)], {})
-
     @property
     def root(self) -> str:
         """The path under which the inspector stands."""
@@ -100,7 +94,7 @@ class Visit:
 
     def url(self, /, *parts: object, **query: Any) -> str:
         """The address of a page of this agent."""
-        return link(self.base, parts, query)
+        return link(self.root, [step(self.agent), *parts], query)
 
     def other(self, agent: str) -> str:
         """The first page of another agent."""
@@ -179,7 +173,10 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def step(agent: str) -> str:
-    """An agent's name as one step of a path, where some names and signs mean more; quoted again."""
+    """An agent's name as one step of a path: signs and names that mean more there are quoted.
+
+    `link` quotes the step once more.
+    """
     meaning = "s" if agent == "static" else "/%" if agent.strip(".") else "."
     return agent.translate({ord(sign): f"%{ord(sign):02X}" for sign in meaning})
 

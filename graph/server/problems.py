@@ -6,7 +6,7 @@ requests. `Problems` stands around all of them and rewrites what is not in this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -62,8 +62,8 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 class StrictRoute(APIRoute):
     """A route that refuses large bodies, query parameters it does not know, conditions on a change.
 
-    Otherwise a misspelt `preview` would erase, and a misspelt filter would show everything. What a
-    change is about has no tag of its own, so that no condition on one holds (RFC 9110, 13.1).
+    Otherwise a misspelt `preview` would erase, and a misspelt filter would show everything. Only
+    answers have tags, so that no condition on what a change is about holds (RFC 9110, 13.1).
     """
 
     def get_route_handler(self) -> Handler:
@@ -115,18 +115,19 @@ api_router = partial(
 """What all routers share."""
 
 
-def problem(status: int, detail: str, kind: str = "", errors: list[str] | None = None) -> Problem:
-    """A problem; by default the status decides its kind."""
+def answer(
+    status: int,
+    detail: str,
+    *,
+    kind: str = "",
+    errors: Sequence[str] = (),
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """A problem as a response; by default the status decides its kind."""
     title = HTTPStatus(status).phrase
-    name = kind or title.lower().replace(" ", "-")
-    return Problem(
-        type=f"urn:circadian:{name}", title=title, status=status, detail=detail, errors=errors or []
-    )
-
-
-def answer(found: Problem, headers: dict[str, str] | None = None) -> Response:
-    """A problem as a response."""
-    return JSONResponse(found.model_dump(), found.status, headers=headers, media_type=MEDIA_TYPE)
+    urn = f"urn:circadian:{kind or title.lower().replace(' ', '-')}"
+    found = Problem(type=urn, title=title, status=status, detail=detail, errors=[*errors])
+    return JSONResponse(found.model_dump(), status, headers=headers, media_type=MEDIA_TYPE)
 
 
 async def of_product(request: Request, error: Exception) -> Response:
@@ -135,20 +136,20 @@ async def of_product(request: Request, error: Exception) -> Response:
     kind, status = next((kind, status) for kind, status in STATUSES if isinstance(error, kind))
     name = kind.__name__.removesuffix("Error").lower()
     busy = {"Retry-After": str(RETRY_SECONDS)} if kind is BusyError else None
-    return answer(problem(status, error.without_commands, name), busy)
+    return answer(status, error.without_commands, kind=name, headers=busy)
 
 
 async def of_server(request: Request, error: Exception) -> Response:
     """A refusal of the server itself, such as of a run that is over a limit."""
     assert isinstance(error, APIStatusError)
-    return answer(problem(error.status_code, error.message))
+    return answer(error.status_code, error.message)
 
 
 async def of_request(request: Request, error: Exception) -> Response:
     """A request that does not fit its route's form."""
     assert isinstance(error, RequestValidationError)
     errors = explained(error.errors())
-    return answer(problem(422, "; ".join(errors) or "the request is not valid", errors=errors))
+    return answer(422, "; ".join(errors) or "the request is not valid", errors=errors)
 
 
 class Problems:
@@ -172,7 +173,7 @@ class Problems:
             seen = Request({**scope, "root_path": f"{scope.get('root_path', '')}{INSPECT}"})
             answering = _Rewritten(shielded(scope, send), partial(problem_page, seen))
         else:
-            answering = _Rewritten(send, lambda status, detail: answer(problem(status, detail)))
+            answering = _Rewritten(send, answer)
         await self._app(scope, receive, answering)
 
 

@@ -13,8 +13,9 @@ from graph.use_cases.forgetting import (
     names_like,
     would_forget,
 )
-from graph.use_cases.memories import correct, find_fact, list_memories, recall
+from graph.use_cases.memories import correct, find_fact, list_memories, recall, successors
 from graph.use_cases.nights import (
+    NIGHT_STATUS,
     Labels,
     NightLine,
     applying,
@@ -47,6 +48,7 @@ from graph.use_cases.transfer import export_memory, import_memory
 
 __all__ = [
     "COUNTED",
+    "NIGHT_STATUS",
     "AgentContext",
     "AgentHoldings",
     "Forgotten",
@@ -95,6 +97,7 @@ __all__ = [
     "status",
     "stop_answer",
     "stream",
+    "successors",
     "tick_of",
     "transfer",
     "want_preview",

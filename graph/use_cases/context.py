@@ -117,7 +117,7 @@ class AgentContext:
     async def standing(self, config: RunnableConfig) -> Standing:
         """The state in the thread's last checkpoint, and what is under way in it.
 
-        Of a thread at rest, as nearly all are, LangGraph need not work that out.
+        Nearly all threads are at rest. Only for others LangGraph has to work out the tasks.
         """
         found = await self.saver.aget_tuple(config)
         channels = found.checkpoint["channel_values"] if found is not None else ()
@@ -176,12 +176,12 @@ def _kept(found: CheckpointTuple | None) -> dict[str, Any]:
 
 
 def is_needless(values: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint need not be stored: the inbox holds what its run goes on with.
+    """Whether a checkpoint need not be stored, because the inbox has what its run goes on with.
 
-    A run's first checkpoints are, unless the run has a request, which is nowhere else. So is the
-    one that a tick ends with: `intake` decides at once what follows, and the next holds both.
-    A tick on no person's event, or beside parked ones, is stored as it begins: after a crash,
-    another tick could come before it and take its number.
+    A run's first checkpoints are needless, unless the run has a request, which only they hold. The
+    checkpoint at a tick's end is needless, because `intake` decides at once what follows, and the
+    next checkpoint holds both. The beginning of a tick without a person's event, or beside parked
+    ticks, is stored: after a crash, another tick could come first and take its number.
     """
     given = values.get("__start__", values)
     if not isinstance(given, Mapping) or given.get("request") is not None:

@@ -405,7 +405,4 @@ def _told(wanted: ForgetTarget, plan: Plan, *, dry_run: bool) -> Forgotten:
 
 def _nothing_left(name: str, dry_run: bool = False) -> Forgotten:
     """An outcome that tells of no texts, as where an interrupted forget was finished just now."""
-    none: list[Any] = []
-    return Forgotten(
-        entity=name, names=none, dry_run=dry_run, counts={}, examples=none, memories=none
-    )
+    return Forgotten(entity=name, names=[], dry_run=dry_run, counts={}, examples=[], memories=[])

@@ -189,7 +189,7 @@ async def _made_earlier(context: AgentContext, old: Fact, op: str) -> Fact | Non
     made = (await context.semantic.by_op(context.scope, [op])).get(op)
     if old["invalid_at"] is None or (made is not None and made["invalid_at"] is None):
         return made
-    now = await _successor(context, old)
+    now = [old, *await successors(context, old)][-1]
     if now["invalid_at"] is not None:
         raise InputError(f"fact {old['id']} no longer holds since {old['invalid_at']}")
     raise InputError(
@@ -198,12 +198,12 @@ async def _made_earlier(context: AgentContext, old: Fact, op: str) -> Fact | Non
     )
 
 
-async def _successor(context: AgentContext, old: Fact) -> Fact:
-    seen, now = {old["id"]}, old
-    while now["superseded_by"] and now["superseded_by"] not in seen:
-        after = await context.semantic.get(context.scope, now["superseded_by"])
-        if after is None:
-            break
-        seen.add(after["id"])
-        now = after
-    return now
+async def successors(context: AgentContext, fact: Fact) -> list[Fact]:
+    """What superseded a fact, step by step, up to what holds now."""
+    found: dict[str, Fact] = {}
+    now: Fact | None = fact
+    while now is not None and (by := now["superseded_by"]) and by not in {*found, fact["id"]}:
+        now = await context.semantic.get(context.scope, by)
+        if now is not None:
+            found[now["id"]] = now
+    return list(found.values())

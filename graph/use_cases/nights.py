@@ -29,14 +29,14 @@ QUOTED = 60
 NEWEST = "last"
 """Stands for the id of the newest night."""
 
-IN_WORDS: Mapping[NightStatus, str] = {
+NIGHT_STATUS: Mapping[NightStatus, str] = {
     "open": "not ended",
+    "preview": "a preview",
+    "held": "held back",
+    "approved": "about to be applied",
     "complete": "applied",
     "undone": "undone",
     "discarded": "discarded",
-    "approved": "about to be applied",
-    "preview": "a preview, of which nothing was applied",
-    "held": "held back",
 }
 """A night's status, for a sentence."""
 
@@ -111,10 +111,10 @@ def _named(operations: Sequence[Operation]) -> Iterable[str]:
             yield value["other"]
             yield from links.fact_ops(operation)
         elif operation["kind"] == "change_fact":
-            for side in (operation["before"], operation["after"]):
-                yield from (op for op in [(side or {}).get("superseded_by")] if op)
+            for side in filter(None, (operation["before"], operation["after"])):
+                yield from filter(None, [side.get("superseded_by")])
                 for name in ("disputed", "depends_on", "doubtful"):
-                    yield from (side or {}).get(name, ())
+                    yield from side.get(name, ())
 
 
 def _quoted(text: str) -> str:
@@ -188,25 +188,18 @@ async def find_night(context: AgentContext, given: str) -> NightRecord:
 
 
 async def sleep(context: AgentContext, *, dry_run: bool = False) -> NightReport:
-    """Go through a night; with `dry_run` apply nothing, so that memory stays as it is.
+    """Go through a night; with `dry_run` apply nothing: memory, state and inbox stay as they are.
 
-    Without it this is a run with `request: sleep`, whose own report says more.
+    A dry run's model calls are paid for; the same night, applied later, makes none. Without
+    `dry_run` this is a run with `request: sleep`, whose own report says more.
 
     Raises:
         InputError: `dry_run`, and a night is open.
         BusyError: another process holds the agent.
         CircadianError: the emergency stop is set, or a step failed; what was done is kept.
     """
-    if dry_run:
-        return await preview(context)
-    return of_run(await runs.run(context, {"request": "sleep"}, raise_on_failure=False))
-
-
-async def preview(context: AgentContext) -> NightReport:
-    """Go through a night and apply nothing: memory, state and inbox stay as they are.
-
-    Model calls are paid for; the same night, applied later, makes none. Raises as `sleep`.
-    """
+    if not dry_run:
+        return of_run(await runs.run(context, {"request": "sleep"}, raise_on_failure=False))
     async with previewing(context) as for_the_night:
         return of_run(await runs.run(for_the_night, raise_on_failure=False))
 
@@ -263,7 +256,7 @@ async def applying(context: AgentContext, name: str) -> AsyncIterator[AgentConte
 async def broke_off(context: AgentContext, record: NightRecord) -> bool:
     """Whether a run recorded the night's end and was killed before it cut the history.
 
-    The next run does the rest. The night's own task tells: later reports name the night too.
+    The next run does the rest. Only the night's own task tells: later reports name the night, too.
     """
     if status_of(record) != "complete":
         return False
@@ -297,7 +290,7 @@ def of_run(output: Mapping[str, Any]) -> NightReport:
 async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     name = record["id"]
     if status_of(record) not in ("preview", "held"):
-        raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to apply")
+        raise InputError(f"{name} is {NIGHT_STATUS[status_of(record)]}: there is nothing to apply")
     other = await night.unfinished(context.store, context.scope)
     if other is not None and other["id"] != name:
         raise _not_ended(other)
@@ -360,7 +353,7 @@ async def discard_night(context: AgentContext, name: str) -> NightReport:
     async with context.lock:
         record = await find_night(context, record["id"])
         if status_of(record) not in ("preview", "held", "discarded"):
-            status = IN_WORDS[status_of(record)]
+            status = NIGHT_STATUS[status_of(record)]
             raise InputError(f"{record['id']} is {status}: it cannot be discarded")
         if status_of(record) != "discarded":
             gone: NightRecord = {**record, "status": "discarded"}
@@ -401,7 +394,7 @@ async def why_not(
 ) -> str | None:
     """Why a night cannot be applied or undone now; None if it can, and for any other action.
 
-    Without what to do then: the messages advise commands, and this is for pages.
+    For pages, so without the commands that the errors advise.
     """
     try:
         if action == "undo":
@@ -418,7 +411,7 @@ async def _check_undoable(
 ) -> None:
     name = record["id"]
     if status_of(record) not in ("complete", "held") or not record["applied"]:
-        raise InputError(f"{name} is {IN_WORDS[status_of(record)]}: there is nothing to undo")
+        raise InputError(f"{name} is {NIGHT_STATUS[status_of(record)]}: there is nothing to undo")
     going = await night.unfinished(context.store, context.scope)
     if going is not None:
         raise _not_ended(going)

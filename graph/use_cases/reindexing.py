@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from memory.errors import FolderError
 from memory.facts import SemanticMemory
-from memory.installation import Installation, open_installation
+from memory.installation import open_installation
 from memory.records import Scope
 from memory.settings import Deployment, configured
 
@@ -82,7 +82,11 @@ async def reindex(
         embeddings=embedder if isinstance(embedder, Embeddings) else None,
         change=embedder is not None,
     )
-    recorded, was = await asyncio.to_thread(_recorded, as_recorded, changed)
+    try:
+        recorded = await asyncio.to_thread(as_recorded)
+        was: str | None = recorded.embedder
+    except FolderError:  # An object from Python cannot be loaded by its name: record the new one.
+        recorded, was = await asyncio.to_thread(changed), None
     try:
         async with recorded.server_lock(timeout=deployment.lock_timeout, alone=True):
             home = await asyncio.to_thread(changed)
@@ -93,18 +97,3 @@ async def reindex(
     finally:
         await asyncio.to_thread(recorded.close)
     return Reindexing(home.embedder, home.dimension, was, embedded, left)
-
-
-def _recorded(
-    as_recorded: Callable[[], Installation], changed: Callable[[], Installation]
-) -> tuple[Installation, str | None]:
-    """The installation with its recorded embedder, and that embedder's name.
-
-    An embedder that was an object from Python cannot be loaded by name. Then the new one is
-    recorded at once, and the name is None.
-    """
-    try:
-        home = as_recorded()
-    except FolderError:
-        return changed(), None
-    return home, home.embedder

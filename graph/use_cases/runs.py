@@ -292,15 +292,14 @@ async def accept(context: AgentContext, input: Input) -> PostedInput:
     given = _checked(input)
     messages = await _messages(context, given.get("messages") or [])
     now = context.now()
-    spoken = [event_of(message, owner=context.owner, now=now) for message in messages]
     said = [
         with_kind(valid_event(event), message)
-        for event, message in zip(spoken, messages, strict=True)
-        if event["text"].strip()
+        for message in messages
+        if (event := event_of(message, owner=context.owner, now=now))["text"].strip()
     ]
     events = [_event(context, raw) for raw in given.get("events") or []]
     posted = await inbox.post(
-        context.store, context.scope, [*said, *events], now=context.now(), also=naming(context)
+        context.store, context.scope, [*said, *events], now=now, also=naming(context)
     )
     request = given.get("request")
     if request == "stop":
@@ -382,9 +381,9 @@ async def prepare(
 async def _resume(
     context: AgentContext, bound: RunnableConfig, passed: Mapping[str, Any], now: Standing
 ) -> AsyncGenerator[Any]:
-    """Finish an unfinished run, told by its tasks: `next` can be empty while work waits.
+    """Finish an unfinished run. It has tasks; its `next` can be empty while work waits.
 
-    Puts that run's report into `bound`, so that the run that follows continues it.
+    Its report goes into `bound`, so that the run that follows extends it.
     """
     tasks = now.tasks
     if not tasks or any(task.interrupts for task in tasks):

@@ -122,12 +122,9 @@ class Scheduler:
         ending = asyncio.create_task(self._ending.wait())
         try:
             await asyncio.wait({going, ending}, return_when=asyncio.FIRST_COMPLETED)
-            if not going.done() and not self._begun:
-                going.cancel()
-                with suppress(asyncio.CancelledError):
-                    await going
-                return None, mode
-            return await going
+            if going.done() or self._begun:
+                return await going
+            return None, mode
         finally:
             self._control = None
             for task in (going, ending):

@@ -373,7 +373,7 @@ async def half_done(context: AgentContext) -> dict[str, str]:
 
 
 async def lost_ticks(context: AgentContext) -> list[str]:
-    """That the checkpoints lack the newest ticks that the store knows; else nothing."""
+    """A sentence if the checkpoints lack the newest ticks that the store knows; else nothing."""
     known = await inbox.reports(context.store, context.scope)
     newest = max((report["tick"] for report in known), default=0)
     here = int((await context.values()).get("tick", 0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -27,12 +28,14 @@ from memory.night.order import items_done, items_left, next_step, stopped
 from memory.night.pending_view import Changes, PendingView
 from memory.night.record import Plans
 from memory.operations import apply
+from memory.recall import recall
 from memory.records import (
     CallRecord,
     JournalEntry,
     NightRecord,
     Operation,
     PlanRecord,
+    RecallHit,
     Scope,
     Usage,
 )
@@ -162,6 +165,22 @@ class NightContext:
         except ModelError as error:
             return Asked([first], total(usage, in_vain(error)), f"asked again in vain: {error}")
         return Asked([first, second], total(usage, spent))
+
+    async def recall(
+        self, query: str, limit: int, *, changes: Changes | None = None, facts_only: bool = False
+    ) -> list[RecallHit]:
+        """The memories about `query` at the time of the night, best first, with `changes` made."""
+        return await recall(
+            query,
+            scope=self.scope,
+            now=datetime.fromisoformat(self.now),
+            semantic=self.resources.semantic,
+            store=self.store,
+            settings=self.settings,
+            limit=limit,
+            changes=changes,
+            facts_only=facts_only,
+        )
 
     def calls_logged(self, calls: Iterable[CallRecord]) -> list[AuditEntry]:
         """Lines of the audit log for tool calls of this night."""

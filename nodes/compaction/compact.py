@@ -25,9 +25,7 @@ from memory.models import Answer, ask, charged, in_vain, total
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import apply
 from memory.records import (
-    LOCAL_USER,
     CompactionResult,
-    Loop,
     Operation,
     Scope,
     Usage,
@@ -87,12 +85,17 @@ async def compact(
         return await _in_night(state, runtime, config, settings)
     loop = held(state["loop"])
     store, resources, scope = store_of(runtime), resources_of(config), scope_of(config)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
     parts = parts_of(state, settings)
     if not parts.gives_way(state["calibration"]):
-        return _ended(state, settings, {**loop, "compaction": "done"}, parts)
+        after = _after(parts, None, state, settings, owners)
+        masked = compaction.result_of(state["messages"], after, 0, state["calibration"])
+        return {
+            "loop": {**loop, "compaction": "done", "compacted": masked},
+            **_replaced(state, after),
+        }
     origin = state["event"]["id"] if state["event"] else f"tick {state['tick']}"
     made = await _replacement(parts, state, settings, config, store, resources.clock(), origin)
-    owners = owners_of(settings, user=resources.user, served=resources.served)
     archive = await _archive(made, parts.old, store, scope, owners)
     await apply.apply_operations(archive, store=store, semantic=resources.semantic, scope=scope)
     line = audit.of_compaction(
@@ -105,23 +108,11 @@ async def compact(
         error=made.error,
     )
     await audit.write(store, scope, [line])
-    loop = {**charged(loop, made.usage), "compaction": "done"}
-    update = _ended(state, settings, loop, parts, made, archive[0]["target"])
-    return update | (counted_failure(state, update["loop"]) if made.failed else {})
-
-
-def _ended(
-    state: State,
-    settings: Settings,
-    loop: Loop,
-    parts: Cut,
-    made: Replacement | None = None,
-    archive: str | None = None,
-) -> dict[str, Any]:
-    """The state update after the cut, with the result for the report in the tick's loop."""
-    after = _after(parts, made, state, settings)
-    result = _result(state, parts, made, after, archive)
-    return {"loop": {**loop, "compacted": result}, **_replaced(state, after)}
+    after = _after(parts, made, state, settings, owners)
+    result = _result(state, parts, made, after, archive[0]["target"])
+    loop = {**charged(loop, made.usage), "compaction": "done", "compacted": result}
+    failure = counted_failure(state, loop) if made.failed else {}
+    return {"loop": loop, **_replaced(state, after), **failure}
 
 
 async def _in_night(
@@ -139,7 +130,7 @@ async def _in_night(
         made = await _replacement(parts, state, settings, config, context.store, now, origin)
         store, owners = context.store, context.owners
         operations = await _archive(made, parts.old, store, context.scope, owners)
-        after = _after(parts, made, state, settings)
+        after = _after(parts, made, state, settings, owners)
         result = _result(state, parts, made, after, operations[0]["target"])
         return Thought(
             operations=operations,
@@ -169,7 +160,7 @@ def cut_as_planned(context: NightContext) -> dict[str, Any]:
                 by = (planned.get("result") or {}).get("by", "summary")
                 made = Replacement(text, at, Usage(llm_calls=0, tokens=0), by)
                 parts = Cut(old, messages[len(old) :], 0)
-                return _replaced(state, _after(parts, made, state, settings))
+                return _replaced(state, _after(parts, made, state, settings, context.owners))
     return {}
 
 
@@ -323,24 +314,31 @@ async def _archive(
 
 
 def _after(
-    parts: Cut, made: Replacement | None, state: State, settings: Settings
+    parts: Cut,
+    made: Replacement | None,
+    state: State,
+    settings: Settings,
+    owners: Collection[str],
 ) -> list[AnyMessage]:
+    """The history after the cut; without a replacement, old tool answers are masked."""
     stands = made and compaction.marker(made.text, compacted=parts.old, now=made.at, by=made.by)
-    if stands and (origins := origins_of(parts.old, settings.owners or [LOCAL_USER])):
+    if stands and (origins := origins_of(parts.old, owners)):
         stands = memory_messages.marked(stands, **{memory_messages.ORIGINS: origins})
     fits, calibration = _room(state, settings), state["calibration"]
     return compaction.replaced(parts, stands, fits=fits, calibration=calibration)
 
 
 def _result(
-    state: State, parts: Cut, made: Replacement | None, after: list[AnyMessage], archive: str | None
+    state: State, parts: Cut, made: Replacement, after: list[AnyMessage], archive: str
 ) -> CompactionResult:
-    before, calibration = state["messages"], state["calibration"]
-    if made is None:
-        return compaction.result_of(before, after, 0, calibration)
-    compacted, by, error = len(parts.old), made.by, made.error
     return compaction.result_of(
-        before, after, compacted, calibration, archive=archive, by=by, error=error
+        state["messages"],
+        after,
+        len(parts.old),
+        state["calibration"],
+        archive=archive,
+        by=made.by,
+        error=made.error,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
@@ -29,9 +29,8 @@ async def use_delegate_tools(
     refused = refuse(
         last.tool_calls[allowed:], "one tool call only in this tick", "Answer with what you have."
     )
-    answers: list[AnyMessage] = [*done.messages, *refused.messages]
     return {
-        "messages": [*state["messages"], *answers],
+        "messages": [*state["messages"], *done.messages, *refused.messages],
         "calls": [*state["calls"], *done.calls, *refused.calls],
         "usage": total(state["usage"], done.usage),
     }

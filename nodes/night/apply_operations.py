@@ -72,9 +72,9 @@ async def _apply(context: NightContext) -> None:
 async def _settle_unimportant(context: NightContext) -> None:
     """Plan the marks of entries that were scored below the threshold."""
     marks = below_threshold(context.plans, context.settings.min_importance)
+
+    async def think() -> Thought:
+        return Thought(operations=marks)
+
     if marks:
-
-        async def think() -> Thought:
-            return Thought(operations=marks)
-
         await plan(context, "settle", [mark["target"] for mark in marks], think)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
@@ -54,7 +53,6 @@ from memory.night import (
 )
 from memory.operations import PlanCollector, with_collector
 from memory.prompt import assembly
-from memory.recall import recall
 from memory.records import (
     AssembledContext,
     Fact,
@@ -120,7 +118,11 @@ async def _turn(
     settings = context.settings
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
-    exchange = _exchange(turns) or await _opening(context, batch)
+    exchange = (
+        cast(list[AnyMessage], messages_from_dict(turns[-1]["exchange"]))
+        if turns
+        else await _opening(context, batch)
+    )
     try:
         answer = await context.resources.ask(
             as_model_sees(exchange), settings, context.config, tools=tools
@@ -129,7 +131,8 @@ async def _turn(
         if not turns:
             raise
         return _broken_off(context, batch, turns, error)
-    message = sound(answer.message, str(len(turns)), _call_ids(exchange))
+    asked = [call for one in exchange if isinstance(one, AIMessage) for call in one.tool_calls]
+    message = sound(answer.message, str(len(turns)), [str(call["id"]) for call in asked])
     earlier = Plans(turns).operations()
     shown = {one["id"]: one for one in batch}
     collector = PlanCollector(shown, earlier, judged=settings.judge_facts)
@@ -225,11 +228,6 @@ def _broken_off(
     )
 
 
-def _call_ids(exchange: Sequence[AnyMessage]) -> list[str]:
-    answers = (message for message in exchange if isinstance(message, AIMessage))
-    return [str(call["id"]) for answer in answers for call in answer.tool_calls]
-
-
 class Rejection(NamedTuple):
     """A fact that was not stored, or a call that failed as a whole."""
 
@@ -290,7 +288,9 @@ def standing_of(
     every = frozenset(entry["id"] for entry in batch)
     cited = frozenset[str]().union(*(one.stored for one in tries)) & every
     settled = every - (spent - cited) if "noop" in newest.tools else cited
-    refused = [_told(one) for one in _not_mended(tries)]
+    refused = [
+        f"not stored: {shortened(one.text, NAMED_BY)} ({one.error})" for one in _not_mended(tries)
+    ]
     if newest.about - spent:
         return LoopStanding("with another answer", cited, refused)
     stuck = bool(newest.rejected) and not newest.stored
@@ -369,24 +369,11 @@ def _not_mended(tries: Sequence[Try]) -> list[Rejection]:
     return [rejection for known in found.values() for rejection in known]
 
 
-def _told(rejection: Rejection) -> str:
-    return f"not stored: {shortened(rejection.text, NAMED_BY)} ({rejection.error})"
-
-
 async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[AnyMessage]:
     """The prompt: the context's own system prompt, facts of the batch and near it, the batch."""
     settings = context.settings
     query = " ".join(entry["content"] for entry in batch)[:2000]
-    known = await recall(
-        query,
-        scope=context.scope,
-        now=datetime.fromisoformat(context.now),
-        semantic=context.resources.semantic,
-        store=context.store,
-        settings=settings,
-        limit=settings.recall_limit,
-        facts_only=True,
-    )
+    known = await context.recall(query, settings.recall_limit, facts_only=True)
     stored = [_as_hit(fact) for fact in await facts_from(context, batch)]
     known = [*stored, *(hit for hit in known if hit["id"] not in {one["id"] for one in stored})]
     if not any(rests_on(one["source_entity"], one, context.owners) for one in batch):
@@ -435,10 +422,6 @@ def _side(context: NightContext, exchange: list[AnyMessage]) -> State:
         "context": assembled,
         "exchange": exchange,
     }
-
-
-def _exchange(turns: list[PlanRecord]) -> list[AnyMessage]:
-    return cast(list[AnyMessage], messages_from_dict(turns[-1]["exchange"])) if turns else []
 
 
 def _closing(

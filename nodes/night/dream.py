@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
@@ -77,14 +77,6 @@ class Described(BaseModel):
     tags: list[str] = Field(default_factory=list, description="Up to five words.")
 
 
-class Settled(NamedTuple):
-    """The operations of claims or contexts, and why others were refused."""
-
-    operations: list[Operation]
-    refused: list[str]
-    """One line each."""
-
-
 def settle(
     claims: Iterable[Pair],
     shown: Mapping[str, Fact],
@@ -93,12 +85,12 @@ def settle(
     now: str,
     owners: Collection[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
-) -> Settled:
+) -> Thought:
     """The operations of the claims, in order; each pair of facts counts once.
 
-    A claim about a fact that was not shown, or about two old facts, is refused, unless these name
-    one entity and one of them ends or depends on the other. Dependencies
-    are settled first, because a fact that falls leaves the facts that depend on it in doubt.
+    A claim about a fact that was not shown is refused. So is a claim about two old facts, unless
+    they name one entity and one of them ends or depends on the other. Dependencies are settled
+    first, because a fact that falls leaves the facts that depend on it in doubt.
 
     Args:
         claims: About operation ids.
@@ -108,7 +100,7 @@ def settle(
         owners: The ids of the owners.
         dependents: Facts that were not shown and depend on those shown, by operation id.
     """
-    made = Settled([], [])
+    made = Thought()
     seen: set[tuple[bool, frozenset[str]]] = set()
     gone: set[str] = set()
     # A fact can be in several pairs, so each claim sees the effects of the claims before it.
@@ -284,12 +276,12 @@ def evolve(
     now: str,
     night: str,
     rules: str = "",
-) -> Settled:
+) -> Thought:
     """Set contexts and tags of shown facts; the earlier ones are kept as history.
 
     `rules`: the prompt's instructions, which describe no fact.
     """
-    made = Settled([], [])
+    made = Thought()
     done: set[str] = set()
     for given in contexts:
         if given.fact not in shown or given.fact in done:
@@ -366,7 +358,10 @@ async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig
     """Relate new facts in batches; a broken answer leaves its batch to another night."""
     context = await night_in_hand(state, runtime, config)
     found = await context.pending_view().facts(facts_left(context.record, context.plans))
-    order = [fact["op"] for fact in sorted(found.values(), key=_most_important_first)]
+    important_first = sorted(
+        found.values(), key=lambda fact: (-fact["importance"], fact["valid_from"], fact["op"])
+    )
+    order = [fact["op"] for fact in important_first]
     last = await _compared_last(context)
 
     async def next_jobs() -> list[Job]:
@@ -381,10 +376,6 @@ async def _compared_last(context: NightContext) -> list[str]:
     before = [one for one in known if one["started"] < context.record["started"]]
     done = [one for one in before if one.get("facts") and one["status"] == "complete"]
     return list(done[-1]["facts"]) if done else []
-
-
-def _most_important_first(fact: Fact) -> tuple[int, str, str]:
-    return (-fact["importance"], fact["valid_from"], fact["op"])
 
 
 async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence[str]) -> list[Job]:
@@ -489,16 +480,6 @@ def _amiss(answer: Dream, handles: Handles) -> str | None:
     return told and f"{told} Give again only what you said of it, with the right numbers."
 
 
-class Decided(NamedTuple):
-    """The outcome of the answers of a dream."""
-
-    operations: list[Operation]
-    refused: list[str]
-    """Why claims and contexts were refused, one line each."""
-    left: list[str]
-    """Operation ids of the new facts that stay uncompared."""
-
-
 def decided(
     answers: Sequence[Dream],
     shown: Mapping[str, Fact],
@@ -508,8 +489,8 @@ def decided(
     night: str,
     owners: Sequence[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
-) -> Decided:
-    """The outcome of the answers about the facts in `shown`.
+) -> Thought:
+    """The outcome of the answers about the facts in `shown`; left are facts that stay uncompared.
 
     A second answer mends what the first one named wrongly. If a claim still cannot be read, the
     new facts that it may mean stay uncompared.
@@ -539,9 +520,8 @@ def decided(
     grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
     vain = [_unread(claim, shown, handles) for claim in lost]
     left = _uncompared(lost, claims, new, handles)
-    return Decided(
-        [*made.operations, *grown.operations], [*made.refused, *grown.refused, *vain], left
-    )
+    refused = [*made.refused, *grown.refused, *vain]
+    return Thought([*made.operations, *grown.operations], left, refused=refused)
 
 
 def _with_ops(claim: Pair, handles: Handles) -> Pair | None:

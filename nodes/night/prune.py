@@ -1,9 +1,9 @@
 """Prune old journal entries of little importance, without a model.
 
 A score is a guess, so it takes no message away: an entry fades, which takes it out of prompts and
-leaves it to be found when nothing fits better. Only where a setting bounds the number of faded
-entries are the oldest removed. Entries stay as they are that became facts, that anything cites, or
-that an open goal or project refers to.
+leaves it to be found when nothing fits better. The oldest faded entries are removed only if a
+setting bounds their number. Entries that became facts, that anything cites, or that an open goal or
+project refers to stay as they are.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from langgraph.types import Overwrite
 from memory import audit, journal, night, telemetry
 from memory.events import inbox
 from memory.night import NightContext, left_over, night_in_hand, stale, stopped
-from memory.records import Event, NightRecord, NightStatus, Report
+from memory.records import NightRecord, NightStatus, Report
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.telemetry import called
@@ -57,7 +57,8 @@ async def record_night(
         "phase": None,
         "night": None,
         "conversations": _open_still(state, settings, datetime.fromisoformat(record["started"])),
-        "context_buffer": _heard_since(state, record["started"]),
+        # What was heard before the night began is in the journal.
+        "context_buffer": [e for e in state["context_buffer"] if e["at"] > record["started"]],
         **_session_over(state),
     }
 
@@ -70,7 +71,7 @@ async def _end(context: NightContext) -> None:
     context.record = record = ended(context, now.isoformat())
     entry = audit.of_night(record, operations, model=model)
     telemetry.NIGHTS.labels(night.status_of(record)).inc()
-    if not was_decided:  # Else its first end counted them; since then a person took their time.
+    if not was_decided:  # Otherwise these were counted when the night ended for the first time.
         telemetry.NIGHT_SECONDS.observe(_seconds(record))
         telemetry.NIGHT_OPERATIONS.inc(len(operations))
     puts = night.end_puts(context.scope, record)
@@ -110,11 +111,6 @@ def _session_over(state: State) -> dict[str, Any]:
     if state["mode"] == "awake":
         return {}
     return {"metrics": {**state["metrics"], "session_start": None}}
-
-
-def _heard_since(state: State, started: str) -> list[Event]:
-    """What was overheard since the night began; what was heard before is in the journal."""
-    return [event for event in state["context_buffer"] if event["at"] > started]
 
 
 def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
@@ -29,11 +30,9 @@ from memory.night import (
 )
 from memory.operations import last_reflection
 from memory.prompt import rendering
-from memory.recall import recall
 from memory.records import (
     INSIGHT,
     JournalEntry,
-    Operation,
     RecallHit,
     add_entry,
     link_memories,
@@ -80,13 +79,6 @@ class InsightGiven(BaseModel):
     importance: float = Field(8, allow_inf_nan=False, description="8 or 9.")
 
 
-class Reflected(NamedTuple):
-    """The operations that an answer leads to, and why parts of it were refused."""
-
-    operations: list[Operation]
-    refused: list[str]
-
-
 def questions(given: Iterable[str]) -> tuple[list[str], list[str]]:
     """(the first three questions that may be asked, why others may not)."""
     kept, refused = list[str](), list[str]()
@@ -116,7 +108,7 @@ def insights(
     trust: Mapping[str, float] | None = None,
     rules: str = "",
     owners: Collection[str] = (),
-) -> Reflected:
+) -> Thought:
     """Journal entries for the insights that stand on memories shown, linked to these memories.
 
     An insight is trusted no more than the least trusted memory it stands on. It is the assistant's
@@ -131,7 +123,7 @@ def insights(
         trust: Of the memories shown, by id (0..1).
         rules: The prompt's instructions, which are no insight.
     """
-    made = Reflected([], [])
+    made = Thought()
     others = dict.fromkeys(
         name for hit in shown.values() for name in rests_on(hit["speaker"], hit, owners)
     )
@@ -319,8 +311,7 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
     if made.operations:
         since = await last_reflection(context.store, context.scope)
         made.operations.append(reflected(since, now.isoformat()))
-    refused = [*made.refused, *given.refused]
-    return Thought(operations=made.operations, refused=refused, usage=given.usage)
+    return replace(made, refused=[*made.refused, *given.refused], usage=given.usage)
 
 
 def _amiss(answer: Insights, handles: Handles) -> str | None:
@@ -347,16 +338,8 @@ async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str
     changes, fallen = await context.without_own_facts(), await context.fallen_entries()
     found = dict[str, list[RecallHit]]()
     for question in questions:
-        hits = await recall(
-            question,
-            scope=context.scope,
-            now=datetime.fromisoformat(context.now),
-            semantic=context.resources.semantic,
-            store=context.store,
-            settings=context.settings,
-            limit=context.settings.reflection_memories,
-            changes=changes,
-        )
+        most = context.settings.reflection_memories
+        hits = await context.recall(question, most, changes=changes)
         found[question] = [
             {**hit, "superseded": True} if hit["id"] in fallen else hit for hit in hits
         ]

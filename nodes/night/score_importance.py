@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
@@ -23,7 +24,7 @@ from memory.night import (
     to_score,
 )
 from memory.prompt import rendering
-from memory.records import Goal, JournalEntry, Operation, Projects, score_entry
+from memory.records import Goal, JournalEntry, Projects, score_entry
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened
@@ -74,16 +75,6 @@ class Scores(BaseModel):
     scores: list[Score]
 
 
-class Scored(NamedTuple):
-    """The outcome of scoring one batch."""
-
-    operations: list[Operation]
-    left: list[str]
-    """Ids of the entries without a score."""
-    refused: list[str]
-    """Scores that were rounded or clamped, and scores for unknown ids; one line each."""
-
-
 @checked
 async def score_importance(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
@@ -107,12 +98,7 @@ async def _think(context: NightContext, batch: list[JournalEntry]) -> Thought:
     prompt = scoring_prompt(lines, context.state["goals"], context.state["projects"])
     asked = await context.ask_again(prompt, Scores, lambda answer: _complaint(handles, answer))
     made = scored(batch, asked.answers, handles)
-    return Thought(
-        operations=made.operations,
-        left=made.left,
-        refused=[*made.refused, *asked.refused],
-        usage=asked.usage,
-    )
+    return replace(made, refused=[*made.refused, *asked.refused], usage=asked.usage)
 
 
 def scoring_prompt(lines: str, goals: dict[str, Goal], projects: Projects) -> list[BaseMessage]:
@@ -143,8 +129,11 @@ def _complaint(handles: Handles, answer: Scores) -> str | None:
     return f"{wrong}These entries have no score yet: {', '.join(missing)}. Score only these."
 
 
-def scored(batch: list[JournalEntry], answers: Sequence[Scores], handles: Handles) -> Scored:
-    """The outcome of the answers. The first score of an entry counts."""
+def scored(batch: list[JournalEntry], answers: Sequence[Scores], handles: Handles) -> Thought:
+    """The outcome of the answers: the first score of an entry counts; entries without one are left.
+
+    A line of `refused` tells of each score for an unknown id, and of each rounded or clamped one.
+    """
     given, refused = dict[str, int](), list[str]()
     contents = {entry["id"]: entry["content"] for entry in batch}
     for score in (one for answer in answers for one in answer.scores):
@@ -161,4 +150,5 @@ def scored(batch: list[JournalEntry], answers: Sequence[Scores], handles: Handle
         for entry in batch
         if entry["id"] in given
     ]
-    return Scored(operations, [id_ for id_ in contents if id_ not in given], refused)
+    left = [id_ for id_ in contents if id_ not in given]
+    return Thought(operations, left, refused=refused)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -11,10 +10,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from memory import night, records
+from memory import night
 from memory.night import Changes, NightContext, night_in_hand, proceed
 from memory.operations import facts_after
-from memory.recall import IN_PROMPT, probes, recall
+from memory.recall import IN_PROMPT, probes
 from memory.records import Fact, Operation, Probe
 from memory.settings import Settings
 from memory.state import State, checked
@@ -92,14 +91,25 @@ def finds(
 
 
 def judged(
-    *, facts: int, leaving: int, before: Sequence[bool], after: Sequence[bool], settings: Settings
+    *,
+    facts: int,
+    leaving: int,
+    before: Sequence[bool],
+    after: Sequence[bool],
+    settings: Settings,
+    lost: Sequence[str] = (),
 ) -> Verdict:
-    """The decision. With few facts, the share of facts that leave does not count."""
+    """The decision. With few facts, the share of facts that leave does not count.
+
+    `lost`: the queries of kept recalls that find something now and nothing afterwards.
+    """
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
         held = f"{leaving} of {facts} facts would no longer hold"
     elif sum(after) < sum(before):
         held = f"of {len(before)} kept recalls {sum(after)} would find, and {sum(before)} do now"
+        if lost:
+            held += f": nothing of what is found now for '{shortened(lost[0], NAMED_BY)}'"
     return {
         "facts": facts,
         "leaving": leaving,
@@ -108,14 +118,6 @@ def judged(
         "found_after": sum(after),
         "held": held,
     }
-
-
-def _naming(verdict: Verdict, lost: Sequence[str]) -> Verdict:
-    """The verdict, naming the first query that would find less if that is the reason."""
-    if verdict["held"] is None or not lost or "recalls" not in verdict["held"]:
-        return verdict
-    named = f"nothing of what is found now for '{shortened(lost[0], NAMED_BY)}'"
-    return {**verdict, "held": f"{verdict['held']}: {named}"}
 
 
 @checked
@@ -148,28 +150,19 @@ async def _weighed(context: NightContext) -> Verdict:
             after.append(finds(probe, await _sources(context, probe, most, changes), heirs))
             lost += [probe["query"]] if before[-1] and not after[-1] else []
     leaving = len(facts_leaving(operations, holding.difference(context.added_facts())))
-    verdict = judged(
+    return judged(
         facts=len(holding),
         leaving=leaving,
         before=before,
         after=after,
         settings=context.settings,
+        lost=lost,
     )
-    return _naming(verdict, lost)
 
 
 async def _sources(
-    context: NightContext, probe: records.Probe, most: int, changes: Changes | None
+    context: NightContext, probe: Probe, most: int, changes: Changes | None
 ) -> list[str]:
     """The sources of the best `most` that the probe's query finds, with `changes` made."""
-    hits = await recall(
-        probe["query"],
-        scope=context.scope,
-        now=datetime.fromisoformat(context.now),
-        semantic=context.resources.semantic,
-        store=context.store,
-        settings=context.settings,
-        limit=most,
-        changes=changes,
-    )
+    hits = await context.recall(probe["query"], most, changes=changes)
     return [source for hit in hits for source in hit["sources"]]

@@ -215,15 +215,17 @@ class _Memory:
         self, context_type: str, held: Sequence[ShownPage], now: datetime
     ) -> list[RecallHit]:
         """What the prompt does not show already, near the event, or else near the active goals."""
-        state, settings = self.state, self.settings
-        event, places = state["event"], self._places()
+        state, settings, event = self.state, self.settings, self.state["event"]
+        where: Any = {"scope": self.scope, "semantic": self.semantic, "store": self.store}
         active = (g["description"] for g in state["goals"].values() if g["status"] == "active")
         query = event["text"] if event else " ".join(active)
         if not query.strip():
             return []
+        overheard = in_buffer(state["context_buffer"], settings, state["calibration"])
         hits = await recall(
             query,
-            **places,
+            **where,
+            settings=settings,
             now=now,
             limit=IN_PROMPT,
             max_tokens=settings.recall_tokens,
@@ -231,23 +233,15 @@ class _Memory:
                 # In the journal already where a crash broke the tick off.
                 *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
-                *_overheard(state, settings),
+                *(heard["id"] for heard in overheard),
                 *(id_ for page in held for line in page.lines for id_ in line.ids),
             ],
         )
         hits = beside(hits, held, state["session_memory"])
-        hits = await fit_for(self.listeners, hits, **places)
+        hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
         await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
         return hits
-
-    def _places(self) -> _Places:
-        return {
-            "scope": self.scope,
-            "semantic": self.semantic,
-            "store": self.store,
-            "settings": self.settings,
-        }
 
     async def _private(self, told: Sequence[Told]) -> list[bool]:
         return await journal.private_ones(
@@ -259,18 +253,6 @@ class _Shown(TypedDict):
     memories: list[RecallHit]
     people: list[EntityProfile]
     pages: list[str]
-
-
-class _Places(TypedDict):
-    scope: Scope
-    semantic: SemanticMemory
-    store: BaseStore
-    settings: Settings
-
-
-def _overheard(state: State, settings: Settings) -> list[str]:
-    shown = in_buffer(state["context_buffer"], settings, state["calibration"])
-    return [event["id"] for event in shown]
 
 
 def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:

@@ -101,7 +101,7 @@ async def assess_task(
 ) -> dict[str, Any]:
     """Let a model judge the task: within the heuristic assessment, which it can only narrow.
 
-    An answer of no use leaves that as it stands. A tick asks it once.
+    Without a usable answer the heuristic assessment stands. A tick asks once.
     """
     settings, text = settings_of(runtime.context), _task(state)[1] or ""
     assessment, usage = await _judged(held(state["assessment"]), text, state, settings, config)

@@ -18,7 +18,7 @@ from tools.policy import CONTEXTS, narrowed
 
 
 async def after_begin(state: Course) -> Literal["extract_facts", "confirm", "assemble_context"]:
-    """The emergency check's way out; a tick that waited was checked."""
+    """A history that is too long is compacted first; a tick that waited goes on with its answer."""
     loop = state.get("loop")
     if loop is not None and loop["next"] == "confirm":
         return "confirm"
@@ -32,7 +32,7 @@ async def begin_tick(
 ) -> dict[str, Any]:
     """Start the loop's counters; the tick's number is the one after the last committed tick.
 
-    A session that has no start yet starts here, so that the tick's tools can tell it.
+    A session that has no start yet starts here, so that the tick's tools can report it.
     """
     tick = state["tick"] + 1
     waited = [one for one in state["parked"] if one["question"]["id"] == state["resuming"]]
@@ -78,9 +78,9 @@ def _begun(state: State, settings: Settings) -> Loop:
 
 
 def _resumed(parked: ParkedTick, tick: int, settings: Settings) -> dict[str, Any]:
-    """The tick as it was put aside, at the end of the history and under its number of now.
+    """The tick as it was put aside, at the end of the history, and numbered anew.
 
-    Where the settings are narrower by now, so is its pattern.
+    If the settings have become narrower, so does its pattern.
     """
     context = CONTEXTS[parked["context"]["context_type"]]
     return {

@@ -27,10 +27,11 @@ async def confirm(
 ) -> dict[str, Any]:
     """Wait for the answer and go on with it: run the call, run it changed, or refuse it.
 
-    An answer that was given while the question did not stand is taken from the store; one that is
-    given now is written there first. What is no answer is asked again.
+    An answer that was given while no run waited for it is taken from the store. One that is given
+    now is written there first. After anything that is no answer, the question is asked again.
     """
-    question, settings = _in_hand(state), settings_of(runtime.context)
+    settings, known = settings_of(runtime.context), [one["question"] for one in state["parked"]]
+    question = next(one for one in known if one["id"] == state["resuming"])
     store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
     given = await approvals.answers(store, scope, state["parked"])
     decision = given.get(question["id"])
@@ -52,14 +53,6 @@ async def confirm(
     }
 
 
-def _in_hand(state: State) -> Question:
-    return next(
-        parked["question"]
-        for parked in state["parked"]
-        if parked["question"]["id"] == state["resuming"]
-    )
-
-
 async def _asked(
     question: Question,
     known: OfferedTool | None,
@@ -68,18 +61,19 @@ async def _asked(
 ) -> Decision:
     """The answer of a person. `interrupt` leaves the node until there is one.
 
-    After a crash a server does a run again, with the answer that it brought: that was to the
-    question before this one. LangGraph gives it again each time the node is entered.
+    After a crash, a server repeats a run with the answer that the run brought. That one was for the
+    question before this one, and LangGraph gives it again whenever the node is entered: such
+    answers are counted in the store, and skipped.
     """
     store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
     place = str(config["configurable"]["checkpoint_ns"])
-    over = await approvals.passed_over(store, scope, question["id"], place)
+    skipped = await approvals.passed_over(store, scope, question["id"], place)
     problem: str | None = None
     number = 0
     while True:
         given = interrupt(approvals.form(question, problem))
         number += 1
-        if number <= over:
+        if number <= skipped:
             continue
         decision = approvals.decision_of(
             given, by=resources.user, at=resources.clock(), question=question["id"]
@@ -91,7 +85,7 @@ async def _asked(
         elif await approvals.answered(store, scope, _run_of(config)) in (None, question["id"]):
             return decision
         else:
-            over = number
+            skipped = number
             await approvals.pass_over(store, scope, question["id"], place, number)
 
 

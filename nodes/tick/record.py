@@ -105,7 +105,10 @@ async def record(
         why = f"{state['consecutive_errors']} failures in a row"
         entry = audit.of_stop(why, at=now, tick=state["tick"], who=audit.AGENT)
         await audit.write(store_of(runtime), scope_of(config), [entry])
-    elif _reflection_due(state, settings) and over(spending, settings, now) is None:
+    elif (
+        due(state["tick"], state["last_reflection"], settings.reflection_interval, event=event)
+        and over(spending, settings, now) is None
+    ):
         await _set_off_reflection(state, settings, now, store_of(runtime), scope_of(config))
         update["last_reflection"] = state["tick"]
     return {**update, **handed_back(cast(State, {**state, **update}))}
@@ -125,11 +128,6 @@ def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[Pu
         messages=len(state["messages"]) - len(of_tick(state["messages"], state["tick"])),
     )
     return inbox.puts_prompt(scope_of(config), prompt, most=most)
-
-
-def _reflection_due(state: State, settings: Settings) -> bool:
-    interval = settings.reflection_interval
-    return due(state["tick"], state["last_reflection"], interval, event=state["event"])
 
 
 async def _set_off_reflection(
@@ -211,8 +209,11 @@ def _without_media(state: State, event: Event) -> list[AnyMessage]:
 
     The message keeps its id, and so its place in the history.
     """
-    mine = [m for m in state["messages"] if m.id == event["id"] and isinstance(m, HumanMessage)]
-    return [text_only(message) for message in mine]
+    return [
+        text_only(message)
+        for message in state["messages"]
+        if message.id == event["id"] and isinstance(message, HumanMessage)
+    ]
 
 
 async def _journal(
@@ -264,16 +265,12 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     """Count an access of each recalled fact that the answer used; the others gain nothing."""
     event, own = state["event"], of_tick(state["messages"], state["tick"])
     context = held(state["context"])
-    shown = {**context.get("recalled", {}), **_recalled_by_tools(own)}
+    brought_up = {hit["id"]: hit["text"] for hit in _tool_hits(own) if hit["kind"] == "fact"}
+    shown = {**context.get("recalled", {}), **brought_up}
     asked = event["text"] if event is not None else ""
     facts = probes.used(shown, f"{reply} {_written(own)}", asked=asked)
     if facts:
         await resources_of(config).semantic.touch(scope_of(config), facts, now)
-
-
-def _recalled_by_tools(own: Sequence[AnyMessage]) -> dict[str, str]:
-    """The texts of the facts that the tick's recalls brought up, by id."""
-    return {hit["id"]: hit["text"] for hit in _tool_hits(own) if hit["kind"] == "fact"}
 
 
 def _shown(state: State) -> list[str]:
@@ -284,6 +281,7 @@ def _shown(state: State) -> list[str]:
 
 
 def _tool_hits(own: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    """The memories that the tick's own recalls brought up."""
     answers = [one for one in own if isinstance(one, ToolMessage)]
     return [
         hit

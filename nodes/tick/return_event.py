@@ -19,7 +19,7 @@ from memory import audit, entities, events, records, telemetry
 from memory.errors import CircadianError, CircuitOpen, ConfigurationError
 from memory.events import inbox, spent
 from memory.operations import apply_operations
-from memory.records import Event, FailureReport, ParkedTick, add_entry, is_reflection
+from memory.records import Event, FailureReport, add_entry, is_reflection
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, fresh_state, report_so_far
@@ -67,11 +67,9 @@ async def return_event(
     # Where the service is left alone or set up wrongly, nothing counts against the event.
     tried = not _no_fault(error.error)
     if event is not None and tried:
-        most = settings.max_failed_ticks
-        await _journal_last(event, state, runtime, config, max_attempts=most)
-        attempts, aside = await inbox.give_back(
-            store_of(runtime), scope_of(config), event["id"], text, max_attempts=most
-        )
+        await _journal_last(event, state, runtime, config)
+        store, scope, most = store_of(runtime), scope_of(config), settings.max_failed_ticks
+        attempts, aside = await inbox.give_back(store, scope, event["id"], text, max_attempts=most)
     telemetry.TICK_FAILURES.inc()
     failure: FailureReport = {
         "event_id": event["id"] if event else None,
@@ -80,6 +78,8 @@ async def return_event(
         "attempts": attempts,
         "set_aside": aside,
     }
+    # A parked tick that is not tried again goes.
+    gone = state["resuming"] if aside or event is None else None
     report, errors = report_so_far(state["report"]), state["consecutive_errors"] + tried
     now = resources_of(config).clock()
     stopped = tried and errors >= settings.max_consecutive_errors
@@ -98,7 +98,7 @@ async def return_event(
         "event": None,
         "classification": None,
         "resuming": None,
-        "parked": _still_parked(state, dropped=aside or event is None),
+        "parked": [one for one in state["parked"] if one["question"]["id"] != gone],
         "consecutive_errors": errors,
         "emergency_stop": state["emergency_stop"] or stopped,
     }
@@ -113,32 +113,23 @@ def _no_fault(error: BaseException | str) -> bool:
     return kind_of(error) in _NO_FAULT or kind_of(getattr(error, "__cause__", "")) in _NO_FAULT
 
 
-def _still_parked(state: State, *, dropped: bool) -> list[ParkedTick]:
-    """Without the tick in hand, where it is not tried again."""
-    in_hand = state["resuming"] if dropped else None
-    return [one for one in state["parked"] if one["question"]["id"] != in_hand]
-
-
 async def _journal_last(
-    event: Event,
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
-    *,
-    max_attempts: int,
+    event: Event, state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> None:
     """Journal an event whose failure is its last, before it leaves the inbox.
 
     In this order a crash between the two leaves the event waiting, and nothing without a source.
     """
-    store, scope = store_of(runtime), scope_of(config)
+    store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     item = await store.aget(scope.namespace(inbox.INBOX), event["id"])
-    if item is None or item.value["attempts"] + 1 < max_attempts:
-        return
-    if is_reflection(event):
+    if (
+        item is None
+        or item.value["attempts"] + 1 < settings.max_failed_ticks
+        or is_reflection(event)
+    ):
         return
     (familiar,) = await entities.familiar(store, scope, [event])
-    entry = events.entry_in(state, event, settings_of(runtime.context), familiar)
+    entry = events.entry_in(state, event, settings, familiar)
     entry["tags"] = [*entry["tags"], records.ASIDE]
     await apply_operations(
         [add_entry(entry, "its ticks failed")],

@@ -180,30 +180,29 @@ class _Round:
     def _set_loop(self, **values: Any) -> None:
         self.state = cast(State, {**self.state, "loop": {**self.loop, **values}})
 
+    @property
+    def _place(self) -> dict[str, Any]:
+        """Tick and event, for the audit log."""
+        event = self.state["event"]
+        return {"tick": self.state["tick"], "origin": event["id"] if event else None}
+
     def _called(self) -> list[AuditEntry]:
-        event, resources = self.state["event"], resources_of(self.config)
-        lines = audit.of_calls(
-            self.calls,
-            at=resources.clock(),
-            tick=self.state["tick"],
-            origin=event["id"] if event else None,
-            model=called(resources.chat_model),
-        )[self.logged :]
-        self.logged = len(self.calls)
+        """Lines for the calls that are not in the log yet."""
+        resources = resources_of(self.config)
+        model = called(resources.chat_model)
+        lines = audit.of_calls(self.calls, at=resources.clock(), model=model, **self._place)
+        lines, self.logged = lines[self.logged :], len(self.calls)
         return lines
 
     async def write_log(self) -> None:
-        """What was called and which goals changed."""
+        """What was called, and which goals and which prompt changed."""
         calls = self._called()
-        event, resources = self.state["event"], resources_of(self.config)
-        origin, at, tick = event["id"] if event else None, resources.clock(), self.state["tick"]
-        old, new = self.before, self.state
+        old, new, at = self.before, self.state, resources_of(self.config).clock()
+        prompts = old["assistant_prompt"], new["assistant_prompt"]
         entries = [
-            *calls,
-            *audit.of_goals(old["goals"], new["goals"], at=at, tick=tick, origin=origin),
-            *audit.of_prompt(
-                old["assistant_prompt"], new["assistant_prompt"], tick=tick, origin=origin
-            ),
+            *calls,  # First: the log is in the order of time.
+            *audit.of_goals(old["goals"], new["goals"], at=at, **self._place),
+            *audit.of_prompt(*prompts, **self._place),
         ]
         if entries:
             visit = audit.visit_of(self.loop_before, "use_tools")

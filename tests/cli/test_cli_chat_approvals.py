@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from graph.cli.commands.chat import CHOICES, UNCLEAR
+from tests.cli.test_cli_approvals import waiting
 from tests.support import launching
 from tests.support.commandline import Done, circadian
 from tests.support.launching import LAUNCH, Launches, asking, serving
@@ -59,12 +60,6 @@ def piped(capsys: Capture, data: Path, monkeypatch: Patch, *lines: str) -> Done:
     """A conversation whose lines stand in a file."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     return circadian(capsys, "chat", "--data", data)
-
-
-def waiting(capsys: Capture, data: Path) -> list[dict[str, Any]]:
-    done = circadian(capsys, "status", "--data", data, "--json")
-    found: list[dict[str, Any]] = done.document["approvals"]
-    return found
 
 
 # On a terminal

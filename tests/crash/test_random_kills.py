@@ -25,7 +25,7 @@ import pytest
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases.forgetting import forget_agent
-from graph.use_cases.nights import apply_night, preview
+from graph.use_cases.nights import apply_night, sleep
 from graph.use_cases.status import half_done
 from graph.use_cases.transfer import FileLines
 from memory.errors import InputError
@@ -152,7 +152,7 @@ COMMANDS: dict[str, Callable[[AsyncAgent], Awaitable[Any]]] = {
 
 
 PREPARED: dict[str, Callable[[AsyncAgent], Awaitable[Any]]] = {
-    "sleep --apply": lambda agent: preview(agent.context),
+    "sleep --apply": lambda agent: sleep(agent.context, dry_run=True),
     # A message that waits would wake it, and the same command again would be a second night.
     "sleep": lambda agent: COMMANDS["run"](agent),
 }

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import nights
-from memory.compaction.cut import MASK
+from memory.compaction.cut import MASK, Cut
 from memory.compaction.summary import HEAD
 from memory.errors import ContextOverflow, ModelError
+from memory.messages import ORIGINS, mark_of
 from memory.messages.history import MARK
+from memory.records import Usage
 from memory.settings import Settings
+from memory.state import fresh_state
+from nodes.compaction.compact import Replacement, _after
 from tests.support.agents import EXTRACTING, Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -193,7 +198,7 @@ async def test_a_preview_cuts_the_history_only_when_applied(opening: Opening) ->
     async with opening(model, settings=SMALL) as agent:
         await talk(agent, 0, 9)
         before, journal = await history(agent), await entries(agent)
-        tried = await nights.preview(agent.context)
+        tried = await nights.sleep(agent.context, dry_run=True)
         assert await history(agent) == before
         assert await entries(agent) == journal
         assert tried["compaction"]["compacted_count"] == 14
@@ -269,3 +274,13 @@ async def test_old_tool_outputs_are_hidden_from_the_summary_model(opening: Openi
     assert f"tool (get_system_status): {MASK}" in shown
     assert "token_usage" not in shown
     assert "Number 0 is on" in shown
+
+
+def test_a_summary_names_all_but_the_owners_whose_words_it_covers() -> None:
+    told = '{"memories": [{"speaker": "cleo"}, {"speaker": "Dan"}]}'
+    recalled = ToolMessage(told, id="t", name="recall_memories", tool_call_id="c")
+    now, free = datetime(2026, 5, 2, tzinfo=UTC), Usage(llm_calls=0, tokens=0)
+    made, state = Replacement("They spoke.", now, free, "summary"), fresh_state()
+    state["messages"] = []
+    [summary] = _after(Cut([recalled], [], 0), made, state, SMALL, ["cleo"])
+    assert mark_of(summary)[ORIGINS] == ["Dan"]

@@ -174,7 +174,7 @@ async def done(agent: AsyncAgent, deed: str) -> None:
         await agent.ainvoke({"request": "sleep"})
         return
     if deed == "preview":
-        await nights.preview(agent.context)
+        await nights.sleep(agent.context, dry_run=True)
         return
     deeds: dict[str, Any] = {
         "apply": nights.apply_night,

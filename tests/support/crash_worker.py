@@ -269,7 +269,7 @@ async def step(agent: AsyncAgent, run: Run, given: Any) -> dict[str, Any]:
 async def done_to_a_night(agent: AsyncAgent, deed: str, place: int = -1) -> dict[str, Any]:
     """Preview one, or apply or undo the one at `place` among all."""
     if deed == "preview":
-        return {"report": {"night": await nights.preview(agent.context)}}
+        return {"report": {"night": await nights.sleep(agent.context, dry_run=True)}}
     name = (await night.records(agent.store, agent.scope))[place]["id"]
     if deed == "apply":
         return {"report": {"night": await nights.apply_night(agent.context, name)}}

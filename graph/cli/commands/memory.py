@@ -26,7 +26,7 @@ from graph.cli.access import (
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, Yes, command
 from graph.console import Screen, counted, date, one_line, ruled_table, short_id
-from graph.documents import FLAGS, corrected, recalled_memory
+from graph.documents import FLAGS, corrected, recalled_memory, weighty_parts
 from graph.use_cases import (
     COUNTED,
     Forgotten,
@@ -327,8 +327,9 @@ def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> Renderab
     table = _table("score")
     for hit in hits:
         what = _what(hit, [flag for flag in FLAGS if hit.get(flag)], hit.get("earlier", ()))
-        if explain and (parts := _parts(hit.get("parts", {}))):
-            what.append(f"\n{parts}", "not strike cyan")
+        if explain and (parts := weighty_parts(hit.get("parts", {}))):
+            told = " · ".join(f"{name} {value:.2f}" for name, value in parts)
+            what.append(f"\n{told}", "not strike cyan")
         table.add_row(f"{hit['score']:.2f}", *_about(hit), what)
     return table
 
@@ -408,8 +409,3 @@ def _gone(row: Mapping[str, Any]) -> str:
     by = row["superseded_by"]
     instead = f"superseded by {_typed(by)}" if by else "does not hold"
     return f"{instead} since {date(row['invalid_at'])}"
-
-
-def _parts(parts: Mapping[str, float]) -> str:
-    ranked = sorted(parts.items(), key=lambda part: -abs(part[1]))
-    return " · ".join(f"{name} {value:.2f}" for name, value in ranked if round(value, 2))

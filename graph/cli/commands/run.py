@@ -213,13 +213,13 @@ class Watch(Listener):
     def _tell(self, what: str, record: Any) -> None:
         match what:
             case "event":
-                self._rows.event(record, self._local(self._clock()))
+                self._rows.event(record, self._clock())
                 self._now("thinking")
             case "tick":
                 self._tick(record)
             case "mode":
                 at = datetime.fromisoformat(record["at"])
-                self._rows.row(Text(), mode_line(record), at=self._local(at))
+                self._rows.row(Text(), mode_line(record), at=at)
             case "question":
                 self._rows.aside(still_waiting([record]))
             case "ignored":
@@ -234,7 +234,7 @@ class Watch(Listener):
             self._said = None
 
     def _tick(self, tick: TickReport) -> None:
-        self._rows.tick(tick, self._local(self._clock()) if tick["event_id"] is None else None)
+        self._rows.tick(tick, self._clock() if tick["event_id"] is None else None)
         if tick["context_type"] in LOOKING_BACK:
             self._rows.aside("looked back at its own work")
         self._rows.aside(cost_line(tick))
@@ -247,16 +247,12 @@ class Watch(Listener):
 
     def _once(self, text: str, style: str = "dim") -> None:
         if text != self._said:
-            at = self._local(self._clock())
-            self._rows.row(Text(), Text(one_line(text), style=style), at=at)
+            self._rows.row(Text(), Text(one_line(text), style=style), at=self._clock())
         self._said = text
 
     def _now(self, text: str) -> None:
         if self._screen.live:
             self._foot.update(Text(f"  {clean(text)}", style="dim"), refresh=True)
-
-    def _local(self, at: datetime) -> datetime:
-        return at.astimezone(self._settings.zone)
 
 
 class Lines(Listener):

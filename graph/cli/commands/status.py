@@ -246,8 +246,7 @@ async def agents(
         case []:
             async with reading(options, announce=False) as session:
                 lines = await list_agents(session.agent.context)
-                view = _view(lines) if lines else Text("There is no agent yet.")
-                session.screen.result(lines, view)
+                session.screen.result(lines, _view(lines) if lines else "There is no agent yet.")
         case ["delete", name]:
             await _delete(options, name, yes=yes)
         case _:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memory.night import Thought
 from memory.records.records import RecallHit
-from nodes.night.reflect import LEAST, MOST, InsightGiven, Reflected, insights, questions
+from nodes.night.reflect import LEAST, MOST, InsightGiven, insights, questions
 from tests.support.night_answers import insight
 
 NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)
@@ -28,7 +29,7 @@ def hit(id_: str, *sources: str) -> RecallHit:
 SHOWN = {"f1": hit("f1", "e1", "e2"), "f2": hit("f2", "e2", "e3")}
 
 
-def reflected(*given: InsightGiven) -> Reflected:
+def reflected(*given: InsightGiven) -> Thought:
     return insights(given, SHOWN, night="night_1", now=NOW)
 
 
