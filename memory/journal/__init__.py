@@ -37,7 +37,6 @@ from memory.journal.entries import (
     unindexed,
     until,
 )
-from memory.journal.links import End
 from memory.journal.privacy import Listeners, Told, audience_of, private_ones
 
 __all__ = [
@@ -47,7 +46,6 @@ __all__ = [
     "PENDING",
     "TRUST",
     "UNINDEXED",
-    "End",
     "Listeners",
     "Told",
     "archive_entry",
