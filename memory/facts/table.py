@@ -203,7 +203,7 @@ class MemoryTable(ABC):
         self, filters: Filters, limit: int | None = None, wanted: TextPrefilter | None = None
     ) -> list[Row]:
         """The matching rows, oldest first; rows that are not `wanted` may be left out."""
-        end = "" if limit is None else f" LIMIT {self._parameter('bigint')}"
+        end = "" if limit is None else f" LIMIT {self.dialect.value.format(type='bigint')}"
         query = f"SELECT {ROW} FROM memories AS m WHERE {{where}} ORDER BY m.seq{end}"
         return [self._row(*row) for row in self._asked(filters, query, *([limit] if end else []))]
 
@@ -294,9 +294,6 @@ class MemoryTable(ABC):
 
     def _row(self, seq: int, id_: str, payload: Any, *counted: Any) -> Row:
         return Row(seq, id_, payload, *counted)
-
-    def _parameter(self, type_: str) -> str:
-        return self.dialect.value.format(type=type_)
 
     def _among(self, column: str, values: Sequence[str | float], type_: str) -> Sql:
         """The test that a column has one of `values`."""

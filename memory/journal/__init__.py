@@ -38,7 +38,6 @@ from memory.journal.entries import (
     unindexed,
     until,
 )
-from memory.journal.links import End
 from memory.journal.privacy import Listeners, Told, audience_of, private_ones
 
 __all__ = [
@@ -48,7 +47,6 @@ __all__ = [
     "PENDING",
     "TRUST",
     "UNINDEXED",
-    "End",
     "Listeners",
     "Told",
     "archive_entry",

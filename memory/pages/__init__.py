@@ -21,7 +21,6 @@ from memory.pages.pages import (
     open_doubts,
     project_id,
     puts_after,
-    read,
     shown,
     text_of,
 )
@@ -47,7 +46,6 @@ __all__ = [
     "open_doubts",
     "project_id",
     "puts_after",
-    "read",
     "shown",
     "text_of",
 ]

@@ -4,7 +4,6 @@ from memory.settings.fields import GROUPS, KINDS, Audience, Deployment, Settings
 from memory.settings.sources import (
     OWN_REFUSED,
     Configuration,
-    Origin,
     SettingSource,
     configured,
     edited,
@@ -23,7 +22,6 @@ __all__ = [
     "Audience",
     "Configuration",
     "Deployment",
-    "Origin",
     "SettingSource",
     "Settings",
     "Verdict",

@@ -132,8 +132,9 @@ def bring_up_to_date(connection: Connection, name: str) -> None:
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_APPLIED} (v INTEGER PRIMARY KEY)")
     version = _version(connection)
     first = FIRST_VERSION if version is None else version + 1
+    forms = (FIRST_FORM, *UPGRADES)
     try:
-        for number, statement in enumerate(_forms()[first - FIRST_VERSION :], start=first):
+        for number, statement in enumerate(forms[first - FIRST_VERSION :], start=first):
             connection.execute(statement)
             connection.execute(f"INSERT INTO {_APPLIED} VALUES (%s)", (number,))
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege) as error:
@@ -162,10 +163,6 @@ def _current(connection: Connection, name: str) -> bool:
             "this version cannot read it: begin a new database"
         )
     return version == latest and _analysed(connection) == analysis.ANALYSIS_VERSION
-
-
-def _forms() -> tuple[str, ...]:
-    return (FIRST_FORM, *UPGRADES)
 
 
 def _version(connection: Connection) -> int | None:
