@@ -87,6 +87,8 @@ def test_a_misspelt_agent_is_not_made_unasked(
     monkeypatch.setattr("builtins.input", no)
     assert run(capsys, two, "send", "Hi", "--agent", "gardn").status == 2
     assert "Make a new one?" in asked[0]
+    assert run(capsys, two, "chat", "--agent", "gardn").status == 2
+    assert asked[1] == asked[0]
     assert len(run(capsys, two, "agents", "--json").document) == 2
     assert run(capsys, two, "send", "Hi", "--agent", "kitchen", "--json").status == 0
 
