@@ -184,6 +184,12 @@ def no_agent(options: Options) -> InputError:
     return InputError(f"there is no agent {options.agent!r:.80} here; {ways}")
 
 
+async def must_be_here(session: Session) -> None:
+    """Raise InputError if the agent is not there."""
+    if not await _is_made(session.agent):
+        raise no_agent(session.options)
+
+
 async def _is_made(agent: AsyncAgent) -> bool:
     made = await agent.context.values() or await count_items(agent.store, agent.scope.namespace())
     return bool(made)

@@ -184,6 +184,16 @@ def test_an_export_replaces_no_folder_no_device_and_no_link(
     assert (run(capsys, two, "export", link).status, link.is_symlink()) == (0, True)
 
 
+def test_an_agent_that_is_not_there_replaces_no_earlier_export(
+    capsys: Capture, two: Path, tmp_path: Path
+) -> None:
+    assert run(capsys, two, "export", file := tmp_path / "memory.jsonl").status == 0
+    before = file.read_bytes()
+    told = run(capsys, two, "export", file, "--agent", "gardn")
+    assert (told.status, "there is no agent 'gardn' here" in told.error) == (2, True)
+    assert file.read_bytes() == before
+
+
 def test_the_documents_say_which_event_and_which_agent(capsys: Capture, two: Path) -> None:
     sent = run(capsys, two, "send", "The figs are ripe.", "--agent", "garden", "--json").document
     (hit,) = run(capsys, two, "recall", "figs", "-k", "1", "--agent", "garden", "--json").document
