@@ -187,7 +187,8 @@ def test_an_export_replaces_no_folder_no_device_and_no_link(
 def test_an_agent_that_is_not_there_replaces_no_earlier_export(
     capsys: Capture, two: Path, tmp_path: Path
 ) -> None:
-    assert run(capsys, two, "export", file := tmp_path / "memory.jsonl").status == 0
+    file = tmp_path / "memory.jsonl"
+    assert run(capsys, two, "export", file).status == 0
     before = file.read_bytes()
     told = run(capsys, two, "export", file, "--agent", "gardn")
     assert (told.status, "there is no agent 'gardn' here" in told.error) == (2, True)
