@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import sys
 from pathlib import Path
 from typing import Any
@@ -77,18 +78,15 @@ def test_a_misspelt_agent_is_not_made_unasked(
     told = run(capsys, two, "send", "Hi", "--agent", "gardn", "--json")
     assert told.status == 2
     assert "there is no agent 'gardn' here; there is 'garden'" in told.error
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    asked: list[str] = []
-
-    def no(prompt: str) -> str:
-        asked.append(prompt)
-        return "n"
-
-    monkeypatch.setattr("builtins.input", no)
-    assert run(capsys, two, "send", "Hi", "--agent", "gardn").status == 2
-    assert "Make a new one?" in asked[0]
-    assert run(capsys, two, "chat", "--agent", "gardn").status == 2
-    assert asked[1] == asked[0]
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "wb", 0) as typed, os.fdopen(theirs) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        for command, answer in ((["send", "Hi"], b"n\n"), (["chat"], b"\n"), (["chat"], b"\4")):
+            typed.write(answer)
+            asked = run(capsys, two, *command, "--agent", "gardn")
+            assert (asked.status, asked.error) == (2, "circadian: no agent was made")
+            assert asked.out.endswith("Make a new one? [y/N] ")
+    monkeypatch.undo()
     assert len(run(capsys, two, "agents", "--json").document) == 2
     assert run(capsys, two, "send", "Hi", "--agent", "kitchen", "--json").status == 0
 
