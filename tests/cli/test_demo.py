@@ -126,13 +126,3 @@ def test_the_inspector_and_a_document_are_not_asked_for_at_once(
     assert done.status == 2
     assert "leave one out" in done.err
     assert not (tmp_path / "data").exists()
-
-
-def test_without_its_packages_the_demo_plays_nothing_for_the_inspector(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "graph.cli.loopback", raising=False)
-    monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    done = circadian(capfd, "demo", "--inspect", "--data", tmp_path / "data")
-    assert (done.status, "pip install '.[inspect]' in the clone" in done.error) == (2, True)
-    assert not (tmp_path / "data").exists()

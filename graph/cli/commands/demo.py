@@ -25,7 +25,7 @@ from rich.text import Text
 
 from graph.cli.access import NO_LANGUAGE_MODEL, reading
 from graph.cli.commands.replay import steps
-from graph.cli.commands.status import needs_inspector, serve_inspector
+from graph.cli.commands.status import serve_inspector
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.status_view import goals_view, projects_view
@@ -61,8 +61,6 @@ async def demo(
     """Play the built-in story: three days, two nights, a restart."""
     if inspect and options.json:
         raise InputError("--inspect ends in the browser, --json in a document: leave one out")
-    if inspect:
-        needs_inspector()
     screen = Screen(json=options.json)
     parts = _parts()
     fresh = _fresh_folder(options.data)

@@ -199,25 +199,18 @@ async def inspect(
     ] = 0,
 ) -> int:
     """Show memory in the browser."""
-    needs_inspector()
     async with reading(options):
         pass  # It says so where there is no agent of that name.
     await serve_inspector(options, port)
     return 0
 
 
-def needs_inspector() -> None:
-    """Raise InputError unless the inspector's packages are installed."""
-    try:
-        import graph.cli.loopback  # noqa: F401 - it imports them
-    except ImportError as error:
-        raise InputError("the inspector needs: pip install '.[inspect]' in the clone") from error
-
-
 async def serve_inspector(options: Options, port: int = 0, *, files: Path | None = None) -> None:
     """Serve the inspector until it is interrupted. `files`: the agent's working folder."""
-    from graph.cli.loopback import serve
-
+    try:
+        from graph.cli.loopback import serve
+    except ImportError as error:
+        raise InputError("the inspector needs: pip install '.[inspect]' in the clone") from error
     screen = Screen(json=options.json)
     opening = open_agents(
         options.data, options.model, options.embedder, options.configuration, folder=files
