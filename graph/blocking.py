@@ -49,7 +49,10 @@ class BackgroundLoop:
         try:
             entered = self.call(opening.__aenter__())
         except BaseException:
-            self._stop()
+            try:
+                self.call(self._end_calls())
+            finally:
+                self._stop()
             raise
         self._opened = opening
         atexit.register(self.close)
@@ -95,16 +98,21 @@ class BackgroundLoop:
             self._running.discard(task)
 
     async def _drain(self, opened: AbstractAsyncContextManager[Any]) -> None:
-        """Cancel the calls that still run and wait for them, then leave `opened`.
+        """End the calls, then leave `opened`, which ends the tasks of pools and locks."""
+        await self._end_calls()
+        await opened.__aexit__(None, None, None)
+        await self._loop.shutdown_asyncgens()
 
-        Tasks of pools and locks are not cancelled here: leaving `opened` ends them.
+    async def _end_calls(self) -> None:
+        """Cancel the calls that still run, and wait for them.
+
+        A call that Ctrl-C has cancelled is not cancelled again, so that its cleanup finishes.
         """
         calls = self._running - {asyncio.current_task()}
         for call in calls:
-            call.cancel()
+            if not call.cancelling():
+                call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
-        await opened.__aexit__(None, None, None)
-        await self._loop.shutdown_asyncgens()
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

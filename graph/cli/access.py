@@ -173,15 +173,34 @@ async def confirm_new_name(session: Session) -> None:
     if not sys.stdin.isatty():
         screen.note(f"{problem}; a new one is made")
     else:
-        said = await asyncio.to_thread(input, f"{problem}. Make a new one? [y/N] ")
+        said = await _typed(f"{problem}. Make a new one? [y/N] ")
         if said.strip().lower() not in ("y", "yes"):
             raise InputError("no agent was made")
+
+
+async def _typed(prompt: str) -> str:
+    """A line from the terminal; empty at its end. No thread waits in `input`, deaf to Ctrl-C."""
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
 
 
 def no_agent(options: Options) -> InputError:
     """That the agent is not there."""
     ways = "`circadian agents` lists those that are, and `circadian send` makes one"
     return InputError(f"there is no agent {options.agent!r:.80} here; {ways}")
+
+
+async def must_be_here(session: Session) -> None:
+    """Raise InputError if the agent is not there."""
+    if not await _is_made(session.agent):
+        raise no_agent(session.options)
 
 
 async def _is_made(agent: AsyncAgent) -> bool:

@@ -71,12 +71,21 @@ class Options:
         return self.configuration.origin(name).source == "option"
 
 
-def _option(kind: Any, metavar: str, help: str) -> Any:
-    return Annotated[kind | None, Option(metavar=metavar, help=help)]
+def _option(kind: Any, metavar: str, help: str, **more: Any) -> Any:
+    return Annotated[kind | None, Option(metavar=metavar, help=help, **more)]
+
+
+def _place(given: str) -> Path:
+    """An empty name is no path: it would be the current folder."""
+    if not given:
+        raise typer.BadParameter("it is empty")
+    return Path(given)
 
 
 COMMON = {
-    "data": _option(Path, "DIR", "The data folder [CIRCADIAN_DATA, else ./.circadian]."),
+    "data": _option(
+        Path, "DIR", "The data folder [CIRCADIAN_DATA, else ./.circadian].", parser=_place
+    ),
     "agent": _option(str, "NAME", "The agent's name [CIRCADIAN_AGENT, else default]."),
     "model": _option(str, "NAME", "offline, openai:<model>, <provider>:<model>."),
     "embedder": _option(str, "NAME", "As --model, for embeddings; only reindex changes it."),

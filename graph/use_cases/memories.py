@@ -163,7 +163,7 @@ async def find_fact(context: AgentContext, given: str) -> Fact:
     if await journal.read(context.store, scope, given.strip()):
         raise NotFoundError(
             f"{given.strip()} is an entry of the journal and no fact; tell the agent what is true "
-            "(`circadian send`)"
+            "(`circadian send`), or erase it with `circadian forget --entry`"
         )
     raise NotFoundError(f"there is no fact {given.strip()!r:.80}; {_SHOWN_AT}")
 

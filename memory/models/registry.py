@@ -11,6 +11,7 @@ import importlib
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from langchain_core.embeddings import Embeddings
 from pydantic import SecretStr
@@ -165,12 +166,24 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def _openai_key(name: str) -> SecretStr:
+    """Raises InputError where there is no key, or where the address is none."""
+    for variable in filter(os.environ.get, _BASE_URLS):
+        if not _is_address(os.environ[variable]):
+            raise InputError(f"{variable} is no address: http://HOST:PORT/v1 is meant")
     key = os.environ.get(_KEY)
     if not key and not any(os.environ.get(variable) for variable in _BASE_URLS):
         raise InputError(
             f"{name} needs a key: set {_KEY} (or OPENAI_BASE_URL for a server of your own)"
         )
     return SecretStr(key or _NO_KEY)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that does not close
+        return False
 
 
 @cache

@@ -139,8 +139,9 @@ _OF_THE_NAME = {404, "model_not_found", "not_found_error", "DeploymentNotFound"}
 _UNREACHED = {
     *("ConnectError", "ConnectTimeout", "ConnectTimeoutError", "ConnectionRefusedError"),
     *("ClientConnectorError", "NewConnectionError", "NameResolutionError", "gaierror"),
+    "UnsupportedProtocol",
 }
-"""Exception types for an address where nobody answers, or that does not exist."""
+"""Exception types for an address where nobody answers, that does not exist, or is no address."""
 
 _PAGE = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
 

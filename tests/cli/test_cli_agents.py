@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import sys
 from pathlib import Path
 from typing import Any
@@ -77,16 +78,15 @@ def test_a_misspelt_agent_is_not_made_unasked(
     told = run(capsys, two, "send", "Hi", "--agent", "gardn", "--json")
     assert told.status == 2
     assert "there is no agent 'gardn' here; there is 'garden'" in told.error
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    asked: list[str] = []
-
-    def no(prompt: str) -> str:
-        asked.append(prompt)
-        return "n"
-
-    monkeypatch.setattr("builtins.input", no)
-    assert run(capsys, two, "send", "Hi", "--agent", "gardn").status == 2
-    assert "Make a new one?" in asked[0]
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "wb", 0) as typed, os.fdopen(theirs) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        for command, answer in ((["send", "Hi"], b"n\n"), (["chat"], b"\n"), (["chat"], b"\4")):
+            typed.write(answer)
+            asked = run(capsys, two, *command, "--agent", "gardn")
+            assert (asked.status, asked.error) == (2, "circadian: no agent was made")
+            assert asked.out.endswith("Make a new one? [y/N] ")
+    monkeypatch.undo()
     assert len(run(capsys, two, "agents", "--json").document) == 2
     assert run(capsys, two, "send", "Hi", "--agent", "kitchen", "--json").status == 0
 
@@ -180,6 +180,17 @@ def test_an_export_replaces_no_folder_no_device_and_no_link(
         assert (told.status, f"{place} is a folder or a device" in told.error) == (2, True)
     (link := tmp_path / "link").symlink_to(tmp_path / "file")
     assert (run(capsys, two, "export", link).status, link.is_symlink()) == (0, True)
+
+
+def test_an_agent_that_is_not_there_replaces_no_earlier_export(
+    capsys: Capture, two: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    assert run(capsys, two, "export", file).status == 0
+    before = file.read_bytes()
+    told = run(capsys, two, "export", file, "--agent", "gardn")
+    assert (told.status, "there is no agent 'gardn' here" in told.error) == (2, True)
+    assert file.read_bytes() == before
 
 
 def test_the_documents_say_which_event_and_which_agent(capsys: Capture, two: Path) -> None:

@@ -94,6 +94,15 @@ def test_what_cannot_be_sent_is_one_line_and_status_2(
     assert not (data / "checkpoints.db").exists()
 
 
+def test_an_empty_name_is_not_the_current_folder(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = circadian(capsys, "send", "Hello", "--data", "")
+    assert (done.status, "'--data': it is empty" in done.error) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_agent_that_is_busy_keeps_the_message(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

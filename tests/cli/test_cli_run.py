@@ -5,6 +5,7 @@ The processes are forked; `tests/frozen/test_processes.py` starts the command it
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
@@ -12,11 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from graph.agent import open_agent
+from graph.cli.commands.run import _until_told
+from graph.following import Listener
 from tests.support.commandline import circadian
 from tests.support.forked import ForkedPython
 from tests.support.openai_server import OpenAIServer, Reply, text, tool_call
@@ -125,6 +128,28 @@ def test_it_answers_what_is_posted_and_what_is_sent_beside_it(
     assert runner.of("tick")[0]["event_id"] == "e1"
     assert state(data)["tick"] == 2
     assert "Traceback" not in runner.error()
+
+
+async def test_it_ends_also_where_its_reader_has_left() -> None:
+    class Left(Listener):
+        def ending(self) -> None:
+            raise BrokenPipeError
+
+        def ended(self, *, at_once: bool) -> None:
+            raise BrokenPipeError
+
+    class Waiting:
+        def __init__(self) -> None:
+            self.told = asyncio.Event()
+            self.end = self.told.set
+
+        async def run(self) -> None:
+            await self.told.wait()
+
+    asyncio.get_running_loop().call_later(0.01, signal.raise_signal, signal.SIGTERM)
+    scheduler, watcher = cast(Any, Waiting()), cast(Any, Left())
+    with pytest.raises(BrokenPipeError):
+        await asyncio.wait_for(_until_told(scheduler, watcher), 10)
 
 
 def test_the_first_signal_in_a_slow_model_call_keeps_the_answer(

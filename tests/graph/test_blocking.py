@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Tool
 
 from graph.agent import open_agent
 from graph.api.async_agent import Agent
+from graph.blocking import BackgroundLoop
 from memory.errors import InputError, StateError
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
@@ -173,6 +174,32 @@ def test_ctrl_c_cancels_the_call_and_lets_its_cleanup_finish(
                 agent.call(work())
         assert cleaned.wait(30)
         assert agent.get_state().values == {}
+
+
+def test_ctrl_c_while_it_opens_lets_the_opening_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[None]:
+        try:
+            begun.set()
+            await asyncio.sleep(60)
+            yield
+        finally:
+            await asyncio.sleep(0.01)
+            ended.set()
+
+    result = Future.result
+
+    def interrupted(self: Future[Any], timeout: float | None = None) -> Any:
+        monkeypatch.setattr(Future, "result", result)
+        begun.wait(30)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        BackgroundLoop().open(opening())
+    assert ended.is_set()
 
 
 async def test_an_exception_in_the_block_closes_the_agent(data: Path) -> None:

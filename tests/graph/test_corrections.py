@@ -304,7 +304,7 @@ async def test_the_id_of_a_journal_entry_is_an_error_that_says_so(opening: Openi
     async with opening(scripted("Noted.")) as agent:
         await agent.ainvoke(said(PARIS))
         (entry,) = await entries(agent)
-        with pytest.raises(InputError, match="is an entry of the journal and no fact"):
+        with pytest.raises(InputError, match=r"no fact; .* `circadian forget --entry`"):
             await find_fact(agent.context, entry["id"])
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from graph.api import Agent, AsyncAgent
-from graph.cli.access import Session, must_be_made, opening, running
+from graph.cli.access import Session, confirm_new_name, must_be_made, opening, running
 from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
 from graph.cli.exits import INTERRUPTED
@@ -150,6 +150,7 @@ def chat(
     # Blocking, so that Ctrl-C reaches the prompt: the agent runs on a thread of its own.
     with opening(options) as agent:
         session = Session(options, Screen(json=False), agent.handle)
+        agent.call(confirm_new_name(session))
         session.say_model()
         if sys.stdin.isatty():
             import readline  # noqa: F401 - importing it gives `input` line editing and a history

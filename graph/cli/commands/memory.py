@@ -18,6 +18,7 @@ from typer import Argument, Option
 from graph.cli.access import (
     Session,
     home_as_recorded,
+    must_be_here,
     must_be_made,
     opening,
     reading,
@@ -192,10 +193,12 @@ async def export(
     ] = None,
 ) -> int:
     """Write the agent's whole memory as JSON Lines."""
-    async with reading(options) as session:
-        if file is None or str(file) == STANDARD:
+    printed = file is None or str(file) == STANDARD
+    async with reading(options, announce=printed) as session:
+        if file is None or printed:
             await _write(session, sys.stdout)
             return 0
+        await must_be_here(session)  # an agent that is not there replaces no earlier export
         number = await _write_file(session, file)
     message = f"{counted(number, 'record')} exported to {one_line(str(file))}."
     session.screen.result({"file": str(file), "records": number}, Text(message))

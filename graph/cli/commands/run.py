@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Self
@@ -322,9 +322,9 @@ async def _until_told(scheduler: Scheduler, watcher: Lines | Watch) -> int:
     with _signals(scheduler, task, watcher):
         await asyncio.wait({task})
         at_once = task.cancelled()
-        watcher.ended(at_once=at_once)
         if not at_once:
             task.result()
+        watcher.ended(at_once=at_once)
         return INTERRUPTED if at_once else 0
 
 
@@ -339,8 +339,9 @@ def _signals(
         nonlocal told
         told += 1
         if told == 1:
-            watcher.ending()
             scheduler.end()
+            with suppress(BrokenPipeError):  # whoever read has left; it ends all the same
+                watcher.ending()
         else:
             task.cancel()
             # A model or tool in a thread cannot be cancelled, and would be waited for.

@@ -116,6 +116,16 @@ def test_a_server_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPatch, vari
         assert str(client.base_url) == "http://127.0.0.1:9/v1/"
 
 
+@pytest.mark.parametrize("address", ["a:11434/v1", "http://", "http://[::1", "http://a:b/v1"])
+@pytest.mark.parametrize("load", BOTH)
+def test_an_address_that_is_none_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, load: Callable[[str], object], address: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with pytest.raises(InputError, match="OPENAI_BASE_URL is no address: http://HOST:PORT/v1"):
+        load("openai:some-model")
+
+
 @pytest.mark.usefixtures("key")
 def test_the_openai_clients_try_nothing_again_and_download_no_tokenizer() -> None:
     model, embedder = load_chat_model("openai:gpt-4o-mini"), load_embedder("openai:small")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import UnsupportedProtocol
 from langchain_core.embeddings import Embeddings
 from langchain_core.exceptions import (
     ContextOverflowError,
@@ -81,6 +82,7 @@ FAILURES: list[tuple[Step, type[ModelError], int, str]] = [
     (PAGE, ConfigurationError, 0, "is no API for the model"),
     (ConnectionRefusedError(111, "refused"), ConfigurationError, 1, "cannot be reached"),
     (socket.gaierror(-2, "no such host"), ConfigurationError, 1, "cannot be reached"),
+    (UnsupportedProtocol("no 'http://'"), ConfigurationError, 1, "cannot be reached.*http://"),
     (json.JSONDecodeError("cut off", "{", 1), ModelError, 3, "cut off"),
     ("", ModelError, 0, "an empty answer"),
     (REFUSED, ModelRefused, 0, "no"),
