@@ -176,7 +176,7 @@ def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candi
     """`found` (best first), for a prompt, with facts in place of the entries that they restate.
 
     Such an entry has no sources besides those of the facts, which may name people and days that the
-    entry does not, and no other of the words that are `wanted`: the rest of it is left out.
+    entry does not, and hardly another of the words that are `wanted`: the rest of it is left out.
     """
     facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
     kept: dict[str, Candidate] = {}
@@ -194,13 +194,13 @@ def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candi
 def _saying_again(
     entry: Candidate, facts: Sequence[Candidate], wanted: Collection[str]
 ) -> list[Candidate]:
-    """The facts that together have half of an entry's words, with those that are `wanted`."""
+    """The facts that together have half of an entry's words, with those `wanted` but for one."""
     if not entry.sources:
         return []
     made = [one for one in facts if set(one.sources) >= set(entry.sources)]
     says, has = set[str]().union(*(own_terms(one.row) for one in made)), words_of(entry.row)
-    lacks = has.intersection(wanted) - says
-    return made if not lacks and len(has & says) >= SAYS_HALF * len(has) else []
+    says_most = len(has & says) >= SAYS_HALF * len(has)
+    return made if says_most and len(has.intersection(wanted) - says) < 2 else []
 
 
 def joined(one: Candidate, other: Candidate) -> Candidate:
