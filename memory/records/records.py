@@ -421,6 +421,8 @@ class PlanRecord(TypedDict):
     seconds: float
     exchange: list[dict[str, Any]]
     """Messages of a loop so far, serialised."""
+    mending: NotRequired[int]
+    """Model calls that mended an earlier answer."""
     finished: NotRequired[bool]
     """Whether this was the last iteration of a loop."""
     overflowed: NotRequired[bool]
