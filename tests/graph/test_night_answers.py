@@ -248,6 +248,28 @@ async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_rea
     assert after["held"] == []
 
 
+async def test_a_night_with_slips_in_every_batch_mends_them_and_is_complete(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Each batch lacks a score at first, and has a fact that is refused."""
+
+    def slips(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        lines, mended = shown_lines(messages), turn_of(messages)
+        if tools == ["Scores"]:
+            return scores(*((n, 7) for n, *_ in (lines[-1:] if mended else lines[:-1])))
+        right = [(text, [n]) for n, _, text in lines]
+        return stored(*(right[-1:] if mended else [*right[:-1], (BAD, [lines[-1][0]])]))
+
+    said = [("Ben", f"Plot {number:02} grows beans.") for number in range(24)]
+    sizes = dict.fromkeys(("score_batch_size", "consolidate_batch_size", "dream_batch_size"), 12)
+    asked = model(Scores=slips, consolidate=slips)
+    report, _, facts, _ = await night(tmp_path, clock, asked, said, night_calls_per_100=15, **sizes)
+    made = {one["step"]: one["llm_calls"] for one in report["steps"] if one["llm_calls"]}
+    assert made == {"score_importance": 4, "consolidate": 4, "dream": 2, "consolidate_entities": 1}
+    assert (report["complete"], report["held"], report["refused"]) == (True, [], [])
+    assert len(facts) == 24
+
+
 def failing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     if turn_of(messages):
         raise ModelError("down")
