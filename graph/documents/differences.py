@@ -57,6 +57,7 @@ NIGHT_STATUS: dict[NightStatus, str] = {
     "held": "held back",
     "approved": "about to be applied",
     "complete": "applied",
+    "partial": "applied in part",
     "undone": "undone",
     "discarded": "discarded",
 }

@@ -110,9 +110,10 @@ def test_slips_in_scores_leave_refused_facts_their_calls(
     scoring: int, mending: int, others: int, may: bool
 ) -> None:
     made: dict[str, Any] = {"phase": "compacting", "operations": [], "errors": [], "inputs": []}
-    scores = plan("score_importance", key="s", llm_calls=others - 1 + scoring, mending=scoring)
-    facts = plan("consolidate", key="c", llm_calls=mending, mending=mending)
-    plans, small = Plans({**one, **made} for one in (scores, facts)), night_of(ids(20))
+    scored: dict[str, Any] = {"llm_calls": others - 1 + scoring, "mending": scoring}
+    scores = plan("score_importance", key="s", **scored, **made)
+    facts = plan("consolidate", key="c", llm_calls=mending, mending=mending, **made)
+    plans, small = Plans([scores, facts]), night_of(ids(20))
     asked: dict[str, Any] = {"calls": 1, "mending": 0, "facts": 20}
     assert may_ask_again(plans, small, Settings(), [], mends=True, **asked) is may
     assert not may_ask_again(plans, small, Settings(), [], mends=False, **asked)
