@@ -146,8 +146,11 @@ async def _turn(
     stored = [*cited, _cited(new)]
     usage = total(total(answer.usage, done.usage), judging)
     standing = standing_of(exchange, stored, batch)
-    last = len(turns) + 1 >= pattern["max_iterations"]
-    if last or not _may_go_on(context, batch, usage, new, mends=standing.mends):
+    again = len(turns) + 1 < pattern["max_iterations"]
+    if is_offline(context.resources.chat_model) and not standing.refused:  # It has no more to say.
+        again = again and not standing.mends
+    again = again and _may_go_on(context, batch, usage, new, mends=standing.mends)
+    if standing.goes_on and not again:
         standing = standing_of(exchange, stored, batch, last=True)
     exchange += [HumanMessage(NUDGE)] if standing.goes_on == "after a nudge" else []
     thought = Thought(
@@ -267,11 +270,6 @@ class Try(NamedTuple):
     unsaid: bool
     """Whether its facts leave out numbers of the entries that they cite."""
 
-    @property
-    def about(self) -> frozenset[str]:
-        """The entries whose facts were rejected, and perhaps UNREAD."""
-        return _about(self.rejected)
-
 
 class LoopStanding(NamedTuple):
     """How the loop over a batch stands after an answer."""
@@ -311,15 +309,16 @@ def standing_of(
         last: Whether no other answer may follow.
     """
     tries = tries_of(exchange, stored, batch)
-    newest, count = tries[-1], Counter(key for one in tries for key in one.about)
+    newest, count = tries[-1], Counter(key for one in tries for key in _about(one.rejected))
     gone = {key for key, times in count.items() if times >= TRIES}
     spent = {*count} if last else gone
     every = frozenset(entry["id"] for entry in batch)
     cited = frozenset[str]().union(*(one.stored for one in tries)) & every
-    left = (spent - cited) | (newest.about - gone)
+    untold = _about(newest.rejected) - gone
+    left = (spent - cited) | untold
     settled = (cited | _waived(tries, every)) - left
     refused = [_told(one) for one in _not_mended(tries)]
-    if newest.about - spent or (newest.unsaid and tries == [newest] and not last):
+    if not last and (untold or (newest.unsaid and tries == [newest])):
         return LoopStanding("to mend", settled, refused)
     stuck = bool(newest.rejected) and not newest.stored
     if "noop" in newest.tools or stuck or last or every <= settled | spent:
