@@ -18,6 +18,13 @@ from memory.records import NightReport, NightStep, compaction_line, extraction_l
 MOST_FACTS, MOST = 12, 6
 """Most learned facts, and most changes of another kind, that are shown; others are counted."""
 
+WORDS = {
+    "consolidate": ("journal entry", "journal entries"),
+    "dream": ("fact to compare", "facts to compare"),
+    "consolidate_entities": ("person or thing", "people and things"),
+}
+"""What a step leaves for the next night, one and several."""
+
 
 def night_view(
     report: NightReport,
@@ -89,11 +96,11 @@ def nights_view(nights: Sequence[NightLine]) -> RenderableType:
 
 def _outcome(night: NightLine) -> Text:
     status = night["status"]
-    if status == "complete":
+    if status in ("complete", "partial"):
         if night["left"]:
             return Text(f"applied, {night['left']:,} left", "yellow")
         whole = night["complete"] and not night["stopped"]
-        return Text("applied") if whole else Text("applied in part", "yellow")
+        return Text("applied") if whole else Text(NIGHT_STATUS["partial"], "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(status, "dim")
     return Text(NIGHT_STATUS[status].removeprefix("a ").removeprefix("about "), style)
 
@@ -101,10 +108,10 @@ def _outcome(night: NightLine) -> Text:
 def _head(report: NightReport) -> Text:
     early = "ended early" if report.get("stopped") else "complete"
     finished = early if report["complete"] else "not complete"
-    if left := len(report["held"]):
-        finished += f", {left:,} left for the next night"
+    if left := _left(report):
+        finished += f", {sum(left.values()):,} left for the next night"
     status = report.get("status", "complete")
-    state = finished if status == "complete" else NIGHT_STATUS[status]
+    state = finished if status in ("complete", "partial") else NIGHT_STATUS[status]
     return Text.assemble(
         ("☾ ", "blue"),
         (f"Night of {day(report['started'])}", "bold"),
@@ -148,9 +155,9 @@ def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
         parts.append(Text(compaction_line(report["compaction"])))
         if "extraction" in report:
             parts.append(Text(extraction_line(report["extraction"]), style="dim"))
-    if report["held"]:
-        entries = counted(len(report["held"]), "journal entry", "journal entries")
-        parts.append(Text(f"Left for the next night: {entries}", style="yellow"))
+    if left := _left(report):
+        waits = ", ".join(counted(number, *WORDS[step]) for step, number in left.items())
+        parts.append(Text(f"Left for the next night: {waits}", style="yellow"))
     if why := report.get("stopped"):
         rest = "the next night takes the rest, the most important first"
         parts.append(Text(f"Stopped early: {one_line(why)}; {rest}", style="yellow"))
@@ -161,6 +168,12 @@ def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
         most = None if everything else MOST
         parts += (Text(line, style="dim") for line in _refused(refused, most))
     return [*parts, *(Text.assemble(("! ", "red"), one_line(error)) for error in report["errors"])]
+
+
+def _left(report: NightReport) -> dict[str, int]:
+    """How much of each kind the next night takes up; what is not in WORDS is among the entries."""
+    left = {**report.get("left", {}), "consolidate": len(report["held"])}
+    return {step: left[step] for step in WORDS if left.get(step)}
 
 
 def _refused(refused: Sequence[str], most: int | None) -> Iterator[str]:
@@ -177,7 +190,7 @@ def night_line(report: NightReport | None) -> Text:
     facts = sum(operation["kind"] == "add_fact" for operation in report["operations"])
     calls = sum(step["llm_calls"] for step in report["steps"])
     line = f"night: {counted(facts, 'fact')} learned, {counted(calls, 'model call')}"
-    left = len(report["held"])
+    left = sum(_left(report).values())
     return Text(line + (f", {left:,} left for the next night" if left else ""))
 
 

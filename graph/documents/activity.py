@@ -119,7 +119,7 @@ async def night_page(
 ) -> Listed[NightLine]:
     """A page of the nights, newest first."""
     records = await night.records(context.store, context.scope)
-    page = paging.of([one for one in records[::-1] if status in (None, night.status_of(one))])
+    page = paging.of([one for one in records[::-1] if status in (None, night.status_told(one))])
     # A night's plans are read for the nights of this page alone.
     lines = [await nights.night_line(context, record) for record in page.items]
     return paging.listed(lines, page.total)

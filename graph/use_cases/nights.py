@@ -35,6 +35,7 @@ NIGHT_STATUS: Mapping[NightStatus, str] = {
     "held": "held back",
     "approved": "about to be applied",
     "complete": "applied",
+    "partial": "applied in part",
     "undone": "undone",
     "discarded": "discarded",
 }
@@ -154,7 +155,7 @@ async def night_line(context: AgentContext, record: NightRecord) -> NightLine:
         "id": record["id"],
         "started": record["started"],
         "complete": record["complete"],
-        "status": status_of(record),
+        "status": night.status_told(record),
         "dry_run": record["dry_run"],
         "stopped": record.get("stopped"),
         "left": len(record["held"]),

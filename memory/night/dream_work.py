@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from memory import entities, journal
 from memory.entities import Subject
+from memory.guards import rests_on
 from memory.night import record as night
 from memory.night.steps import NightContext
 from memory.operations import UNDREAMED, last_reflection
@@ -20,6 +21,7 @@ from memory.records import (
     Fact,
     JournalEntry,
     Observation,
+    RecallHit,
     Scope,
 )
 from memory.settings import Settings
@@ -31,6 +33,9 @@ LEAST_FACTS = 2
 
 MOST_READ = 30
 """Entities whose facts one night reads. The next night takes the others."""
+
+LONGEST_QUERY = 2000
+"""Characters of a batch with which facts near it are found."""
 
 DREAMT = ("settle_fact", "change_entity", "reflected")
 """Kinds of operations that mark a fact, an entity or the reflection as done."""
@@ -86,7 +91,21 @@ async def work_of(context: NightContext) -> DreamWork:
     }
 
 
-async def facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:
+async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> list[RecallHit]:
+    """The facts that consolidation shows with a batch: those made from it, then facts near it.
+
+    A batch of which nothing rests on owners' words alone is shown no fact that does not either.
+    """
+    query = " ".join(entry["content"] for entry in batch)[:LONGEST_QUERY]
+    known = await context.recall(query, context.settings.recall_limit, facts_only=True)
+    made = [_as_hit(fact) for fact in await _facts_from(context, batch)]
+    known = [*made, *(hit for hit in known if hit["id"] not in {one["id"] for one in made})]
+    if any(rests_on(one["source_entity"], one, context.owners) for one in batch):
+        return known
+    return [hit for hit in known if not rests_on(hit["speaker"], hit, context.owners)]
+
+
+async def _facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:
     """The facts that hold and rest on an entry of the batch: stored awake, or by earlier nights.
 
     A night that is not shown them makes them again in other words.
@@ -103,6 +122,19 @@ async def facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> li
         for fact in sorted(facts.values(), key=lambda one: (one["valid_from"], one["op"]))
         if fact["invalid_at"] is None and not ids.isdisjoint(fact["source_entries"])
     ]
+
+
+def _as_hit(fact: Fact) -> RecallHit:
+    hit: RecallHit = {
+        "id": fact["id"],
+        "kind": "fact",
+        "text": fact["text"],
+        "score": 1.0,
+        "sources": fact["source_events"],
+        "at": fact["valid_from"],
+        "speaker": fact["speaker"],
+    }
+    return {**hit, "origins": fact["origins"]} if "origins" in fact else hit
 
 
 async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> list[JournalEntry]:

@@ -7,6 +7,7 @@ Within a batch, journal entries stand in the order of their time.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
@@ -23,6 +24,12 @@ from memory.text import approximate_tokens, sentences, shortened
 
 LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
+
+MENDING = 2
+"""Calls of each step beyond the budget that mend what the model got wrong.
+
+Every step has its own, so that slips in scores leave refused facts theirs.
+"""
 
 PROFILES = 1
 """Calls for the profiles of a small night."""
@@ -81,8 +88,7 @@ def allowed(record: NightRecord, settings: Settings) -> int:
 
 def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings) -> str | None:
     """The part of the budget that is used up, as a sentence, or None."""
-    counted = _within_budget(plans)
-    calls = sum(plan["llm_calls"] for plan in counted)
+    counted, calls = _within_budget(plans), _calls_counted(plans)
     if ahead := record.get("ahead"):
         owed = "1 model call" if ahead == 1 else f"{ahead:,} model calls"
         return f"earlier nights made {owed} ahead of new entries (night_calls_per_100)"
@@ -101,6 +107,18 @@ def _within_budget(plans: Sequence[PlanRecord]) -> list[PlanRecord]:
     return [plan for plan in plans if plan["step"] not in FREE]
 
 
+def _calls_counted(plans: Sequence[PlanRecord], calls: int = 0, mending: int = 0) -> int:
+    """The calls that count towards the budget: of each step all but the first MENDING that mend.
+
+    `calls`, `mending`: of an answer of consolidation that no plan has yet.
+    """
+    mended = Counter(consolidate=mending)
+    for plan in _within_budget(plans):
+        calls += plan["llm_calls"]
+        mended[plan["step"]] += plan.get("mending", 0)
+    return calls - sum(min(one, MENDING) for one in mended.values())
+
+
 def may_ask_again(
     plans: Plans,
     record: NightRecord,
@@ -108,12 +126,15 @@ def may_ask_again(
     batch: Collection[JournalEntry],
     *,
     calls: int,
+    mending: int,
     facts: int,
+    mends: bool,
 ) -> bool:
     """Whether consolidation may spend another call on a batch. Pure.
 
     The calls that comparing the new facts, profiles and the batches in line need are kept for them:
     a night that mends every refused fact and compares none leaves outdated facts beside new ones.
+    The first MENDING calls that mend something take none of those.
 
     Args:
         plans: The night's plans before the answer in hand.
@@ -121,9 +142,14 @@ def may_ask_again(
         settings: Its settings.
         batch: The batch in hand.
         calls: Model calls of the answer in hand.
+        mending: How many of those mended an earlier answer.
         facts: New facts of the night, with those of the answer in hand.
+        mends: Whether the other call is to mend something.
     """
-    made = calls + sum(plan["llm_calls"] for plan in _within_budget(plans))
+    made = _calls_counted(plans, calls, mending)
+    mended = mending + sum(plan.get("mending", 0) for plan in plans.of("consolidate"))
+    if mends and mended < MENDING:
+        return made < allowed(record, settings)
     comparing = math.ceil(facts / settings.dream_batch_size)
     waiting = [one for one in unconsolidated(plans, settings.min_importance) if one not in batch]
     batches = math.ceil(len(waiting) / settings.consolidate_batch_size)

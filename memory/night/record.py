@@ -169,6 +169,12 @@ def status_of(record: NightRecord) -> NightStatus:
     return record.get("status", "complete" if record["ended"] else "open")
 
 
+def status_told(record: NightRecord) -> NightStatus:
+    """The status in reports: an applied night that is not complete is told as `partial`."""
+    status = status_of(record)
+    return "partial" if status == "complete" and not record["complete"] else status
+
+
 def step_lines(plans: Plans) -> list[NightStep]:
     """The report's lines: the steps that had anything to do, in the order of the night."""
     lines = ((step, _step_line(step, plans.of(step))) for step in STEPS)
@@ -203,8 +209,9 @@ def report_of(record: NightRecord, plans: Plans) -> NightReport:
         "operations": list(plans.operations()),
         "errors": record["errors"],
         **results_of(plans),
-        "status": status_of(record),
+        "status": status_told(record),
         "stopped": record.get("stopped"),
+        "left": record.get("left", {}),
         "gate": record.get("gate"),
         "refused": [why for plan in plans for why in plan.get("refused", [])],
     }

@@ -125,6 +125,8 @@ class NightContext:
     plans: Plans
     step: str | None = None
     """The step of the last progress event."""
+    mending: int = field(default=0, init=False)
+    """Model calls about the batch in hand that mended an earlier answer."""
     _pending_view: PendingView | None = field(default=None, init=False)
 
     @property
@@ -138,9 +140,16 @@ class NightContext:
         user, served = self.resources.user, self.resources.served
         return owners_of(self.settings, user=user, served=served)
 
-    async def ask(self, messages: Sequence[BaseMessage], form: type[Form]) -> tuple[Form, Usage]:
-        """Ask the model for an answer of this form. Raises ModelError."""
-        return await self.resources.ask_for(messages, form, self.settings, self.config)
+    async def ask(
+        self, messages: Sequence[BaseMessage], form: type[Form], *, mends: bool = False
+    ) -> tuple[Form, Usage]:
+        """Ask the model for an answer of this form. Raises ModelError.
+
+        `mends`: whether to mend an earlier answer.
+        """
+        answer, usage = await self.resources.ask_for(messages, form, self.settings, self.config)
+        self.mending += usage["llm_calls"] - (not mends)
+        return answer, usage
 
     async def ask_again(
         self, messages: Sequence[BaseMessage], form: type[Form], amiss: Callable[[Form], str | None]
@@ -161,7 +170,7 @@ class NightContext:
             return Asked([first], usage)
         more = [AIMessage(first.model_dump_json()), HumanMessage(problem)]
         try:
-            second, spent = await self.ask([*messages, *more], form)
+            second, spent = await self.ask([*messages, *more], form, mends=True)
         except ModelError as error:
             return Asked([first], total(usage, in_vain(error)), f"asked again in vain: {error}")
         return Asked([first, second], total(usage, spent))
@@ -301,7 +310,7 @@ async def plan(
     key = night.plan_key(context.record["id"], step, iteration, inputs)
     if kept := context.plans.with_key(key):
         return kept
-    began = time.perf_counter()
+    began, context.mending = time.perf_counter(), 0
     thought = await _thought(context, step, inputs, iteration, think)
     made: PlanRecord = {
         "key": key,
@@ -316,6 +325,7 @@ async def plan(
         "tokens": thought.usage["tokens"],
         "seconds": time.perf_counter() - began,
         "exchange": thought.exchange,
+        "mending": context.mending,
         "finished": thought.finished,
         "overflowed": thought.overflowed,
         "left_alone": thought.left_alone,

@@ -358,7 +358,10 @@ class NightStep(TypedDict):
     seconds: float
 
 
-NightStatus = Literal["open", "preview", "held", "approved", "complete", "undone", "discarded"]
+NightStatus = Literal[
+    "open", "preview", "held", "approved", "complete", "partial", "undone", "discarded"
+]
+"""`partial`, of a night that was applied and is not complete, is reported and never stored."""
 
 
 class NightRecord(TypedDict):
@@ -385,6 +388,8 @@ class NightRecord(TypedDict):
     status: NotRequired[NightStatus]
     stopped: NotRequired[str | None]
     """Why it stopped early; the rest is left for the next night."""
+    left: NotRequired[dict[str, int]]
+    """For each step the number of items that it did not come to."""
     calls: NotRequired[int]
     """Allowed model calls."""
     ahead: NotRequired[int]
@@ -421,6 +426,8 @@ class PlanRecord(TypedDict):
     seconds: float
     exchange: list[dict[str, Any]]
     """Messages of a loop so far, serialised."""
+    mending: NotRequired[int]
+    """Model calls that mended an earlier answer."""
     finished: NotRequired[bool]
     """Whether this was the last iteration of a loop."""
     overflowed: NotRequired[bool]

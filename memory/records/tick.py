@@ -397,6 +397,8 @@ class NightReport(TypedDict):
     """Missing if there was nothing to do."""
     stopped: NotRequired[str | None]
     """Why it stopped early."""
+    left: NotRequired[dict[str, int]]
+    """For each step the number of items that it did not come to."""
     gate: NotRequired[dict[str, Any] | None]
     """Measurements before it was applied; its `held` says why it was held back."""
     refused: NotRequired[list[str]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
@@ -24,7 +24,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field, TypeAdapter
 
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
-from memory.guards import rests_on, share
+from memory.guards import share
 from memory.messages import (
     TRUST_NOTE,
     Citation,
@@ -43,7 +43,7 @@ from memory.night import (
     Plans,
     Thought,
     entry_lines,
-    facts_from,
+    known_facts,
     may_ask_again,
     night_in_hand,
     plan_batches,
@@ -55,11 +55,9 @@ from memory.operations import PlanCollector, with_collector
 from memory.prompt import assembly
 from memory.records import (
     AssembledContext,
-    Fact,
     JournalEntry,
     Operation,
     PlanRecord,
-    RecallHit,
     Usage,
     link,
     mark_entry,
@@ -75,6 +73,9 @@ CONTEXT = CONTEXTS["sleep_consolidate"]
 
 TRIES = 2
 """Answers in which the facts of an entry may be rejected before it is left for another night."""
+
+UNREAD = ""
+"""In place of an entry's id: a rejected fact may be about any entry of the batch."""
 
 NUDGE = f"{prompt_lines.SETTLE} for what is worth keeping, or noop if nothing in the rest is."
 
@@ -131,6 +132,9 @@ async def _turn(
         if not turns:
             raise
         return _broken_off(context, batch, turns, error)
+    cited = [_cited(turn["operations"]) for turn in turns]
+    if turns and standing_of(exchange, cited, batch).mends:
+        context.mending += answer.usage["llm_calls"]
     asked = [call for one in exchange if isinstance(one, AIMessage) for call in one.tool_calls]
     message = sound(answer.message, str(len(turns)), [str(call["id"]) for call in asked])
     earlier = Plans(turns).operations()
@@ -142,10 +146,15 @@ async def _turn(
     new = [one for one in collector.new if one["id"] not in dropped]
     answers = [taken_back(one, message, collector.operations, dropped) for one in done.messages]
     exchange = [*exchange, message, *answers]
-    stored = [*(_cited(turn["operations"]) for turn in turns), _cited(new)]
+    stored = [*cited, _cited(new)]
     usage = total(total(answer.usage, done.usage), judging)
-    again = len(turns) + 1 < pattern["max_iterations"] and _may_go_on(context, batch, usage, new)
-    standing = standing_of(exchange, stored, batch, last=not again)
+    standing = standing_of(exchange, stored, batch)
+    again = len(turns) + 1 < pattern["max_iterations"]
+    if is_offline(context.resources.chat_model) and not standing.refused:  # It has no more to say.
+        again = again and not standing.mends
+    again = again and _may_go_on(context, batch, usage, new, mends=standing.mends)
+    if standing.goes_on and not again:
+        standing = standing_of(exchange, stored, batch, last=True)
     exchange += [HumanMessage(NUDGE)] if standing.goes_on == "after a nudge" else []
     thought = Thought(
         operations=new,
@@ -163,11 +172,23 @@ async def _turn(
 
 
 def _may_go_on(
-    context: NightContext, batch: list[JournalEntry], usage: Usage, new: Sequence[Operation]
+    context: NightContext,
+    batch: list[JournalEntry],
+    usage: Usage,
+    new: Sequence[Operation],
+    *,
+    mends: bool,
 ) -> bool:
-    facts = len(context.added_facts()) + len(_facts(new))
-    record, settings, calls = context.record, context.settings, usage["llm_calls"]
-    return may_ask_again(context.plans, record, settings, batch, calls=calls, facts=facts)
+    return may_ask_again(
+        context.plans,
+        context.record,
+        context.settings,
+        batch,
+        calls=usage["llm_calls"],
+        mending=context.mending,
+        facts=len(context.added_facts()) + len(_facts(new)),
+        mends=mends,
+    )
 
 
 def taken_back(
@@ -234,7 +255,7 @@ class Rejection(NamedTuple):
     text: str
     error: str
     entries: frozenset[str]
-    """The entries that it cites; empty if it cites none that was shown."""
+    """The entries that it is about; UNREAD among them if a citation means none that was shown."""
 
 
 class Try(NamedTuple):
@@ -244,22 +265,23 @@ class Try(NamedTuple):
     stored: frozenset[str]
     """The entries that its stored facts cite."""
     rejected: tuple[Rejection, ...]
-
-    @property
-    def about(self) -> frozenset[str]:
-        """The entries whose facts were rejected; "" for a rejection that is about none."""
-        named = frozenset[str]().union(*(one.entries for one in self.rejected))
-        return named if all(one.entries for one in self.rejected) else named | {""}
+    unsaid: bool
+    """Whether its facts leave out numbers of the entries that they cite."""
 
 
 class LoopStanding(NamedTuple):
     """How the loop over a batch stands after an answer."""
 
-    goes_on: Literal["with another answer", "after a nudge"] | None
+    goes_on: Literal["with another answer", "to mend", "after a nudge"] | None
     settled: frozenset[str]
     """The entries that a fact cites, or that the model settled by `noop`."""
     refused: list[str]
     """Facts that were rejected and not mended, with the reasons."""
+
+    @property
+    def mends(self) -> bool:
+        """Whether another answer is to mend the newest one."""
+        return self.goes_on != "with another answer"
 
 
 def standing_of(
@@ -271,10 +293,12 @@ def standing_of(
 ) -> LoopStanding:
     """How the loop stands. Pure.
 
-    A rejected fact may be mended in the next answer. The entries of facts that were rejected in
-    TRIES answers stay pending, whatever else the model says. `noop` settles all other entries, but
-    not in an answer with a rejection that may still be mended. An answer without a tool call
-    settles nothing: a refusal or chatter must not mark work as done.
+    A rejected fact may be mended in the next answer. If none may follow, all entries of the fact
+    stay pending, even those that another fact cites: the model was not told why. Entries of which
+    no fact is stored stay pending after TRIES answers, whatever else the model says. `noop` settles
+    all entries but those of facts that are rejected then or later and not mended. An answer without
+    a tool call settles nothing: a refusal or chatter must not mark work as done.
+    Numbers that the first answer leaves out are asked for once.
 
     Args:
         exchange: The messages of the loop, with the answer and its results.
@@ -283,23 +307,37 @@ def standing_of(
         last: Whether no other answer may follow.
     """
     tries = tries_of(exchange, stored, batch)
-    newest, count = tries[-1], Counter(key for one in tries for key in one.about)
-    spent = {key for key, times in count.items() if times >= TRIES or last}
+    newest, count = tries[-1], Counter(key for one in tries for key in _about(one.rejected))
+    gone = {key for key, times in count.items() if times >= TRIES}
+    spent = {*count} if last else gone
     every = frozenset(entry["id"] for entry in batch)
     cited = frozenset[str]().union(*(one.stored for one in tries)) & every
-    settled = every - (spent - cited) if "noop" in newest.tools else cited
+    untold = _about(newest.rejected) - gone
+    left = (spent - cited) | untold
+    settled = (cited | _waived(tries, every)) - left
     refused = [
         f"not stored: {shortened(one.text, NAMED_BY)} ({one.error})" for one in _not_mended(tries)
     ]
-    if newest.about - spent:
-        return LoopStanding("with another answer", cited, refused)
+    if not last and (untold or (newest.unsaid and tries == [newest])):
+        return LoopStanding("to mend", settled, refused)
     stuck = bool(newest.rejected) and not newest.stored
-    if "noop" in newest.tools or stuck or last or every <= cited | spent:
+    if "noop" in newest.tools or stuck or last or every <= settled | spent:
         return LoopStanding(None, settled, refused)
     if newest.tools:
-        return LoopStanding("with another answer", cited, refused)
+        return LoopStanding("with another answer", settled, refused)
     nudged = sum(isinstance(message, HumanMessage) for message in exchange) > 1
-    return LoopStanding(None if nudged else "after a nudge", cited, refused)
+    return LoopStanding(None if nudged else "after a nudge", settled, refused)
+
+
+def _waived(tries: Sequence[Try], every: frozenset[str]) -> frozenset[str]:
+    """The entries that the model settled by its last `noop`."""
+    said = [place for place, one in enumerate(tries) if "noop" in one.tools]
+    refused = _about(_not_mended(tries[said[-1] :])) if said else frozenset({UNREAD})
+    return frozenset() if UNREAD in refused else every - refused
+
+
+def _about(rejected: Iterable[Rejection]) -> frozenset[str]:
+    return frozenset[str]().union(*(one.entries for one in rejected))
 
 
 def tries_of(
@@ -321,6 +359,7 @@ def tries_of(
                 for call in answer.tool_calls
                 for rejection in _rejections(call, results[str(call["id"])], batch)
             ),
+            any(results[str(call["id"])].get("unsaid") for call in answer.tool_calls),
         )
         for answer, cited in zip(answers, stored, strict=True)
     ]
@@ -337,14 +376,14 @@ def _rejections(
     handles = Handles(entry["id"] for entry in batch)
     rejected = result.get("rejected", [])
     if not rejected and result.get("success") is False:
-        yield Rejection(call["name"], str(result.get("error")), frozenset())
+        yield Rejection(call["name"], str(result.get("error")), frozenset({UNREAD}))
     for refused in rejected:
         given = [fact for fact in call["args"]["facts"] if fact.get("text") == refused["text"]]
         named = TypeAdapter(Citations).validate_python(
             [id_ for fact in given for id_ in fact.get("source_ids") or ()]
         )
-        ids = frozenset(id_ for id_ in map(handles.resolve, named) if id_ is not None)
-        yield Rejection(refused["text"], refused["error"], ids | _nearest(refused["text"], batch))
+        ids = {handles.resolve(id_) or UNREAD for id_ in named} | _nearest(refused["text"], batch)
+        yield Rejection(refused["text"], refused["error"], frozenset(ids or {UNREAD}))
 
 
 def _nearest(text: str, batch: Sequence[JournalEntry]) -> set[str]:
@@ -362,7 +401,7 @@ def _not_mended(tries: Sequence[Try]) -> list[Rejection]:
         found = {
             ids: known
             for ids, known in found.items()
-            if ids not in again and not (ids <= attempt.stored if ids else attempt.stored)
+            if ids not in again and not (attempt.stored and ids - {UNREAD} <= attempt.stored)
         }
         for rejection in attempt.rejected:
             found.setdefault(rejection.entries, []).append(rejection)
@@ -372,19 +411,13 @@ def _not_mended(tries: Sequence[Try]) -> list[Rejection]:
 async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[AnyMessage]:
     """The prompt: the context's own system prompt, facts of the batch and near it, the batch."""
     settings = context.settings
-    query = " ".join(entry["content"] for entry in batch)[:2000]
-    known = await context.recall(query, settings.recall_limit, facts_only=True)
-    stored = [_as_hit(fact) for fact in await facts_from(context, batch)]
-    known = [*stored, *(hit for hit in known if hit["id"] not in {one["id"] for one in stored})]
-    if not any(rests_on(one["source_entity"], one, context.owners) for one in batch):
-        known = [hit for hit in known if not rests_on(hit["speaker"], hit, context.owners)]
     made = material(
         context.state,
         settings,
         context.resources,
         CONTEXT.context_type,
         now=context.now,
-        memories=known,
+        memories=await known_facts(context, batch),
     )
     handles = Handles(entry["id"] for entry in batch)
     lines = entry_lines(batch, handles, settings, questions_before(context.state["messages"]))
@@ -392,19 +425,6 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
         SystemMessage(assembly.system_message(assembly.blocks(made))),
         HumanMessage(prompt_lines.entries_message(lines)),
     ]
-
-
-def _as_hit(fact: Fact) -> RecallHit:
-    hit: RecallHit = {
-        "id": fact["id"],
-        "kind": "fact",
-        "text": fact["text"],
-        "score": 1.0,
-        "sources": fact["source_events"],
-        "at": fact["valid_from"],
-        "speaker": fact["speaker"],
-    }
-    return {**hit, "origins": fact["origins"]} if "origins" in fact else hit
 
 
 def _side(context: NightContext, exchange: list[AnyMessage]) -> State:

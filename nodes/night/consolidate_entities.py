@@ -446,7 +446,7 @@ async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
         problems = "\n".join(f"- {numbering.told(why)}" for why in amiss)
         again_for = AGAIN.format(problems=as_data("problems", problems))
         told = [AIMessage(answer.model_dump_json()), HumanMessage(again_for)]
-        again, more = await context.ask([*prompt, *told], Attributes)
+        again, more = await context.ask([*prompt, *told], Attributes, mends=True)
         kept = [one for one in given if one not in made.mendable]
         given, usage = [*kept, *numbering.read(again)], total(usage, more)
         made = decided(given, batch, settings, now=context.now, owners=owners)

@@ -11,7 +11,7 @@ from langgraph.types import Overwrite
 
 from memory import audit, journal, night, telemetry
 from memory.events import inbox
-from memory.night import NightContext, left_over, night_in_hand, stale, stopped
+from memory.night import NightContext, items_left, left_over, night_in_hand, stale, stopped
 from memory.records import NightRecord, NightStatus, Report
 from memory.settings import Settings
 from memory.state import State, checked
@@ -101,6 +101,7 @@ def ended(context: NightContext, now: str) -> NightRecord:
         "steps": night.step_lines(plans),
         "errors": errors,
         "stopped": stopped(record, plans, settings) if left else None,
+        "left": {one: n for one in night.STEPS if (n := items_left(one, record, plans, settings))},
         "status": status,
         "complete": not errors and not held and not (used_up and left),
     }

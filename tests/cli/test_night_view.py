@@ -251,6 +251,11 @@ def test_long_lists_are_cut_and_name_the_command_for_all(width: int) -> None:
         ({"status": "undone"}, "night_20260502_220000, undone"),
         ({"held": ["a", "b"]}, "night_20260502_220000, complete, 2 left for the next night"),
         ({"held": ["a"]}, "Left for the next night: 1 journal entry"),
+        (
+            {"held": ["a"], "left": {"consolidate": 3, "dream": 1, "consolidate_entities": 12}},
+            "next night: 1 journal entry, 1 fact to compare, 12 people and things",
+        ),
+        ({"held": ["a"], "left": {"dream": 2}}, "complete, 3 left for the next night"),
         ({"stopped": "its hours are over"}, "night_20260502_220000, ended early"),
         ({"stopped": "x", "complete": False}, "night_20260502_220000, not complete"),
     ],

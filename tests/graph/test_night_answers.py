@@ -31,6 +31,7 @@ SAID = [
     ("Nadja", "Ilir is hired as a baker."),
     ("Ilir", "The oven is delivered on Friday."),
 ]
+GOOD: list[tuple[str, list[Any]]] = [(text, [str(n)]) for n, (_, text) in enumerate(SAID, 1)]
 BAD = "The assistant is a good helper."
 """A fact that is rejected whatever it cites."""
 
@@ -177,8 +178,7 @@ async def test_cited_numbers_are_understood_in_other_forms(
 async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_mended(
     tmp_path: Path, clock: Clock
 ) -> None:
-    good = [(text, [str(n)]) for n, (_, text) in enumerate(SAID, 1)]
-    answers = [stored(*good[:2], (BAD, ["3"])), stored(good[2])]
+    answers = [stored(*GOOD[:2], (BAD, ["3"])), stored(GOOD[2])]
     report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
     (_, second) = of(asked, "store_memory")
     told = result_of(second[3])
@@ -194,21 +194,45 @@ async def test_numbers_that_no_fact_holds_are_told_to_the_model(
 ) -> None:
     said = [*SAID[:2], ("Ilir", "The oven is 2.5 metres wide, and 1,200 kilos heavy.")]
     answers = [
-        stored((SAID[0][1], ["1"]), ("The oven is 2.5 metres wide.", ["3"])),
-        stored((SAID[1][1], ["2"]), ("The oven is 1,200 kilos heavy.", ["3"])),
+        stored(*GOOD[:2], ("The oven is 2.5 metres wide.", ["3"])),
+        stored(("The oven is 1200 kilos heavy.", ["3"])),
     ]
     _, _, facts, asked = await night(tmp_path, clock, model(consolidate=answers), said)
     told = result_of(of(asked, "store_memory")[1][3])
-    assert (told["not_cited"], told["unsaid"]) == (["2"], {"3": ["1,200"]})
+    assert (told["not_cited"], told["unsaid"]) == ([], {"3": ["1,200"]})
     assert "unsaid names, for an entry, the numbers" in told["suggestion"]
-    assert len(facts) == 4
+    assert (len(facts), len(of(asked, "store_memory"))) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("refused", "more", "pending"),
+    [
+        ((BAD, ["3"]), [], ["e3"]),
+        ((BAD, ["1", "12"]), GOOD[1:2], ["e1", "e3"]),
+        (("The assistant knows the oven is delivered on Friday.", ["12"]), GOOD[1:], ["e3"]),
+        ((BAD, ["12"]), GOOD[1:], []),
+    ],
+    ids=["cited", "cited in part", "nearest in words", "nothing left that it may be about"],
+)
+async def test_a_fact_refused_in_the_last_answer_leaves_its_entries_pending_for_another_night(
+    tmp_path: Path, clock: Clock, refused: Any, more: Any, pending: list[str]
+) -> None:
+    """Whatever other facts cite them, and although the model has nothing else to keep."""
+    facts = [{"text": text, "source_ids": ids} for text, ids in (*GOOD[:1], *more, refused)]
+    answer = calls(("store_memory", {"facts": facts}), ("noop", {}))
+    report, journal, *_ = await night(
+        tmp_path, clock, model(consolidate=[answer]), max_iterations_sleep=1
+    )
+    left = [one for one in journal if one["consolidation"] == "pending"]
+    assert [one["sources"][0] for one in left] == pending
+    assert report["held"] == [one["id"] for one in left]
+    assert refused[0] in report["refused"][0]
 
 
 async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_reason(
     tmp_path: Path, clock: Clock
 ) -> None:
-    good = [(text, [str(n)]) for n, (_, text) in enumerate(SAID, 1)]
-    answers = [stored(*good[:2], (BAD, ["3"])), stored((BAD, ["[3]"]))]
+    answers = [stored(*GOOD[:2], (BAD, ["3"])), stored((BAD, ["[3]"]))]
     report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=answers))
     marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
     assert marks == {"e1": "consolidated", "e2": "consolidated", "e3": "pending"}
@@ -222,6 +246,28 @@ async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_rea
     async with opened(tmp_path, again, clock) as agent:
         after = await agent.sleep()
     assert after["held"] == []
+
+
+async def test_a_night_with_slips_in_every_batch_mends_them_and_is_complete(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Each batch lacks a score at first, and has a fact that is refused."""
+
+    def slips(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        lines, mended = shown_lines(messages), turn_of(messages)
+        if tools == ["Scores"]:
+            return scores(*((n, 7) for n, *_ in (lines[-1:] if mended else lines[:-1])))
+        right = [(text, [n]) for n, _, text in lines]
+        return stored(*(right[-1:] if mended else [*right[:-1], (BAD, [lines[-1][0]])]))
+
+    said = [("Ben", f"Plot {number:02} grows beans.") for number in range(24)]
+    sizes = dict.fromkeys(("score_batch_size", "consolidate_batch_size", "dream_batch_size"), 12)
+    asked = model(Scores=slips, consolidate=slips)
+    report, _, facts, _ = await night(tmp_path, clock, asked, said, night_calls_per_100=15, **sizes)
+    made = {one["step"]: one["llm_calls"] for one in report["steps"] if one["llm_calls"]}
+    assert made == {"score_importance": 4, "consolidate": 4, "dream": 2, "consolidate_entities": 1}
+    assert (report["complete"], report["held"], report["refused"]) == (True, [], [])
+    assert len(facts) == 24
 
 
 def failing(messages: list[BaseMessage], tools: list[str]) -> AIMessage:

@@ -179,8 +179,9 @@ async def test_an_entity_that_is_gone_is_passed_over(
     monkeypatch.setattr(visited_node, "work_of", with_one_gone)
     settings = SMALL.model_copy(update={"min_observations": 1})
     async with opening(dreamer(), settings=settings) as agent:
-        await known(agent, people)
+        await known(agent, people + 1)
         report = await agent.sleep()
+    assert (report["left"], report["status"]) == ({"consolidate_entities": 1}, "partial")
     (step,) = [one for one in report["steps"] if one["step"] == "consolidate_entities"]
     assert (step["done"], step["skipped"], step["llm_calls"]) == (people + 1, 0, LEAST_CALLS)
 

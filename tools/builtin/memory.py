@@ -504,11 +504,17 @@ def _unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[st
     found = dict[str, list[str]]()
     for id_, entry in (collector.shown or {}).items():
         made = [one["text"] for one in facts if id_ in one["source_entries"]]
-        said = set(NUMBER.findall(" ".join(made)))
-        left = [one for one in dict.fromkeys(NUMBER.findall(entry["content"])) if one not in said]
+        said = {*map(_digits, NUMBER.findall(" ".join(made)))}
+        numbers = dict.fromkeys(NUMBER.findall(entry["content"]))
+        left = [one for one in numbers if _digits(one) not in said]
         if made and left:
             found[collector.handle(id_)] = left
     return found
+
+
+def _digits(number: str) -> str:
+    """What two ways to write a number or a full hour have in common."""
+    return "".join(filter(str.isdigit, number.removesuffix(":00"))).lstrip("0")
 
 
 MOST = 100

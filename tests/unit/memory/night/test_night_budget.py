@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.night.order import LEAST_CALLS, Account, account, calls_allowed, next_step, used_up
+from memory.night.order import (
+    LEAST_CALLS,
+    MENDING,
+    Account,
+    account,
+    calls_allowed,
+    may_ask_again,
+    next_step,
+    used_up,
+)
 from memory.night.record import Plans, new_night
 from memory.records.records import NightRecord, PlanRecord
 from memory.settings import Settings
@@ -75,6 +84,39 @@ def test_a_night_stops_when_calls_tokens_or_minutes_are_used_up(
     used: dict[str, Any], settings: dict[str, Any], why: str | None
 ) -> None:
     assert used_up([plan(**used)], HUNDRED, Settings(**settings)) == why
+
+
+def test_a_few_calls_of_each_step_that_mend_slips_are_no_part_of_the_budget() -> None:
+    slips = [plan("score_importance", llm_calls=9, mending=MENDING + 1)]
+    slips += [plan("consolidate", llm_calls=7, mending=MENDING)]
+    made = 16 - 2 * MENDING
+    settings = Settings(night_calls_per_100=made)
+    assert used_up(slips, HUNDRED, settings) is not None
+    assert used_up(slips[1:], HUNDRED, settings) is None
+    assert used_up([*slips[1:], plan(llm_calls=made - 5)], HUNDRED, settings) is not None
+
+
+@pytest.mark.parametrize(
+    ("scoring", "mending", "others", "may"),
+    [
+        (0, 0, 7, True),
+        (MENDING, 0, 7, True),
+        (0, 1, 7, True),
+        (0, MENDING, 7, False),
+        (0, 0, 8, False),
+    ],
+)
+def test_slips_in_scores_leave_refused_facts_their_calls(
+    scoring: int, mending: int, others: int, may: bool
+) -> None:
+    made: dict[str, Any] = {"phase": "compacting", "operations": [], "errors": [], "inputs": []}
+    scored: dict[str, Any] = {"llm_calls": others - 1 + scoring, "mending": scoring}
+    scores = plan("score_importance", key="s", **scored, **made)
+    facts = plan("consolidate", key="c", llm_calls=mending, mending=mending, **made)
+    plans, small = Plans([scores, facts]), night_of(ids(20))
+    asked: dict[str, Any] = {"calls": 1, "mending": 0, "facts": 20}
+    assert may_ask_again(plans, small, Settings(), [], mends=True, **asked) is may
+    assert not may_ask_again(plans, small, Settings(), [], mends=False, **asked)
 
 
 def test_the_budget_adds_up_all_steps() -> None:
