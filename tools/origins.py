@@ -247,7 +247,7 @@ async def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -
     who, others = stranger_in(runtime), await given_by(text, runtime)
     marks: Marks = {}
     if who is not None:
-        marks["by"] = who
+        marks |= {"by": who, "public": []}
     if origins := list(dict.fromkeys([*inherited, *others])):
         marks["origins"] = origins
     return marks

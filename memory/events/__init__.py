@@ -45,6 +45,7 @@ from memory.events.rules import (
     owners_of,
     reflection_event,
     set_off_by_owner,
+    shared_after,
     wakes,
 )
 
@@ -93,6 +94,7 @@ __all__ = [
     "sentence",
     "set_off_by_owner",
     "settled",
+    "shared_after",
     "sorted_out",
     "spent",
     "stop_asked_by",

@@ -200,6 +200,9 @@ def _goals(goals: Goals, erasure: Erasure) -> Goals:
             **scrubber.origins(goal),
             "description": FORGOTTEN if below else scrubber.value(goal["description"]),
         }
+        if "public" in goal:
+            told = goal["description"] in goal["public"]
+            after[id_]["public"] = [after[id_]["description"]] if told else []
     return after
 
 
@@ -297,6 +300,7 @@ _RULES: Mapping[str, Callable[[Any, Erasure], Any]] = {
     "projects": _projects,
     "session_memory": _session_memory,
     "conversations": _conversations,
+    "shared_channels": lambda channels, erasure: erasure.scrubber.value(channels),
     "context_buffer": lambda events, erasure: [
         erasure.scrubber.value(event) for event in events if event["id"] not in erasure.events
     ],

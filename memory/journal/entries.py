@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
 from typing import cast
@@ -340,14 +340,16 @@ async def newest(
     tags: Sequence[str] | None = None,
     limit: int = 10,
     include_self: bool = True,
+    hidden: Callable[[JournalEntry], bool] = lambda _: False,
 ) -> list[JournalEntry]:
-    """Entries, newest first, that share a word with `query` and have any of `tags`."""
+    """Entries not hidden, newest first, that share a word with `query` and have any of `tags`."""
     words = set(_WORD.findall(query.lower())) if query else None
     hits: list[JournalEntry] = []
     for day in await days(store, scope):
         items = await list_items(store, scope.namespace("journal", day))
         entries = by_time(cast(JournalEntry, item.value) for item in items)
-        hits += [e for e in reversed(entries) if _matches(e, words, tags, include_self)]
+        fit = (e for e in reversed(entries) if _matches(e, words, tags, include_self))
+        hits += [e for e in fit if not hidden(e)]
         if len(hits) >= limit:
             break
     return hits[:limit]

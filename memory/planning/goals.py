@@ -29,10 +29,11 @@ def add(
     now: datetime,
     auto_generated: bool = False,
     marks: Marks | None = None,
+    public: bool = False,
 ) -> tuple[Goals, str]:
     """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id.
 
-    `marks`: whose it is, and on whose words it rests.
+    `marks`: whose it is, and on whose words it rests. `public`: others than owners listen.
     """
     goal_id = f"goal_{tick}_{index}"
     if not description.strip():
@@ -56,20 +57,50 @@ def add(
         "subtask_ids": [],
         "auto_generated": auto_generated,
     }
-    if marks:
-        after[goal_id] = {**after[goal_id], **marks}
+    if marks or public:
+        told = [description.strip()] if public else []
+        after[goal_id] = {**after[goal_id], **(marks or {}), "public": told}
     return _rolled_up(after, goal_id), goal_id
 
 
 def reword(
-    goals: Mapping[str, Goal], goal_id: str, description: str, origins: Sequence[str] = ()
+    goals: Mapping[str, Goal],
+    goal_id: str,
+    description: str,
+    origins: Sequence[str] = (),
+    *,
+    public: bool = False,
 ) -> Goals:
-    """Give a goal another text, as where its day moved; `origins`: on whose words it rests now."""
-    goal = known(goals, goal_id)
-    if not description.strip():
+    """Give a goal another text, as where its day moved.
+
+    `origins`: on whose words it rests now. `public`: others than owners listen.
+    """
+    goal, text = known(goals, goal_id), description.strip()
+    if not text:
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
-    after: Goal = {**goal, "description": description.strip()}
+    after: Goal = {**goal, "description": text, "public": [text] if public else []}
     return {**goals, goal_id: {**after, "origins": list(origins)} if origins else after}
+
+
+def is_public(marks: Marks, text: str) -> bool:
+    """Whether others than owners may know this text of a goal or project.
+
+    One from before there was `public` may be an owner's secret, unless it is somebody else's.
+    """
+    return text in marks["public"] if "public" in marks else "by" in marks
+
+
+def public_part(goals: Mapping[str, Goal]) -> Goals:
+    """The goals that others than owners may know. Below a hidden goal they stand as roots."""
+    shown = {id_: goal for id_, goal in goals.items() if is_public(goal, goal["description"])}
+    return {
+        id_: {
+            **goal,
+            "parent_id": goal["parent_id"] if goal["parent_id"] in shown else None,
+            "subtask_ids": [one for one in goal["subtask_ids"] if one in shown],
+        }
+        for id_, goal in shown.items()
+    }
 
 
 def update(
@@ -322,6 +353,7 @@ def decompose(
     index: int,
     now: datetime,
     marks: Marks | None = None,
+    public: bool = False,
 ) -> tuple[Goals, list[str]]:
     """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids."""
     parent = check_decomposable(goals, goal_id)
@@ -343,6 +375,7 @@ def decompose(
             now=now,
             auto_generated=True,
             marks=marks,
+            public=public,
         )
         made.append(child)
     return after, made

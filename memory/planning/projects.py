@@ -12,6 +12,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from memory.errors import Refusal
+from memory.planning.goals import is_public
 from memory.records import CompletedTask, Marks, Project, Projects, ProjectStatus
 
 LONGEST_CONTEXT = 20_000
@@ -37,10 +38,12 @@ def create(
     now: datetime,
     *,
     marks: Marks | None = None,
+    public: bool = False,
 ) -> Projects:
     """Create a project and make it active; the previous one is paused and stamped.
 
     White space around the key is removed. `marks`: to whom it belongs, and on whose words it rests.
+    `public`: others than owners listen.
     """
     key = key.strip()
     if not key:
@@ -49,7 +52,7 @@ def create(
         raise Refusal(
             f"Project '{key}' already exists",
             "Use swap_project to switch to it, or create the new project under another key.",
-            available_projects=list(projects["slots"]),
+            available_projects=list(known_to(projects, public)["slots"]),
         )
     stamp = now.isoformat()
     slot: Project = {
@@ -59,8 +62,8 @@ def create(
         "created_at": stamp,
         "last_active": stamp,
     }
-    if marks:
-        slot = {**slot, **marks}
+    if marks or public:
+        slot = {**slot, **(marks or {}), "public": _texts(slot) if public else []}
     return {"active": key, "slots": {**_put_away(projects, None, stamp), key: slot}}
 
 
@@ -71,40 +74,40 @@ def swap(
     now: datetime,
     *,
     replace: bool = False,
+    public: bool = False,
 ) -> tuple[Projects, SwapResult]:
     """Page the active project out and `key` in; an update joins the old project's context.
 
     With `replace` the update replaces that context, which the result then holds. The old project is
-    always paused and stamped. A swap to the active project only saves the update.
+    always paused and stamped. A swap to the active project only saves the update. `public`: others
+    than owners listen, and are told of no project that they may not know.
     """
-    old = projects["active"]
-    key = key if key in projects["slots"] else key.strip()
-    if key not in projects["slots"]:
+    seen = known_to(projects, public)
+    old = seen["active"]
+    key = key if key in seen["slots"] else key.strip()
+    if key not in seen["slots"]:
         raise Refusal(
             f"Project does not exist: '{key}'",
             "Choose one of available_projects, or make it with create_project.",
-            available_projects=list(projects["slots"]),
+            available_projects=list(seen["slots"]),
         )
-    if key == old:
-        given = _given(current_project_update)
-        after = (
-            update(projects, current_project_update, None, now, replace=replace)[0]
-            if given
-            else projects
-        )
-    else:
+    given = current_project_update if old is not None and _given(current_project_update) else None
+    after = projects
+    if key != old:
         stamp = now.isoformat()
-        slots = _put_away(projects, current_project_update, stamp, replace=replace)
+        slots = _put_away(projects, given, stamp, replace=replace, public=public)
         slots[key] = {**slots[key], "status": "active", "last_active": stamp}
         after = {"active": key, "slots": slots}
-    slot = after["slots"][key]
+    elif given is not None:
+        after = update(projects, given, None, now, replace=replace, public=public)[0]
+    slot = known_to(after, public)["slots"][key]
     result: SwapResult = {
         "old_project": old,
         "new_project": key,
         "new_project_summary": slot["summary"],
         "new_project_context": slot["context"],
     }
-    if old is not None and (gone := replaced(projects, after, old)) is not None:
+    if old is not None and (gone := replaced(projects, after, old, public=public)) is not None:
         result["replaced_context"] = gone
     return after, result
 
@@ -116,23 +119,26 @@ def update(
     now: datetime,
     *,
     replace: bool = False,
+    public: bool = False,
 ) -> tuple[Projects, CompletedTask | None]:
     """Change the active project; None or a blank update keeps its context.
 
     An update is appended to the context, or replaces it with `replace`. A status other than active
-    frees the active slot; `completed` also returns a completed task.
+    frees the active slot; `completed` also returns a completed task. `public`: others than owners
+    listen; what they may not know stays as it is.
     """
-    key = projects["active"]
-    if key is None or key not in projects["slots"]:
+    seen = known_to(projects, public)
+    key = seen["active"]
+    if key is None or key not in seen["slots"]:
         raise Refusal(
             "No project is active",
             "Page one in with swap_project, or make one with create_project.",
-            available_projects=list(projects["slots"]),
+            available_projects=list(seen["slots"]),
         )
     if not _given(context_update) and status is None:
         raise Refusal("Nothing to change", "Give context_update, status, or both.")
     stamp = now.isoformat()
-    slot = _stamped(projects["slots"][key], context_update, stamp, replace=replace)
+    slot = _stamped(projects["slots"][key], context_update, stamp, replace=replace, public=public)
     slot = {**slot, "status": status or "active"}
     done: CompletedTask | None = None
     if slot["status"] == "completed":
@@ -141,29 +147,82 @@ def update(
     return {"active": active, "slots": {**projects["slots"], key: slot}}, done
 
 
-def replaced(before: Projects, after: Projects, key: str) -> str | None:
-    """The project's context before the change; None if the new context still has all of it."""
-    old = before["slots"][key]["context"]
-    return None if _within(old, after["slots"][key]["context"]) else old
+def replaced(before: Projects, after: Projects, key: str, *, public: bool = False) -> str | None:
+    """The project's context before the change; None if the new context still has all of it.
+
+    `public`: as far as others than owners may know it.
+    """
+    old, new = (known_to(one, public)["slots"][key]["context"] for one in (before, after))
+    return None if _within(old, new) else old
+
+
+def known_to(projects: Projects, public: bool) -> Projects:
+    """All projects; for a public the projects and lines that were told where others listen."""
+    if not public:
+        return projects
+    slots: dict[str, Project] = {
+        key: {**slot, "context": _part(slot, public=True)}
+        for key, slot in projects["slots"].items()
+        if is_public(slot, slot["summary"])
+    }
+    return {"active": projects["active"] if projects["active"] in slots else None, "slots": slots}
+
+
+def _part(slot: Project, *, public: bool) -> str:
+    """The lines of a project's context that others than owners may know, or all other lines."""
+    lines = slot["context"].splitlines()
+    return "\n".join(one for one in lines if _is_told(slot, one.strip()) is public)
+
+
+def _is_told(slot: Project, line: str) -> bool:
+    return not line or is_public(slot, line)
+
+
+def _texts(slot: Project) -> list[str]:
+    lines = (line.strip() for line in slot["context"].splitlines())
+    return [slot["summary"], *(line for line in lines if line)]
 
 
 def _put_away(
-    projects: Projects, context: str | None, stamp: str, *, replace: bool = False
+    projects: Projects,
+    context: str | None,
+    stamp: str,
+    *,
+    replace: bool = False,
+    public: bool = False,
 ) -> dict[str, Project]:
     slots = dict(projects["slots"])
     key = projects["active"]
     if key is not None and key in slots:
         slots[key] = {
-            **_stamped(slots[key], context, stamp, replace=replace),
+            **_stamped(slots[key], context, stamp, replace=replace, public=public),
             "status": "paused",
         }
     return slots
 
 
-def _stamped(slot: Project, update: str | None, stamp: str, *, replace: bool) -> Project:
+def _stamped(
+    slot: Project, update: str | None, stamp: str, *, replace: bool, public: bool
+) -> Project:
     if update is None or not _given(update):
         return {**slot, "last_active": stamp}
-    return {**slot, "context": _joined(slot["context"], update, replace), "last_active": stamp}
+    standing = _part(slot, public=True) if public else slot["context"]
+    hidden = _part(slot, public=False) if public else ""
+    context = _joined(standing, update, replace)
+    after: Project = {
+        **slot,
+        "context": f"{hidden}\n{context}" if hidden else context,
+        "last_active": stamp,
+    }
+    if len(after["context"]) > LONGEST_CONTEXT:
+        raise Refusal(
+            f"The project's context would have {len(after['context']):,} characters, "
+            f"more than {LONGEST_CONTEXT:,}",
+            "Give a shorter account of where the whole project stands, with replace=true.",
+        )
+    said = _lines(update) if public else set()
+    told = [one for one in _texts(after) if one in said or is_public(slot, one)]
+    return {**after, "public": told} if told or "by" in slot else after
 
 
 def _joined(standing: str, update: str, replace: bool) -> str:
@@ -171,14 +230,7 @@ def _joined(standing: str, update: str, replace: bool) -> str:
     whole = replace or _within(standing, update)
     if not whole and _lines(update) <= _lines(standing):
         return standing
-    context = update if whole else f"{standing.rstrip()}\n{update}"
-    if len(context) > LONGEST_CONTEXT:
-        raise Refusal(
-            f"The project's context would have {len(context):,} characters, "
-            f"more than {LONGEST_CONTEXT:,}",
-            "Give a shorter account of where the whole project stands, with replace=true.",
-        )
-    return context
+    return update if whole else f"{standing.rstrip()}\n{update}"
 
 
 def _within(part: str, text: str) -> bool:

@@ -35,6 +35,8 @@ def fan_out(state: State) -> list[Send]:
             now=context["now"],
             context_type=context["context_type"],
             pattern=pattern,
+            event=state["event"],
+            shared_channels=state["shared_channels"],
             requester=lender,
         )
         for call in asked.tool_calls

@@ -144,6 +144,8 @@ async def review_journal(
     """Read the newest journal entries, newest first."""
     if limit < 1:
         raise Refusal(f"Limit {limit} is out of range", "Give 1 or more.")
+    settings = settings_of(runtime.context)
+    listeners = listeners_of(runtime.state, settings, resources_of(runtime.config))
     entries = await journal.newest(
         store_of(runtime),
         scope_of(runtime.config),
@@ -151,6 +153,7 @@ async def review_journal(
         tags=tags,
         limit=limit,
         include_self=_reflecting(runtime),
+        hidden=lambda entry: journal.is_private(entry, listeners, settings),
     )
     return answer(runtime, {"entries": [*map(_shown, entries)], "count": len(entries)})
 
@@ -526,7 +529,7 @@ async def recall_memories(
     )
     if not asleep:  # A night may be a preview, which leaves no trace.
         memories = await fit_for(
-            listeners_of(event_of(runtime), settings, resources),
+            listeners_of(runtime.state, settings, resources),
             memories,
             scope=scope,
             semantic=resources.semantic,
