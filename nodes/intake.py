@@ -459,10 +459,8 @@ class _Visit:
             self._wake("hours", hours_named(self.settings))
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
         self.waiting = {item["event"]["id"] for item in items}
-        arrived = (item["event"] for item in items)
-        shared = shared_after(self.state, arrived, self.settings, self.owners)
-        if shared != self.state["shared_channels"]:
-            self.change(shared_channels=shared)
+        heard = (item["event"] for item in items)
+        self.change(shared_channels=shared_after(self.state, heard, self.settings, self.owners))
         parked = parked_events(self.state)
         pending = self._sorted(items, past=parked | _failed_events(self.state))
         # Before a night, too: it has to know what was heard by then.

@@ -201,8 +201,7 @@ def _goals(goals: Goals, erasure: Erasure) -> Goals:
             "description": FORGOTTEN if below else scrubber.value(goal["description"]),
         }
         if "public" in goal:
-            told = goal["description"] in goal["public"]
-            after[id_]["public"] = [after[id_]["description"]] if told else []
+            after[id_]["public"] = [] if below else scrubber.value(goal["public"])
     return after
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from memory.errors import Refusal, StateError
 from memory.records import CompletedTask, Goal, GoalStatus, Marks, Priority
@@ -29,11 +29,10 @@ def add(
     now: datetime,
     auto_generated: bool = False,
     marks: Marks | None = None,
-    public: bool = False,
 ) -> tuple[Goals, str]:
     """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id.
 
-    `marks`: whose it is, and on whose words it rests. `public`: others than owners listen.
+    `marks`: whose it is, and on whose words it rests.
     """
     goal_id = f"goal_{tick}_{index}"
     if not description.strip():
@@ -57,29 +56,19 @@ def add(
         "subtask_ids": [],
         "auto_generated": auto_generated,
     }
-    if marks or public:
-        told = [description.strip()] if public else []
-        after[goal_id] = {**after[goal_id], **(marks or {}), "public": told}
+    if marks:
+        told = lines_of(description).intersection(marks.get("public", ()))
+        after[goal_id] = {**after[goal_id], **marks, "public": sorted(told)}
     return _rolled_up(after, goal_id), goal_id
 
 
-def reword(
-    goals: Mapping[str, Goal],
-    goal_id: str,
-    description: str,
-    origins: Sequence[str] = (),
-    *,
-    public: bool = False,
-) -> Goals:
-    """Give a goal another text, as where its day moved.
-
-    `origins`: on whose words it rests now. `public`: others than owners listen.
-    """
-    goal, text = known(goals, goal_id), description.strip()
-    if not text:
+def reword(goals: Mapping[str, Goal], goal_id: str, description: str, marks: Marks) -> Goals:
+    """Give a goal another text, as where its day moved. `marks`: of the text; its owner stays."""
+    goal = known(goals, goal_id)
+    if not description.strip():
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
-    after: Goal = {**goal, "description": text, "public": [text] if public else []}
-    return {**goals, goal_id: {**after, "origins": list(origins)} if origins else after}
+    rests = {key: value for key, value in marks.items() if key != "by"}
+    return {**goals, goal_id: cast(Goal, {**goal, **rests, "description": description.strip()})}
 
 
 def is_public(marks: Marks, text: str) -> bool:
@@ -87,7 +76,12 @@ def is_public(marks: Marks, text: str) -> bool:
 
     One from before there was `public` may be an owner's secret, unless it is somebody else's.
     """
-    return text in marks["public"] if "public" in marks else "by" in marks
+    return lines_of(text) <= {*marks["public"]} if "public" in marks else "by" in marks
+
+
+def lines_of(text: str) -> set[str]:
+    """The lines of a text, without the space around them and without blank ones."""
+    return {line.strip() for line in text.splitlines() if line.strip()}
 
 
 def public_part(goals: Mapping[str, Goal]) -> Goals:
@@ -353,7 +347,6 @@ def decompose(
     index: int,
     now: datetime,
     marks: Marks | None = None,
-    public: bool = False,
 ) -> tuple[Goals, list[str]]:
     """Add 3-7 subtasks to a goal, with indices from `index` on; return all goals, and new ids."""
     parent = check_decomposable(goals, goal_id)
@@ -375,7 +368,6 @@ def decompose(
             now=now,
             auto_generated=True,
             marks=marks,
-            public=public,
         )
         made.append(child)
     return after, made

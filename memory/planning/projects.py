@@ -12,7 +12,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from memory.errors import Refusal
-from memory.planning.goals import is_public
+from memory.planning.goals import is_public, lines_of
 from memory.records import CompletedTask, Marks, Project, Projects, ProjectStatus
 
 LONGEST_CONTEXT = 20_000
@@ -43,7 +43,7 @@ def create(
     """Create a project and make it active; the previous one is paused and stamped.
 
     White space around the key is removed. `marks`: to whom it belongs, and on whose words it rests.
-    `public`: others than owners listen.
+    `public`: others than owners listen, and are not told which other projects there are.
     """
     key = key.strip()
     if not key:
@@ -62,8 +62,8 @@ def create(
         "created_at": stamp,
         "last_active": stamp,
     }
-    if marks or public:
-        slot = {**slot, **(marks or {}), "public": _texts(slot) if public else []}
+    if marks:
+        slot = {**slot, **marks}
     return {"active": key, "slots": {**_put_away(projects, None, stamp), key: slot}}
 
 
@@ -171,16 +171,7 @@ def known_to(projects: Projects, public: bool) -> Projects:
 def _part(slot: Project, *, public: bool) -> str:
     """The lines of a project's context that others than owners may know, or all other lines."""
     lines = slot["context"].splitlines()
-    return "\n".join(one for one in lines if _is_told(slot, one.strip()) is public)
-
-
-def _is_told(slot: Project, line: str) -> bool:
-    return not line or is_public(slot, line)
-
-
-def _texts(slot: Project) -> list[str]:
-    lines = (line.strip() for line in slot["context"].splitlines())
-    return [slot["summary"], *(line for line in lines if line)]
+    return "\n".join(one for one in lines if is_public(slot, one) is public)
 
 
 def _put_away(
@@ -206,39 +197,36 @@ def _stamped(
 ) -> Project:
     if update is None or not _given(update):
         return {**slot, "last_active": stamp}
+    context = _joined(slot, update, replace, public)
+    said = lines_of(update) if public else set()
+    texts = lines_of(f"{slot['summary']}\n{context}")
+    told = sorted(one for one in texts if one in said or is_public(slot, one))
+    return {**slot, "context": context, "last_active": stamp, "public": told}
+
+
+def _joined(slot: Project, update: str, replace: bool, public: bool) -> str:
+    """The context with the update appended; an update that repeats the context replaces it.
+
+    What a public may not know comes first and stays.
+    """
     standing = _part(slot, public=True) if public else slot["context"]
     hidden = _part(slot, public=False) if public else ""
-    context = _joined(standing, update, replace)
-    after: Project = {
-        **slot,
-        "context": f"{hidden}\n{context}" if hidden else context,
-        "last_active": stamp,
-    }
-    if len(after["context"]) > LONGEST_CONTEXT:
+    whole = replace or _within(standing, update)
+    if not whole and lines_of(update) <= lines_of(standing):
+        return slot["context"]
+    seen = update if whole else f"{standing.rstrip()}\n{update}"
+    context = f"{hidden}\n{seen}" if hidden else seen
+    if len(context) > LONGEST_CONTEXT:
         raise Refusal(
-            f"The project's context would have {len(after['context']):,} characters, "
+            f"The project's context would have {len(context):,} characters, "
             f"more than {LONGEST_CONTEXT:,}",
             "Give a shorter account of where the whole project stands, with replace=true.",
         )
-    said = _lines(update) if public else set()
-    told = [one for one in _texts(after) if one in said or is_public(slot, one)]
-    return {**after, "public": told} if told or "by" in slot else after
-
-
-def _joined(standing: str, update: str, replace: bool) -> str:
-    """The context with the update appended; an update that repeats the context replaces it."""
-    whole = replace or _within(standing, update)
-    if not whole and _lines(update) <= _lines(standing):
-        return standing
-    return update if whole else f"{standing.rstrip()}\n{update}"
+    return context
 
 
 def _within(part: str, text: str) -> bool:
     return " ".join(part.split()) in " ".join(text.split())
-
-
-def _lines(text: str) -> set[str]:
-    return {line.strip() for line in text.splitlines() if line.strip()}
 
 
 def _given(text: str | None) -> bool:

@@ -104,7 +104,7 @@ class Settings(BaseModel):
     channel_privacy: dict[str, Audience] = Field(
         {},
         description="Channel -> private | public: whether to repeat there what an owner said in "
-        "private. Default: private where an owner writes, public where somebody else does.",
+        "private. Default: private where owners alone write, public where anybody else does.",
     )
     room_default: Verdict = Field(
         "context",

@@ -132,7 +132,7 @@ async def test_of_goals_without_a_mark_those_of_owners_are_hidden(opening: Openi
         await agent.ainvoke(said("A goal", "local"))
         await agent.ainvoke(said("A goal of mine", "Bea", channel="group"))
         found = (await agent.aget_state()).values["goals"]
-        assert [goal.get("public") for goal in found.values()] == [None, [PUBLIC]]
+        assert [goal.get("public") for goal in found.values()] == [[], [PUBLIC]]
         bare = {id_: {k: v for k, v in one.items() if k != "public"} for id_, one in found.items()}
         await agent.aupdate_state(None, {"goals": dict.fromkeys(found)})
         await agent.aupdate_state(None, {"goals": bare})

@@ -41,8 +41,8 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
-from tools.origins import check_change, given_by, marks_of, stranger_in
-from tools.policy import as_heard, listeners_of, material
+from tools.origins import check_change, given_by, in_public, marks_of, stranger_in
+from tools.policy import as_heard, material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
 
@@ -81,7 +81,6 @@ async def add_goal(
         index=index,
         now=now_of(runtime),
         marks=await marks_of(description, runtime),
-        public=_in_public(runtime),
     )
     goal = after[goal_id]
     result = {
@@ -115,8 +114,7 @@ async def update_goal(
     check_change(runtime, "goal", goal)
     if description is not None:
         marks = await marks_of(description, runtime, goal.get("origins", ()))
-        origins, public = marks.get("origins", ()), _in_public(runtime)
-        after = goals.reword(after, goal_id, description, origins, public=public)
+        after = goals.reword(after, goal_id, description, marks)
     if status is not None or progress is not None or description is None:
         after = goals.update(after, goal_id, status, progress)
     changed = goals.changed(before, after)
@@ -147,20 +145,13 @@ async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning
     goal = check_decomposable(before, goal_id)
     check_change(runtime, "goal", goal)
     texts, usage = await _asked(runtime, goal)
-    marks = await marks_of("", runtime, goal.get("origins", ()))
+    marks = await marks_of("", runtime, goal.get("origins", ()), told=texts)
     paid = {"usage": usage}
     tick, now = runtime.state["tick"], now_of(runtime)
     index = goals.next_index(before, runtime.state["goal_index"])
     try:
         after, made = decompose(
-            before,
-            goal_id,
-            texts,
-            tick=tick,
-            index=index,
-            now=now,
-            marks=marks,
-            public=_in_public(runtime),
+            before, goal_id, texts, tick=tick, index=index, now=now, marks=marks
         )
     except Refusal as refusal:
         return answer(runtime, refusal.result(), artifact=paid)
@@ -231,7 +222,7 @@ async def create_project(
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
     marks, now = await marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
-    public = _in_public(runtime)
+    public = in_public(runtime)
     after = rules.create(
         before, project_key, summary, initial_context, now, marks=marks, public=public
     )
@@ -283,7 +274,7 @@ async def swap_project(
         current_project_update,
         now_of(runtime),
         replace=replace,
-        public=_in_public(runtime),
+        public=in_public(runtime),
     )
     if current_project_update:
         others = await given_by(current_project_update, runtime)
@@ -305,7 +296,7 @@ async def update_project(
     """Add to the active project's context, or pause or complete it, without switching."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
-    public = _in_public(runtime)
+    public = in_public(runtime)
     after, done = rules.update(
         before, context_update, status, now_of(runtime), replace=replace, public=public
     )
@@ -350,7 +341,7 @@ async def add_session_memory(
         memory_type,
         content,
         by=by,
-        private=not _in_public(runtime),
+        private=not in_public(runtime),
     )
     return answer(runtime, result, session_memory=after)
 
@@ -378,18 +369,13 @@ async def compact_session_memory(
         now_of(runtime),
         by=by,
         rests_on=dict.fromkeys(reworded, " and ".join(others)) if others else {},
-        private=not _in_public(runtime),
+        private=not in_public(runtime),
     )
     return answer(runtime, result, session_memory=after)
 
 
-def _in_public(runtime: Runtime) -> bool:
-    settings, resources = settings_of(runtime.context), resources_of(runtime.config)
-    return listeners_of(runtime.state, settings, resources).audience == "public"
-
-
 def _heard(runtime: Runtime) -> State:
-    return as_heard(runtime.state, "public" if _in_public(runtime) else "private")
+    return as_heard(runtime.state, "public" if in_public(runtime) else "private")
 
 
 def _check(texts: Sequence[str], runtime: Runtime) -> None:
