@@ -23,6 +23,7 @@ from memory.events import (
     hours_over,
     inbox,
     looked,
+    misconfigured,
     own_sleep,
     owners_of,
     parked_events,
@@ -221,15 +222,6 @@ def night_due(found: Findings) -> bool:
 def night_failed(state: State) -> bool:
     """Whether a step of the night failed in this run."""
     return any(failure["event_id"] is None for failure in state["report"]["failures"])
-
-
-def misconfigured(report: Report) -> str | None:
-    """Why every further tick of this run would fail: key, name or address of the model is wrong.
-
-    One such failure may be due to its event, as where a gateway forbids a text.
-    """
-    wrong = [one for one in report["failures"] if one.get("kind") == "ConfigurationError"]
-    return wrong[-1]["error"] if len(wrong) > 1 and not report["ticks"] else None
 
 
 def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:

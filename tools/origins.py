@@ -19,6 +19,7 @@ from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
 from memory.guards import repeats, rests_on, rewords, stands_near
+from memory.journal import Listeners
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
 from memory.planning import lines_of
@@ -244,10 +245,15 @@ async def given_by(text: str, runtime: Runtime) -> list[str]:
     return [] if own else others
 
 
+def listeners_in(runtime: Runtime) -> Listeners:
+    """Who reads the tick's answer."""
+    settings, resources = settings_of(runtime.context), resources_of(runtime.config)
+    return listeners_of(runtime.state, settings, resources)
+
+
 def in_public(runtime: Runtime) -> bool:
     """Whether others than owners read the tick's answer."""
-    settings, resources = settings_of(runtime.context), resources_of(runtime.config)
-    return listeners_of(runtime.state, settings, resources).audience == "public"
+    return listeners_in(runtime).audience == "public"
 
 
 async def marks_of(

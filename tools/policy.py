@@ -273,14 +273,13 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
     So are the ticks that answered nobody, and summaries of any such tick. The channel of the answer
     knows its own messages: they stay.
     """
-    begun = [mark_of(one) for one in messages if isinstance(one, HumanMessage)]
     here = mark_here(messages, tick)
     if here.get(AUDIENCE) != "public":
         return messages
     private = {
         mark["tick"]
-        for mark in begun
-        if "tick" in mark and mark.get(AUDIENCE) != "public"
+        for mark in _begun(messages)
+        if mark.get(AUDIENCE) != "public"
         if mark.get("channel") is None or mark.get("channel") != here.get("channel")
     }
     return [
@@ -293,8 +292,12 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
 
 def mark_here(messages: Sequence[AnyMessage], tick: int) -> Mapping[str, Any]:
     """The mark of what set the tick off; {} before that is in the history."""
-    begun = (mark_of(one) for one in messages if isinstance(one, HumanMessage))
-    return next((mark for mark in begun if mark.get("tick") == tick), {})
+    return next((mark for mark in _begun(messages) if mark["tick"] == tick), {})
+
+
+def _begun(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    marks = (mark_of(one) for one in messages if isinstance(one, HumanMessage))
+    return [mark for mark in marks if "tick" in mark]
 
 
 def as_heard(state: State, audience: str) -> State:

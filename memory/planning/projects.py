@@ -38,14 +38,13 @@ def create(
     now: datetime,
     *,
     marks: Marks | None = None,
-    public: bool = False,
 ) -> Projects:
     """Create a project and make it active; the previous one is paused and stamped.
 
     White space around the key is removed. `marks`: to whom it belongs, and on whose words it rests.
-    `public`: others than owners listen, and are not told which other projects there are.
+    Marks of a text that is public: others are not told which projects there are besides theirs.
     """
-    key = key.strip()
+    key, public = key.strip(), bool(marks and marks.get("public"))
     if not key:
         raise Refusal("A project needs a key", "Give a short key such as 'build_tavern'.")
     if key in projects["slots"]:

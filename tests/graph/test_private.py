@@ -103,7 +103,7 @@ async def test_a_project_from_private_talk_is_hidden_and_cannot_be_changed_unsee
 
 async def test_private_lines_of_a_public_project_are_hidden_and_kept(opening: Opening) -> None:
     site = {"project_key": "website", "summary": "New website", "initial_context": "Okan builds it"}
-    steps = [call("create_project", **site), "Made."]
+    steps: list[Any] = [call("create_project", **site), "Made."]
     steps += [call("update_project", context_update="Budget 900 euros"), "Noted."]
     steps += [call("update_project", context_update="Pilar paints it", replace=True), "Noted."]
     model = scripted(*steps, "Well.", "Well.")

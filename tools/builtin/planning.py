@@ -222,15 +222,12 @@ async def create_project(
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
     marks, now = await marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
-    public = in_public(runtime)
-    after = rules.create(
-        before, project_key, summary, initial_context, now, marks=marks, public=public
-    )
+    after = rules.create(before, project_key, summary, initial_context, now, marks=marks)
     result = {
         "project_key": after["active"],
         "summary": summary,
         "status": "active",
-        "previous_project": rules.known_to(before, public)["active"],
+        "previous_project": _heard(runtime)["projects"]["active"],
     }
     return answer(runtime, result, projects=after)
 
