@@ -28,7 +28,7 @@ from memory.records import (
     is_reflection,
 )
 from memory.runtime import Resources
-from memory.settings import Settings
+from memory.settings import Audience, Settings
 from memory.state import State
 from memory.text import once_per_message
 
@@ -273,14 +273,14 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
     So are the ticks that answered nobody, and summaries of any such tick. The channel of the answer
     knows its own messages: they stay.
     """
-    here = mark_here(messages, tick)
-    if here.get(AUDIENCE) != "public":
+    audience, channel = heard_by(messages, tick)
+    if audience == "private":
         return messages
     private = {
         mark["tick"]
         for mark in _begun(messages)
         if mark.get(AUDIENCE) != "public"
-        if mark.get("channel") is None or mark.get("channel") != here.get("channel")
+        if mark.get("channel") is None or mark.get("channel") != channel
     }
     return [
         one
@@ -290,9 +290,10 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
     ]
 
 
-def mark_here(messages: Sequence[AnyMessage], tick: int) -> Mapping[str, Any]:
-    """The mark of what set the tick off; {} before that is in the history."""
-    return next((mark for mark in _begun(messages) if mark["tick"] == tick), {})
+def heard_by(messages: Sequence[AnyMessage], tick: int) -> tuple[Audience, str | None]:
+    """Audience and channel of a tick's answer; private before the tick is in the history."""
+    here = next((mark for mark in _begun(messages) if mark["tick"] == tick), {})
+    return here.get(AUDIENCE, "private"), here.get("channel")
 
 
 def _begun(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
@@ -366,7 +367,8 @@ def listeners_of(state: State, settings: Settings, resources: Resources) -> List
     owners = owners_of(settings, user=resources.user, served=resources.served)
     event, shared = state["event"], state["shared_channels"]
     if event is None or is_reflection(event):
-        return Listeners("private", None, owners, shared)
+        context = state.get("context") or {}
+        return Listeners(*context.get("heard_by", ("private", None)), owners, shared)
     channel = event["channel"]
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
     audience = audience_of(channel, event["at"], shared, by_owner=by_owner, settings=settings)

@@ -160,17 +160,16 @@ def known_to(projects: Projects, public: bool) -> Projects:
     if not public:
         return projects
     slots: dict[str, Project] = {
-        key: {**slot, "context": _part(slot, public=True)}
+        key: {**slot, "context": _part(slot)}
         for key, slot in projects["slots"].items()
         if is_public(slot, slot["summary"])
     }
     return {"active": projects["active"] if projects["active"] in slots else None, "slots": slots}
 
 
-def _part(slot: Project, *, public: bool) -> str:
-    """The lines of a project's context that others than owners may know, or all other lines."""
-    lines = slot["context"].splitlines()
-    return "\n".join(one for one in lines if is_public(slot, one) is public)
+def _part(slot: Project) -> str:
+    """The lines of a project's context that others than owners may know."""
+    return "\n".join(one for one in slot["context"].splitlines() if is_public(slot, one))
 
 
 def _put_away(
@@ -208,13 +207,15 @@ def _joined(slot: Project, update: str, replace: bool, public: bool) -> str:
 
     What a public may not know comes first and stays.
     """
-    standing = _part(slot, public=True) if public else slot["context"]
-    hidden = _part(slot, public=False) if public else ""
+    standing = _part(slot) if public else slot["context"]
+    told = {*lines_of(standing), *lines_of(update)}
+    hidden = lines_of(slot["context"]) - told if public else set()
     whole = replace or _within(standing, update)
     if not whole and lines_of(update) <= lines_of(standing):
         return slot["context"]
     seen = update if whole else f"{standing.rstrip()}\n{update}"
-    context = f"{hidden}\n{seen}" if hidden else seen
+    kept = [one for one in slot["context"].splitlines() if one.strip() in hidden]
+    context = "\n".join([*kept, seen])
     if len(context) > LONGEST_CONTEXT:
         raise Refusal(
             f"The project's context would have {len(context):,} characters, "

@@ -38,13 +38,18 @@ async def use_delegate_tools(
 
 
 def _side(state: DelegateState) -> State:
-    """The state that the tools see: the tick's time, event and projects, and nothing else of it."""
+    """The state that the tools see: the tick's time, audience and projects, and nothing else."""
     return {
         **fresh_state(),
         "tick": state["tick"],
-        "event": state["event"],
         "shared_channels": state["shared_channels"],
         "projects": state["projects"],
         "messages": state["messages"],
-        "context": {"context_type": "delegate", "now": state["now"], "system": "", "tokens": {}},
+        "context": {
+            "context_type": "delegate",
+            "now": state["now"],
+            "system": "",
+            "tokens": {},
+            "heard_by": state["heard_by"],
+        },
     }

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 from graph.api.async_agent import AsyncAgent as Agent
-from memory.messages import as_said, data_in
+from memory.messages import as_said, data_in, is_summary
 from memory.settings import Settings
-from tests.support.agents import Opening, said
+from tests.support.agents import EXTRACTING, Opening, said
 from tests.support.clock import Clock
 from tests.support.scripted import RecordedCall, call, calls, scripted
 
@@ -163,6 +163,47 @@ async def test_a_public_is_not_shown_what_the_assistant_did_on_its_own(opening: 
         await agent.ainvoke(said("Hello", "Pilar"))
     assert SECRET in model.calls[-2].text
     assert SECRET not in model.calls[-1].text
+
+
+@pytest.mark.parametrize(("sender", "shown"), [("local", False), ("Bea", True)])
+async def test_a_summary_of_private_talk_is_hidden_from_a_public(
+    opening: Opening, sender: str, shown: bool
+) -> None:
+    def answer(messages: list[Any], tools: list[str]) -> Any:
+        if tools == EXTRACTING:
+            return call("noop")
+        return "I see." if tools else f"They said that {SECRET}."
+
+    settings = Settings(
+        max_context_tokens=8_000, compact_preserve_window=4, memory_enabled=False,
+        reflection_interval=0,
+    )  # fmt: skip
+    model = scripted(otherwise=answer)
+    async with opening(model, settings=settings) as agent:
+        for n in range(9):
+            await agent.ainvoke(said(f"{n} {'word ' * 490}", sender))
+        await agent.ainvoke({"request": "sleep"})
+        await agent.ainvoke({"request": "wake"})
+        messages = (await agent.aget_state()).values["messages"]
+        await agent.ainvoke(said("Hello", "Pilar"))
+    assert is_summary(messages[0])
+    history = "\n".join(str(one.text) for one in model.calls[-1].messages[1:-1])
+    assert (SECRET in history) is shown
+
+
+async def test_a_sub_agent_knows_what_its_requesters_audience_may_know(opening: Opening) -> None:
+    asked = calls(("delegate_task", {"task": "look"}))
+    steps: list[Any] = [call("add_goal", description=GOAL), "Noted.", asked]
+    looks = calls(("recall_memories", {"query": SECRET}), ("review_journal", {}))
+    model = scripted(*steps, looks, "Nothing.", "Nothing.")
+    settings = Settings(sub_agents_enabled=True, personality_insulation="none")
+    async with opening(model, settings=settings) as agent:
+        await agent.ainvoke(said(f"{SECRET}, find a mechanic", "local"))
+        await agent.ainvoke(said("Look it up for me, then plan and build it", "Bea"))
+    told = [one.text.replace(f'"query": "{SECRET}"', "") for one in model.calls[3:]]
+    assert "<delegated_task>" in told[0]
+    assert "tool_result" in told[1]
+    assert not any(SECRET in one for one in told)
 
 
 # Channels
