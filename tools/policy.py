@@ -367,8 +367,10 @@ def listeners_of(state: State, settings: Settings, resources: Resources) -> List
     owners = owners_of(settings, user=resources.user, served=resources.served)
     event, shared = state["event"], state["shared_channels"]
     if event is None or is_reflection(event):
-        context = state.get("context") or {}
-        return Listeners(*context.get("heard_by", ("private", None)), owners, shared)
+        context = state.get("context")
+        alone: tuple[Audience, str | None] = ("private", None)
+        audience, channel = context.get("heard_by", alone) if context else alone
+        return Listeners(audience, channel, owners, shared)
     channel = event["channel"]
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
     audience = audience_of(channel, event["at"], shared, by_owner=by_owner, settings=settings)
