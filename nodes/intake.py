@@ -23,10 +23,12 @@ from memory.events import (
     hours_over,
     inbox,
     looked,
+    misconfigured,
     own_sleep,
     owners_of,
     parked_events,
     settled,
+    shared_after,
     sorted_out,
     why_idle,
     why_wait,
@@ -223,15 +225,6 @@ def night_due(found: Findings) -> bool:
 def night_failed(state: State) -> bool:
     """Whether a step of the night failed in this run."""
     return any(failure["event_id"] is None for failure in state["report"]["failures"])
-
-
-def misconfigured(report: Report) -> str | None:
-    """Why every further tick of this run would fail: key, name or address of the model is wrong.
-
-    One such failure may be due to its event, as where a gateway forbids a text.
-    """
-    wrong = [one for one in report["failures"] if one.get("kind") == "ConfigurationError"]
-    return wrong[-1]["error"] if len(wrong) > 1 and not report["ticks"] else None
 
 
 def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
@@ -453,6 +446,8 @@ class _Visit:
             self._wake("hours", hours_named(self.settings))
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
         self.waiting = {item["event"]["id"] for item in items}
+        heard = (item["event"] for item in items)
+        self.change(shared_channels=shared_after(self.state, heard, self.settings, self.owners))
         parked = parked_events(self.state)
         pending = self._sorted(items, past=parked | _failed_events(self.state))
         # Before a night, too: it has to know what was heard by then.

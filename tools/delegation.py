@@ -27,7 +27,7 @@ from memory.planning import tree
 from memory.prompt import assembly, block, goals
 from memory.records import CallRecord, DelegateResult, Goal, PatternState, Projects, Usage
 from memory.runtime import Resources
-from memory.settings import Settings
+from memory.settings import Audience, Settings
 from memory.state import Mode, State, held
 from memory.text import (
     advisory,
@@ -38,7 +38,7 @@ from memory.text import (
     utilisation,
 )
 from tools.builtin import DELEGATE_TASK
-from tools.policy import CONTEXTS
+from tools.policy import CONTEXTS, as_heard, heard_by, without_private
 from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for
 
 Insulation = Literal["none", "orchestrator", "delegate"]
@@ -107,6 +107,9 @@ class DelegateState(TypedDict, total=False):
     context_type: str
     pattern: PatternState
     """The requester's pattern: a sub-agent may do nothing that its requester may not."""
+    heard_by: tuple[Audience, str | None]
+    """Audience and channel of the requester's answer: a sub-agent's tools tell them no more."""
+    shared_channels: dict[str, str]
     requester: Annotated[Requester, EphemeralValue]
     """Gone after the briefing: the state keeps nothing that the sub-agent is not told."""
     projects: Projects
@@ -132,13 +135,14 @@ def requester(state: State) -> Requester:
     """The requester, from its state."""
     context, messages, calibration = held(state["context"]), state["messages"], state["calibration"]
     prompt = assembly.whole(context, messages)
+    heard = as_heard(state, heard_by(messages, state["tick"])[0])
     return {
         "mode": state["mode"],
         "used": calibrated(approximate_tokens(prompt), calibration),
         "calibration": calibration,
-        "goals": state["goals"],
-        "projects": state["projects"],
-        "recent": _recent(messages, calibration),
+        "goals": heard["goals"],
+        "projects": heard["projects"],
+        "recent": _recent(without_private(messages, state["tick"]), calibration),
     }
 
 

@@ -19,8 +19,10 @@ from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
 from memory.guards import repeats, rests_on, rewords, stands_near
+from memory.journal import Listeners
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
+from memory.planning import lines_of
 from memory.records import (
     OWN,
     FactDraft,
@@ -34,6 +36,7 @@ from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
 from tools.answers import Runtime, event_of
+from tools.policy import listeners_of
 
 LEAST_TRUST = 0.3
 """Most trust (0..1) of what may be the words of somebody other than it cites."""
@@ -243,10 +246,27 @@ async def given_by(text: str, runtime: Runtime) -> list[str]:
     return [] if own else others
 
 
-async def marks_of(text: str, runtime: Runtime, inherited: Sequence[str] = ()) -> Marks:
-    """To whom a new goal or project belongs, and on whose words it rests."""
+def listeners_in(runtime: Runtime) -> Listeners:
+    """Who reads the tick's answer."""
+    settings, resources = settings_of(runtime.context), resources_of(runtime.config)
+    return listeners_of(runtime.state, settings, resources)
+
+
+def in_public(runtime: Runtime) -> bool:
+    """Whether others than owners read the tick's answer."""
+    return listeners_in(runtime).audience == "public"
+
+
+async def marks_of(
+    text: str, runtime: Runtime, inherited: Sequence[str] = (), *, told: Sequence[str] = ()
+) -> Marks:
+    """To whom a new goal or project belongs, on whose words it rests, and who may know it.
+
+    `told`: texts that it has besides.
+    """
     who, others = stranger_in(runtime), await given_by(text, runtime)
-    marks: Marks = {}
+    lines = lines_of("\n".join([text, *told])) if in_public(runtime) else ()
+    marks: Marks = {"public": sorted(lines)}
     if who is not None:
         marks["by"] = who
     if origins := list(dict.fromkeys([*inherited, *others])):

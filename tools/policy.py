@@ -16,8 +16,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from memory.events import owners_of, set_off_by_owner
 from memory.journal import Listeners, audience_of
-from memory.messages import AUDIENCE, OWNER, TRUST_NOTE, mark_of, of_tick
-from memory.planning import session_memory
+from memory.messages import AUDIENCE, TRUST_NOTE, is_summary, mark_of, of_tick
+from memory.planning import goals, projects, session_memory
 from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
 from memory.records import (
     Assessment,
@@ -28,7 +28,7 @@ from memory.records import (
     is_reflection,
 )
 from memory.runtime import Resources
-from memory.settings import Settings
+from memory.settings import Audience, Settings
 from memory.state import State
 from memory.text import once_per_message
 
@@ -263,26 +263,54 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
     ]
     begins, factor = _session_begins(state), state["calibration"]
     earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
-    shown = _without_private([*earlier, *messages[begins:]], state["tick"])
+    shown = without_private([*earlier, *messages[begins:]], state["tick"])
     return recent(shown, settings.conversation_history_tokens, factor)
 
 
-def _without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
-    """The messages without the ticks on an owner's private channels, if the answer is public.
+def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
+    """The messages without the ticks that only owners heard, if the answer is public.
 
-    The channel of the answer knows its own messages: they stay.
+    So are the ticks that answered nobody, and summaries of any such tick. The channel of the answer
+    knows its own messages: they stay.
     """
-    begun = [mark_of(one) for one in messages if isinstance(one, HumanMessage)]
-    here = next((mark for mark in begun if mark.get("tick") == tick), {})
-    if here.get(AUDIENCE) != "public":
+    audience, channel = heard_by(messages, tick)
+    if audience == "private":
         return messages
     private = {
-        mark.get("tick")
-        for mark in begun
-        if mark.get(OWNER) and mark.get(AUDIENCE) == "private"
-        if mark.get("channel") is None or mark.get("channel") != here.get("channel")
+        mark["tick"]
+        for mark in _begun(messages)
+        if mark.get(AUDIENCE) != "public"
+        if mark.get("channel") is None or mark.get("channel") != channel
     }
-    return [one for one in messages if mark_of(one).get("tick") not in private]
+    return [
+        one
+        for one in messages
+        if mark_of(one).get("tick") not in private
+        if not is_summary(one) or mark_of(one).get(AUDIENCE) == "public"
+    ]
+
+
+def heard_by(messages: Sequence[AnyMessage], tick: int) -> tuple[Audience, str | None]:
+    """Audience and channel of a tick's answer; private before the tick is in the history."""
+    here = next((mark for mark in _begun(messages) if mark["tick"] == tick), {})
+    return here.get(AUDIENCE, "private"), here.get("channel")
+
+
+def _begun(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    marks = (mark_of(one) for one in messages if isinstance(one, HumanMessage))
+    return [mark for mark in marks if "tick" in mark]
+
+
+def as_heard(state: State, audience: str) -> State:
+    """The state with what that audience may know of session memory, goals and projects."""
+    if audience == "private":
+        return state
+    return {
+        **state,
+        "session_memory": session_memory.without_private(state["session_memory"]),
+        "goals": goals.public_part(state["goals"]),
+        "projects": projects.known_to(state["projects"], public=True),
+    }
 
 
 def _session_begins(state: State) -> int:
@@ -317,10 +345,8 @@ def material(
 ) -> Material:
     """The input of `memory.prompt.assembly`. `now`: the tick's time, ISO 8601."""
     context = CONTEXTS[context_type]
-    if listeners_of(state["event"], settings, resources).audience == "public":
-        state = {**state, "session_memory": session_memory.without_private(state["session_memory"])}
     return Material(
-        state=state,
+        state=as_heard(state, listeners_of(state, settings, resources).audience),
         settings=settings,
         context_type=context_type,
         enabled=context.enabled_components,
@@ -336,14 +362,19 @@ def material(
     )
 
 
-def listeners_of(event: Event | None, settings: Settings, resources: Resources) -> Listeners:
-    """Who reads the answer to `event`; an autonomous tick answers nobody."""
+def listeners_of(state: State, settings: Settings, resources: Resources) -> Listeners:
+    """Who reads the answer to the event in hand. A tick without one answers nobody, as a review."""
     owners = owners_of(settings, user=resources.user, served=resources.served)
-    if event is None:
-        return Listeners("private", None, owners)
+    event, shared = state["event"], state["shared_channels"]
+    if event is None or is_reflection(event):
+        context = state.get("context")
+        alone: tuple[Audience, str | None] = ("private", None)
+        audience, channel = context.get("heard_by", alone) if context else alone
+        return Listeners(audience, channel, owners, shared)
+    channel = event["channel"]
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
-    audience = audience_of(event["channel"], by_owner=by_owner, settings=settings)
-    return Listeners(audience, event["channel"], owners)
+    audience = audience_of(channel, event["at"], shared, by_owner=by_owner, settings=settings)
+    return Listeners(audience, channel, owners, shared)
 
 
 # The execution pattern.

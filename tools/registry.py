@@ -179,7 +179,7 @@ def _contradiction(kind: ToolKind) -> str | None:
 
 
 _MORE: dict[str, dict[str, Any]] = {
-    "list_projects": {"cache": "session", "reads": ["projects"]},
+    "list_projects": {"cache": "session", "reads": ["projects", "event", "shared_channels"]},
     "update_system_prompt": {"always_ask": True},
 }
 """What there is to say of a built-in tool beside its category."""

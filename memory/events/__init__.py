@@ -26,6 +26,7 @@ from memory.events.next_action import (
     hours_named,
     hours_over,
     looked,
+    misconfigured,
     next_look,
     next_start,
     over,
@@ -45,6 +46,7 @@ from memory.events.rules import (
     owners_of,
     reflection_event,
     set_off_by_owner,
+    shared_after,
     wakes,
 )
 
@@ -82,6 +84,7 @@ __all__ = [
     "inbox",
     "keep",
     "looked",
+    "misconfigured",
     "next_look",
     "next_start",
     "over",
@@ -93,6 +96,7 @@ __all__ = [
     "sentence",
     "set_off_by_owner",
     "settled",
+    "shared_after",
     "sorted_out",
     "spent",
     "stop_asked_by",

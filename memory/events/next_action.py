@@ -20,7 +20,7 @@ from typing import NamedTuple
 from langgraph.store.base import BaseStore
 
 from memory.events.rules import classify
-from memory.records import Classification, Event, InboxItem, Scope, is_reflection
+from memory.records import Classification, Event, InboxItem, Report, Scope, is_reflection
 from memory.settings import Settings
 from memory.state import Look, SleepCause, Slumber, Spending, State, filled
 from memory.text import zone_name
@@ -366,3 +366,12 @@ def hours_named(settings: Settings) -> str:
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
+
+
+def misconfigured(report: Report) -> str | None:
+    """Why every further tick of this run would fail: key, name or address of the model is wrong.
+
+    One such failure may be due to its event, as where a gateway forbids a text.
+    """
+    wrong = [one for one in report["failures"] if one.get("kind") == "ConfigurationError"]
+    return wrong[-1]["error"] if len(wrong) > 1 and not report["ticks"] else None

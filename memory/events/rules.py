@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memory.journal import (
+    SYSTEM,
     TRUST,
     entry_id_of,
     heuristic_importance,
@@ -141,6 +142,29 @@ def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bo
     if served and event.get("kind") != "chat":
         return False
     return event["sender"] in owners
+
+
+MOST_SHARED = 500
+"""Shared channels that the state keeps."""
+
+
+def shared_after(
+    state: State, events: Iterable[Event], settings: Settings, owners: Collection[str]
+) -> dict[str, str]:
+    """The channels on which others than owners write, after these events: since when, by channel.
+
+    Open conversations count, too. The assistant's own messages do not, nor the system's.
+    """
+    talks = state["conversations"].values()
+    after = dict(state["shared_channels"])
+    for sender, channel, at in [
+        *((one["entity"], one["channel"], one["last_at"]) for one in talks),
+        *((one["sender"], one["channel"], one["at"]) for one in events),
+    ]:
+        other = sender not in {*owners, SYSTEM} and not names_assistant(sender, settings)
+        if channel and other:
+            after[channel] = min(at, after.pop(channel, at))
+    return dict([*after.items()][-MOST_SHARED:])
 
 
 # Classification, by the first rule that fits.

@@ -200,6 +200,8 @@ def _goals(goals: Goals, erasure: Erasure) -> Goals:
             **scrubber.origins(goal),
             "description": FORGOTTEN if below else scrubber.value(goal["description"]),
         }
+        if "public" in goal:
+            after[id_]["public"] = [] if below else scrubber.value(goal["public"])
     return after
 
 
@@ -297,6 +299,7 @@ _RULES: Mapping[str, Callable[[Any, Erasure], Any]] = {
     "projects": _projects,
     "session_memory": _session_memory,
     "conversations": _conversations,
+    "shared_channels": lambda channels, erasure: erasure.scrubber.value(channels),
     "context_buffer": lambda events, erasure: [
         erasure.scrubber.value(event) for event in events if event["id"] not in erasure.events
     ],

@@ -6,6 +6,7 @@ from memory.journal.entries import (
     CONCLUDED,
     OURS,
     PENDING,
+    SYSTEM,
     TRUST,
     UNINDEXED,
     archive_entry,
@@ -38,13 +39,14 @@ from memory.journal.entries import (
     unindexed,
     until,
 )
-from memory.journal.privacy import Listeners, Told, audience_of, private_ones
+from memory.journal.privacy import Listeners, Told, audience_of, is_private, private_ones
 
 __all__ = [
     "ARCHIVES",
     "CONCLUDED",
     "OURS",
     "PENDING",
+    "SYSTEM",
     "TRUST",
     "UNINDEXED",
     "Listeners",
@@ -62,6 +64,7 @@ __all__ = [
     "first_free",
     "heuristic_importance",
     "is_pending",
+    "is_private",
     "known_entities",
     "links",
     "mentions",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
 from typing import cast
@@ -363,15 +363,15 @@ async def newest(
     query: str | None = None,
     tags: Sequence[str] | None = None,
     limit: int = 10,
-    include_self: bool = True,
+    hidden: Callable[[JournalEntry], bool] = lambda _: False,
 ) -> list[JournalEntry]:
-    """Entries, newest first, that share a word with `query` and have any of `tags`."""
+    """Entries not hidden, newest first, that share a word with `query` and have any of `tags`."""
     words = set(_WORD.findall(query.lower())) if query else None
     hits: list[JournalEntry] = []
     for day in await days(store, scope):
         items = await list_items(store, scope.namespace("journal", day))
         entries = by_time(cast(JournalEntry, item.value) for item in items)
-        hits += [e for e in reversed(entries) if _matches(e, words, tags, include_self)]
+        hits += [e for e in reversed(entries) if _matches(e, words, tags) and not hidden(e)]
         if len(hits) >= limit:
             break
     return hits[:limit]
@@ -394,11 +394,7 @@ async def count_on(store: BaseStore, scope: Scope, day: str) -> int:
     return await count_items(store, scope.namespace("journal", day))
 
 
-def _matches(
-    entry: JournalEntry, words: set[str] | None, tags: Sequence[str] | None, include_self: bool
-) -> bool:
-    if not include_self and SELF in entry["tags"]:
-        return False
+def _matches(entry: JournalEntry, words: set[str] | None, tags: Sequence[str] | None) -> bool:
     if tags and not set(tags) & set(entry["tags"]):
         return False
     return words is None or bool(words & set(_WORD.findall(entry["content"].lower())))

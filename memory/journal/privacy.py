@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
@@ -20,10 +21,16 @@ class Told(NamedTuple):
     """Journal ids; others are passed over."""
 
 
-def audience_of(channel: str | None, *, by_owner: bool, settings: Settings) -> Audience:
-    """Who reads what is said there: as set for the channel, else by whether an owner writes."""
-    default: Audience = "private" if by_owner else "public"
-    return settings.channel_privacy.get(channel or "", default)
+def audience_of(
+    channel: str | None, at: str, shared: Mapping[str, str], *, by_owner: bool, settings: Settings
+) -> Audience:
+    """Who reads what is said there at a time: as set for the channel, else who writes there.
+
+    `shared`: channel -> since when others than owners write there.
+    """
+    since = shared.get(channel or "")
+    alone = by_owner and (since is None or at < since)
+    return settings.channel_privacy.get(channel or "", "private" if alone else "public")
 
 
 class Listeners(NamedTuple):
@@ -32,6 +39,8 @@ class Listeners(NamedTuple):
     audience: Audience
     channel: str | None
     owners: Collection[str]
+    shared: Mapping[str, str] = MappingProxyType({})
+    """Channels on which others than owners write, and since when."""
 
 
 def is_private(entry: JournalEntry, listeners: Listeners, settings: Settings) -> bool:
@@ -48,7 +57,9 @@ def is_private(entry: JournalEntry, listeners: Listeners, settings: Settings) ->
     if speaker not in listeners.owners or entry["source_type"] == "observation":
         return False
     heard = channel is not None and channel == listeners.channel
-    return not heard and audience_of(channel, by_owner=True, settings=settings) == "private"
+    at, shared = entry["timestamp"], listeners.shared
+    told = audience_of(channel, at, shared, by_owner=True, settings=settings)
+    return not heard and told == "private"
 
 
 async def private_ones(

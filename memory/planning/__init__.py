@@ -7,6 +7,7 @@ from memory.planning.goals import (
     completions,
     decompose,
     in_hand,
+    lines_of,
     recompute,
     tree,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "decompose",
     "goals",
     "in_hand",
+    "lines_of",
     "projects",
     "recompute",
     "session_memory",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from memory.errors import Refusal, StateError
 from memory.records import CompletedTask, Goal, GoalStatus, Marks, Priority
@@ -57,19 +57,44 @@ def add(
         "auto_generated": auto_generated,
     }
     if marks:
-        after[goal_id] = {**after[goal_id], **marks}
+        told = lines_of(description).intersection(marks.get("public", ()))
+        after[goal_id] = {**after[goal_id], **marks, "public": sorted(told)}
     return _rolled_up(after, goal_id), goal_id
 
 
-def reword(
-    goals: Mapping[str, Goal], goal_id: str, description: str, origins: Sequence[str] = ()
-) -> Goals:
-    """Give a goal another text, as where its day moved; `origins`: on whose words it rests now."""
+def reword(goals: Mapping[str, Goal], goal_id: str, description: str, marks: Marks) -> Goals:
+    """Give a goal another text, as where its day moved. `marks`: of the text; its owner stays."""
     goal = known(goals, goal_id)
     if not description.strip():
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
-    after: Goal = {**goal, "description": description.strip()}
-    return {**goals, goal_id: {**after, "origins": list(origins)} if origins else after}
+    rests = {key: value for key, value in marks.items() if key != "by"}
+    return {**goals, goal_id: cast(Goal, {**goal, **rests, "description": description.strip()})}
+
+
+def is_public(marks: Marks, text: str) -> bool:
+    """Whether others than owners may know this text of a goal or project.
+
+    One from before there was `public` may be an owner's secret, unless it is somebody else's.
+    """
+    return lines_of(text) <= {*marks["public"]} if "public" in marks else "by" in marks
+
+
+def lines_of(text: str) -> set[str]:
+    """The lines of a text, without the space around them and without blank ones."""
+    return {line.strip() for line in text.splitlines() if line.strip()}
+
+
+def public_part(goals: Mapping[str, Goal]) -> Goals:
+    """The goals that others than owners may know. Below a hidden goal they stand as roots."""
+    shown = {id_: goal for id_, goal in goals.items() if is_public(goal, goal["description"])}
+    return {
+        id_: {
+            **goal,
+            "parent_id": goal["parent_id"] if goal["parent_id"] in shown else None,
+            "subtask_ids": [one for one in goal["subtask_ids"] if one in shown],
+        }
+        for id_, goal in shown.items()
+    }
 
 
 def update(

@@ -12,6 +12,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from memory.errors import Refusal
+from memory.planning.goals import is_public, lines_of
 from memory.records import CompletedTask, Marks, Project, Projects, ProjectStatus
 
 LONGEST_CONTEXT = 20_000
@@ -41,15 +42,16 @@ def create(
     """Create a project and make it active; the previous one is paused and stamped.
 
     White space around the key is removed. `marks`: to whom it belongs, and on whose words it rests.
+    Marks of a text that is public: others are not told which projects there are besides theirs.
     """
-    key = key.strip()
+    key, public = key.strip(), bool(marks and marks.get("public"))
     if not key:
         raise Refusal("A project needs a key", "Give a short key such as 'build_tavern'.")
     if key in projects["slots"]:
         raise Refusal(
             f"Project '{key}' already exists",
             "Use swap_project to switch to it, or create the new project under another key.",
-            available_projects=list(projects["slots"]),
+            available_projects=list(known_to(projects, public)["slots"]),
         )
     stamp = now.isoformat()
     slot: Project = {
@@ -71,40 +73,40 @@ def swap(
     now: datetime,
     *,
     replace: bool = False,
+    public: bool = False,
 ) -> tuple[Projects, SwapResult]:
     """Page the active project out and `key` in; an update joins the old project's context.
 
     With `replace` the update replaces that context, which the result then holds. The old project is
-    always paused and stamped. A swap to the active project only saves the update.
+    always paused and stamped. A swap to the active project only saves the update. `public`: others
+    than owners listen, and are told of no project that they may not know.
     """
-    old = projects["active"]
-    key = key if key in projects["slots"] else key.strip()
-    if key not in projects["slots"]:
+    seen = known_to(projects, public)
+    old = seen["active"]
+    key = key if key in seen["slots"] else key.strip()
+    if key not in seen["slots"]:
         raise Refusal(
             f"Project does not exist: '{key}'",
             "Choose one of available_projects, or make it with create_project.",
-            available_projects=list(projects["slots"]),
+            available_projects=list(seen["slots"]),
         )
-    if key == old:
-        given = _given(current_project_update)
-        after = (
-            update(projects, current_project_update, None, now, replace=replace)[0]
-            if given
-            else projects
-        )
-    else:
+    given = current_project_update if old is not None and _given(current_project_update) else None
+    after = projects
+    if key != old:
         stamp = now.isoformat()
-        slots = _put_away(projects, current_project_update, stamp, replace=replace)
+        slots = _put_away(projects, given, stamp, replace=replace, public=public)
         slots[key] = {**slots[key], "status": "active", "last_active": stamp}
         after = {"active": key, "slots": slots}
-    slot = after["slots"][key]
+    elif given is not None:
+        after = update(projects, given, None, now, replace=replace, public=public)[0]
+    slot = known_to(after, public)["slots"][key]
     result: SwapResult = {
         "old_project": old,
         "new_project": key,
         "new_project_summary": slot["summary"],
         "new_project_context": slot["context"],
     }
-    if old is not None and (gone := replaced(projects, after, old)) is not None:
+    if old is not None and (gone := replaced(projects, after, old, public=public)) is not None:
         result["replaced_context"] = gone
     return after, result
 
@@ -116,23 +118,26 @@ def update(
     now: datetime,
     *,
     replace: bool = False,
+    public: bool = False,
 ) -> tuple[Projects, CompletedTask | None]:
     """Change the active project; None or a blank update keeps its context.
 
     An update is appended to the context, or replaces it with `replace`. A status other than active
-    frees the active slot; `completed` also returns a completed task.
+    frees the active slot; `completed` also returns a completed task. `public`: others than owners
+    listen; what they may not know stays as it is.
     """
-    key = projects["active"]
-    if key is None or key not in projects["slots"]:
+    seen = known_to(projects, public)
+    key = seen["active"]
+    if key is None or key not in seen["slots"]:
         raise Refusal(
             "No project is active",
             "Page one in with swap_project, or make one with create_project.",
-            available_projects=list(projects["slots"]),
+            available_projects=list(seen["slots"]),
         )
     if not _given(context_update) and status is None:
         raise Refusal("Nothing to change", "Give context_update, status, or both.")
     stamp = now.isoformat()
-    slot = _stamped(projects["slots"][key], context_update, stamp, replace=replace)
+    slot = _stamped(projects["slots"][key], context_update, stamp, replace=replace, public=public)
     slot = {**slot, "status": status or "active"}
     done: CompletedTask | None = None
     if slot["status"] == "completed":
@@ -141,37 +146,76 @@ def update(
     return {"active": active, "slots": {**projects["slots"], key: slot}}, done
 
 
-def replaced(before: Projects, after: Projects, key: str) -> str | None:
-    """The project's context before the change; None if the new context still has all of it."""
-    old = before["slots"][key]["context"]
-    return None if _within(old, after["slots"][key]["context"]) else old
+def replaced(before: Projects, after: Projects, key: str, *, public: bool = False) -> str | None:
+    """The project's context before the change; None if the new context still has all of it.
+
+    `public`: as far as others than owners may know it.
+    """
+    old, new = (known_to(one, public)["slots"][key]["context"] for one in (before, after))
+    return None if _within(old, new) else old
+
+
+def known_to(projects: Projects, public: bool) -> Projects:
+    """All projects; for a public the projects and lines that were told where others listen."""
+    if not public:
+        return projects
+    slots: dict[str, Project] = {
+        key: {**slot, "context": _part(slot)}
+        for key, slot in projects["slots"].items()
+        if is_public(slot, slot["summary"])
+    }
+    return {"active": projects["active"] if projects["active"] in slots else None, "slots": slots}
+
+
+def _part(slot: Project) -> str:
+    """The lines of a project's context that others than owners may know."""
+    return "\n".join(one for one in slot["context"].splitlines() if is_public(slot, one))
 
 
 def _put_away(
-    projects: Projects, context: str | None, stamp: str, *, replace: bool = False
+    projects: Projects,
+    context: str | None,
+    stamp: str,
+    *,
+    replace: bool = False,
+    public: bool = False,
 ) -> dict[str, Project]:
     slots = dict(projects["slots"])
     key = projects["active"]
     if key is not None and key in slots:
         slots[key] = {
-            **_stamped(slots[key], context, stamp, replace=replace),
+            **_stamped(slots[key], context, stamp, replace=replace, public=public),
             "status": "paused",
         }
     return slots
 
 
-def _stamped(slot: Project, update: str | None, stamp: str, *, replace: bool) -> Project:
+def _stamped(
+    slot: Project, update: str | None, stamp: str, *, replace: bool, public: bool
+) -> Project:
     if update is None or not _given(update):
         return {**slot, "last_active": stamp}
-    return {**slot, "context": _joined(slot["context"], update, replace), "last_active": stamp}
+    context = _joined(slot, update, replace, public)
+    said = lines_of(update) if public else set()
+    texts = lines_of(f"{slot['summary']}\n{context}")
+    told = sorted(one for one in texts if one in said or is_public(slot, one))
+    return {**slot, "context": context, "last_active": stamp, "public": told}
 
 
-def _joined(standing: str, update: str, replace: bool) -> str:
-    """The context with the update appended; an update that repeats the context replaces it."""
+def _joined(slot: Project, update: str, replace: bool, public: bool) -> str:
+    """The context with the update appended; an update that repeats the context replaces it.
+
+    What a public may not know comes first and stays.
+    """
+    standing = _part(slot) if public else slot["context"]
+    told = {*lines_of(standing), *lines_of(update)}
+    hidden = lines_of(slot["context"]) - told if public else set()
     whole = replace or _within(standing, update)
-    if not whole and _lines(update) <= _lines(standing):
-        return standing
-    context = update if whole else f"{standing.rstrip()}\n{update}"
+    if not whole and lines_of(update) <= lines_of(standing):
+        return slot["context"]
+    seen = update if whole else f"{standing.rstrip()}\n{update}"
+    kept = [one for one in slot["context"].splitlines() if one.strip() in hidden]
+    context = "\n".join([*kept, seen])
     if len(context) > LONGEST_CONTEXT:
         raise Refusal(
             f"The project's context would have {len(context):,} characters, "
@@ -183,10 +227,6 @@ def _joined(standing: str, update: str, replace: bool) -> str:
 
 def _within(part: str, text: str) -> bool:
     return " ".join(part.split()) in " ".join(text.split())
-
-
-def _lines(text: str) -> set[str]:
-    return {line.strip() for line in text.splitlines() if line.strip()}
 
 
 def _given(text: str | None) -> bool:

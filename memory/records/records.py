@@ -111,12 +111,15 @@ ScoringMethod = Literal["heuristic", "llm", "manual"]
 
 
 class Marks(TypedDict, total=False):
-    """To whom a goal or project belongs; empty if it belongs to an owner."""
+    """To whom a goal or project belongs, and who may know it; empty if that is an owner alone."""
 
     by: str
     """The person to whom it belongs, unless that is an owner."""
     origins: list[str]
     """People other than owners on whose words it rests."""
+    public: list[str]
+    """Of its text what was told where others listen: a goal's text, a project's summary and lines.
+    Without this key it is from before the key was kept."""
 
 
 class Project(Marks):

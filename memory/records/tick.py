@@ -241,6 +241,8 @@ class AssembledContext(TypedDict):
     """Texts of the facts recalled for it, by id; facts that the answer uses are credited."""
     shown: NotRequired[list[str]]
     """Ids of the memories that it shows: what was recalled, best first, then what its pages say."""
+    heard_by: NotRequired[tuple[Literal["private", "public"], str | None]]
+    """Of a sub-agent: audience and channel of its requester's answer."""
 
 
 class Loop(TypedDict):

@@ -110,7 +110,7 @@ class Settings(BaseModel):
     channel_privacy: Annotated[dict[Name, Audience], Most] = Field(
         {},
         description="Channel -> private | public: whether to repeat there what an owner said in "
-        "private. Default: private where an owner writes, public where somebody else does.",
+        "private. Default: private where owners alone write, public where anybody else does.",
     )
     room_default: Verdict = Field(
         "context",

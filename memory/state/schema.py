@@ -231,6 +231,8 @@ class State(TypedDict, total=False):
     """Goals created so far, which is the next goal's index."""
     session_memory: SessionMemory
     conversations: Annotated[dict[str, Conversation], partial(merge_by_id, key="conversations")]
+    shared_channels: dict[str, str]
+    """Channels on which others than owners write, and since when; the newest MOST_SHARED."""
     context_buffer: list[Event]
     """The newest unaddressed events, oldest first."""
     metrics: SessionMetrics
@@ -308,6 +310,7 @@ def fresh_state() -> State:
             "last_compacted": None,
         },
         "conversations": {},
+        "shared_channels": {},
         "context_buffer": [],
         "metrics": {
             "session_start": None,

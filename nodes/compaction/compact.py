@@ -20,7 +20,7 @@ from memory.compaction import Cut
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
 from memory.events import owners_of
 from memory.journal import archive_entry, archive_tries, first_free, read
-from memory.messages import as_data, changes, prompt_lines
+from memory.messages import AUDIENCE, as_data, changes, is_summary, mark_of, prompt_lines
 from memory.models import Answer, ask, charged, in_vain, total
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import apply
@@ -322,8 +322,13 @@ def _after(
 ) -> list[AnyMessage]:
     """The history after the cut; without a replacement, old tool answers are masked."""
     stands = made and compaction.marker(made.text, compacted=parts.old, now=made.at, by=made.by)
-    if stands and (origins := origins_of(parts.old, owners)):
-        stands = memory_messages.marked(stands, **{memory_messages.ORIGINS: origins})
+    if stands:
+        origins = origins_of(parts.old, owners)
+        marks: dict[str, Any] = {memory_messages.ORIGINS: origins} if origins else {}
+        heard = [one for one in parts.old if isinstance(one, HumanMessage) or is_summary(one)]
+        if all(mark_of(one).get(AUDIENCE) == "public" for one in heard):
+            marks[AUDIENCE] = "public"
+        stands = memory_messages.marked(stands, **marks)
     fits, calibration = _room(state, settings), state["calibration"]
     return compaction.replaced(parts, stands, fits=fits, calibration=calibration)
 

@@ -16,6 +16,7 @@ from memory.state import State, checked, held
 from tools.builtin import delegate_task
 from tools.delegation import NO_PROJECTS, DelegateState, failed, opening, requester
 from tools.execution import misfit
+from tools.policy import heard_by
 
 
 def fan_out(state: State) -> list[Send]:
@@ -35,6 +36,8 @@ def fan_out(state: State) -> list[Send]:
             now=context["now"],
             context_type=context["context_type"],
             pattern=pattern,
+            heard_by=heard_by(state["messages"], state["tick"]),
+            shared_channels=state["shared_channels"],
             requester=lender,
         )
         for call in asked.tool_calls

@@ -37,11 +37,18 @@ async def use_delegate_tools(
 
 
 def _side(state: DelegateState) -> State:
-    """The state that the tools see: the tick's time and projects, and nothing else of it."""
+    """The state that the tools see: the tick's time, audience and projects, and nothing else."""
     return {
         **fresh_state(),
         "tick": state["tick"],
+        "shared_channels": state["shared_channels"],
         "projects": state["projects"],
         "messages": state["messages"],
-        "context": {"context_type": "delegate", "now": state["now"], "system": "", "tokens": {}},
+        "context": {
+            "context_type": "delegate",
+            "now": state["now"],
+            "system": "",
+            "tokens": {},
+            "heard_by": state["heard_by"],
+        },
     }

@@ -130,12 +130,9 @@ def consolidated(
 ) -> Consolidated:
     """Set a profile's new attributes; mark the shown observations as consolidated, or prune them.
 
-    An attribute is refused if
-
-    - it has no evidence among the lines shown,
-    - it is about the assistant,
-    - its evidence does not support it (`beside`: what else the prompt shows),
-    - it is hearsay: the person speaks for themselves, and only people other than `owners` say it.
+    An attribute is refused if it has no evidence among the lines shown, if it is about the
+    assistant, if its evidence does not support it (`beside`: what else the prompt shows), and if
+    it is hearsay: the person speaks for themselves, and only people other than `owners` say it.
 
     A changed attribute keeps its earlier values. If every attribute was refused, everything stays
     to be read again, because a broken answer settles nothing; hearsay is no broken answer.

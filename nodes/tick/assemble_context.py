@@ -49,7 +49,7 @@ from memory.state import State, checked
 from memory.storage import read_ahead
 from memory.text import shortened, shown_time
 from nodes.tick.assess_task import assessed
-from tools.policy import CONTEXTS, context_type_for, history, listeners_of, material
+from tools.policy import CONTEXTS, as_heard, context_type_for, history, listeners_of, material
 
 RECENT_CALLS = 30
 """Tool calls that a look at its own work shows."""
@@ -80,14 +80,15 @@ async def assemble_context(
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type = context_type_for(state["event"])
     now = resources.clock()
-    listeners = listeners_of(state["event"], settings, resources)
+    listeners = listeners_of(state, settings, resources)
     owners = listeners.owners
     by_owner = set_off_by_owner(state["event"], owners=owners, served=resources.served)
     scope = scope_of(config)
     # Who is named is looked up for people and for recall.
     names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
+    heard = as_heard(state, listeners.audience)
     memory = _Memory(
-        state,
+        heard,
         settings,
         scope,
         await read_ahead(store_of(runtime), names),
@@ -107,7 +108,7 @@ async def assemble_context(
         "front": front,
         "after": assembly.after(made),
         "tokens": _sizes(made, [same, {**changing, **recent}]),
-        "origins": _origins(state, remembered, held, owners),
+        "origins": _origins(heard, remembered, held, owners),
         "recalled": {hit["id"]: hit["text"] for hit in made.memories if hit["kind"] == "fact"},
         "shown": _shown_ids(made.memories, held),
     }

@@ -6,7 +6,7 @@ Rulings 13, 15 and 17 say which evidence an entry or a fact needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Annotated, Any, NamedTuple
@@ -69,12 +69,12 @@ from tools.evidence import (
 from tools.origins import (
     LEAST_TRUST,
     kept_origins,
+    listeners_in,
     may_be_of_others,
     of_entry,
     others_beside,
     owners_in,
 )
-from tools.policy import listeners_of
 
 EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
 """First positions of entries per loop, so that entries of two loops never share an id."""
@@ -150,9 +150,21 @@ async def review_journal(
         query=query,
         tags=tags,
         limit=limit,
-        include_self=_reflecting(runtime),
+        hidden=_hidden(runtime),
     )
     return answer(runtime, {"entries": [*map(_shown, entries)], "count": len(entries)})
+
+
+def _hidden(runtime: Runtime) -> Callable[[JournalEntry], bool]:
+    """Whether a review leaves an entry out: the listeners may not know it, or it is on own work."""
+    settings, listeners, own = settings_of(runtime.context), listeners_in(runtime), records.SELF
+    reflecting = _reflecting(runtime)
+
+    def hidden(entry: JournalEntry) -> bool:
+        on_own_work = own in entry["tags"] and not reflecting
+        return on_own_work or journal.is_private(entry, listeners, settings)
+
+    return hidden
 
 
 def _shown(entry: JournalEntry) -> dict[str, Any]:
@@ -552,7 +564,7 @@ async def recall_memories(
     )
     if not asleep:  # A night may be a preview, which leaves no trace.
         memories = await fit_for(
-            listeners_of(event_of(runtime), settings, resources),
+            listeners_in(runtime),
             memories,
             scope=scope,
             semantic=resources.semantic,

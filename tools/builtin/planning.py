@@ -29,6 +29,7 @@ from memory.planning import projects as rules
 from memory.prompt import assembly, rendering
 from memory.records import Goal, GoalStatus, Priority, Project, Projects, ProjectStatus, Usage
 from memory.runtime import resources_of, settings_of
+from memory.state import State
 from tools.answers import (
     Absent,
     Answer,
@@ -40,8 +41,8 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
-from tools.origins import check_change, given_by, marks_of, stranger_in
-from tools.policy import listeners_of, material
+from tools.origins import check_change, given_by, in_public, marks_of, stranger_in
+from tools.policy import as_heard, material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
 
@@ -69,7 +70,7 @@ async def add_goal(
     """Add a goal whose progress can be tracked, or a subtask of one."""
     before = runtime.state["goals"]
     if parent_id is not None:
-        check_change(runtime, "goal", goals.known(before, parent_id))
+        check_change(runtime, "goal", goals.known(_heard(runtime)["goals"], parent_id))
     index = goals.next_index(before, runtime.state["goal_index"])
     after, goal_id = goals.add(
         before,
@@ -108,11 +109,12 @@ async def update_goal(
 ) -> Answer:
     """Change a goal's text, status or progress; its parents follow."""
     before = after = runtime.state["goals"]
-    goal = goals.known(before, goal_id)
+    seen = _heard(runtime)["goals"]
+    goal = goals.known(seen, goal_id)
     check_change(runtime, "goal", goal)
     if description is not None:
         marks = await marks_of(description, runtime, goal.get("origins", ()))
-        after = goals.reword(after, goal_id, description, marks.get("origins", ()))
+        after = goals.reword(after, goal_id, description, marks)
     if status is not None or progress is not None or description is None:
         after = goals.update(after, goal_id, status, progress)
     changed = goals.changed(before, after)
@@ -121,7 +123,9 @@ async def update_goal(
         "message": "Goal updated",
         "status": after[goal_id]["status"],
         "progress": after[goal_id]["progress"],
-        "also_changed": [_line(goal) for one, goal in changed.items() if one != goal_id],
+        "also_changed": [
+            _line(goal) for one, goal in changed.items() if one != goal_id and one in seen
+        ],
     }
     above = (goal for one, goal in changed.items() if one != goal_id)
     if status == "completed" and any(goal["status"] == "completed" for goal in above):
@@ -137,10 +141,11 @@ async def update_goal(
 async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """Break a goal down into 3-7 subtasks."""
     before = runtime.state["goals"]
+    goals.known(_heard(runtime)["goals"], goal_id)
     goal = check_decomposable(before, goal_id)
     check_change(runtime, "goal", goal)
     texts, usage = await _asked(runtime, goal)
-    marks = await marks_of("", runtime, goal.get("origins", ()))
+    marks = await marks_of("", runtime, goal.get("origins", ()), told=texts)
     paid = {"usage": usage}
     tick, now = runtime.state["tick"], now_of(runtime)
     index = goals.next_index(before, runtime.state["goal_index"])
@@ -183,7 +188,7 @@ def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
         "goal_decompose",
         now=now_of(runtime).isoformat(),
     )
-    given, settings = runtime.state["projects"], made.settings
+    given, settings = made.state["projects"], made.settings
     work = rendering.projects(given, settings, runtime.state["calibration"])
     parts = [
         assembly.front(made, {"projects": rendering.block("projects", work)} if work else {}),
@@ -222,7 +227,7 @@ async def create_project(
         "project_key": after["active"],
         "summary": summary,
         "status": "active",
-        "previous_project": before["active"],
+        "previous_project": _heard(runtime)["projects"]["active"],
     }
     return answer(runtime, result, projects=after)
 
@@ -230,7 +235,7 @@ async def create_project(
 @tool
 async def list_projects(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """List all projects with summary and status, and say which one is active."""
-    projects = runtime.state["projects"]
+    projects = _heard(runtime)["projects"]
     rows = [
         {
             "project_key": key,
@@ -266,10 +271,11 @@ async def swap_project(
         current_project_update,
         now_of(runtime),
         replace=replace,
+        public=in_public(runtime),
     )
     if current_project_update:
         others = await given_by(current_project_update, runtime)
-        after = rules.resting_on(after, before["active"], others)
+        after = rules.resting_on(after, result["old_project"], others)
     return answer(runtime, result, projects=after)
 
 
@@ -287,11 +293,14 @@ async def update_project(
     """Add to the active project's context, or pause or complete it, without switching."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
-    after, done = rules.update(before, context_update, status, now_of(runtime), replace=replace)
+    public = in_public(runtime)
+    after, done = rules.update(
+        before, context_update, status, now_of(runtime), replace=replace, public=public
+    )
     key = str(before["active"])
     if context_update:
         after = rules.resting_on(after, key, await given_by(context_update, runtime))
-    replaced = rules.replaced(before, after, key)
+    replaced = rules.replaced(before, after, key, public=public)
     result = {
         "project_key": key,
         "status": after["slots"][key]["status"],
@@ -329,7 +338,7 @@ async def add_session_memory(
         memory_type,
         content,
         by=by,
-        private=_in_private(runtime),
+        private=not in_public(runtime),
     )
     return answer(runtime, result, session_memory=after)
 
@@ -357,14 +366,13 @@ async def compact_session_memory(
         now_of(runtime),
         by=by,
         rests_on=dict.fromkeys(reworded, " or ".join(others)) if others else {},
-        private=_in_private(runtime),
+        private=not in_public(runtime),
     )
     return answer(runtime, result, session_memory=after)
 
 
-def _in_private(runtime: Runtime) -> bool:
-    settings, resources = settings_of(runtime.context), resources_of(runtime.config)
-    return listeners_of(event_of(runtime), settings, resources).audience == "private"
+def _heard(runtime: Runtime) -> State:
+    return as_heard(runtime.state, "public" if in_public(runtime) else "private")
 
 
 def _check(texts: Sequence[str], runtime: Runtime) -> None:

@@ -140,10 +140,10 @@ async def test_a_write_to_projects_by_a_tool_drops_the_list_of_projects() -> Non
 async def test_an_edit_of_projects_by_hand_drops_it_too() -> None:
     create = wanted("create_project", project_key="tavern", summary="A tavern")
     state = after(await executed([create, wanted("list_projects")], [CREATE, LIST]))
-    state["projects"]["slots"]["tavern"]["summary"] = "An inn"
+    state["projects"]["slots"]["tavern"]["status"] = "paused"
     done = await executed([wanted("list_projects")], [LIST], state)
     assert not done.calls[0]["cached"]
-    assert json.loads(shown(done)[0])["projects"][0]["summary"] == "An inn"
+    assert json.loads(shown(done)[0])["projects"][0]["status"] == "paused"
 
 
 def test_the_fifty_newest_answers_are_kept() -> None:

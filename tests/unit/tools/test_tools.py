@@ -142,7 +142,9 @@ async def test_a_goal_gets_another_text_and_keeps_the_rest() -> None:
     before = bench.state["goals"]["goal_42_0"]
     moved = await bench.call("update_goal", goal_id="goal_42_0", description="Open day on 16 May ")
     assert (moved.result["success"], moved.result["status"]) == (True, "active")
-    assert bench.state["goals"] == {"goal_42_0": {**before, "description": "Open day on 16 May"}}
+    text = "Open day on 16 May"
+    after = {**before, "description": text, "public": [text]}
+    assert bench.state["goals"] == {"goal_42_0": after}
     for given in ({}, {"description": " "}):
         refused = await bench.call("update_goal", goal_id="goal_42_0", **given)
         assert refused.message.status == "error"

@@ -87,7 +87,7 @@ def test_one_built_in_tool_always_asks_and_one_is_cached() -> None:
     asking = {name for name, kind in kinds.items() if kind.always_ask}
     caching = {name: (kind.cache, kind.reads) for name, kind in kinds.items() if kind.cache}
     assert asking == {"update_system_prompt"}
-    assert caching == {"list_projects": ("session", ("projects",))}
+    assert caching == {"list_projects": ("session", ("projects", "event", "shared_channels"))}
     assert all(kind.timeout is None for kind in kinds.values())
 
 

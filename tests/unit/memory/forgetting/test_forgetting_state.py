@@ -121,6 +121,7 @@ def goal(id_: str, text: str, parent: str | None = None, *below: str) -> dict[st
         "parent_id": parent,
         "subtask_ids": list(below),
         "auto_generated": False,
+        "public": text.splitlines(),
     }
 
 
@@ -180,7 +181,9 @@ def test_working_memory_keeps_its_form_and_loses_the_person() -> None:
         "goal_5_2": "[forgotten]",
         "goal_4_3": "Beans grow.",
     }
-    texts = {"description"}
+    told = [one["public"] for one in after["goals"].values()]
+    assert told == [[], [], ["Beans grow.", "[forgotten]"]]
+    texts = {"description", "public"}
     for id_, one in after["goals"].items():
         old = before["goals"][id_]
         assert {k: v for k, v in one.items() if k not in texts} == {

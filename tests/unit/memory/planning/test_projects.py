@@ -8,7 +8,7 @@ import pytest
 
 from memory.errors import Refusal
 from memory.planning import projects as rules
-from memory.records.records import Project, Projects, ProjectStatus
+from memory.records.records import Marks, Project, Projects, ProjectStatus
 
 CREATED = "2025-12-06T10:00:00+00:00"
 NOW = datetime(2025, 12, 6, 14, 30, tzinfo=UTC)
@@ -179,3 +179,23 @@ def test_an_update_needs_an_active_project_and_something_to_change() -> None:
         rules.update({**page(), "active": None}, "x", None, NOW)
     with pytest.raises(Refusal, match="Nothing to change"):
         rules.update(page(), "  ", None, NOW)
+
+
+def test_a_public_sees_and_changes_only_what_was_told_in_public() -> None:
+    marks: Marks = {"public": ["New website", "Okan builds it"]}
+    made = rules.create(page(), "website", "New website", "Okan builds it", NOW, marks=marks)
+    told, _ = rules.update(made, "Budget 900 euros", None, NOW)
+    shown = rules.known_to(told, public=True)
+    assert list(shown["slots"]) == ["website"]
+    assert shown["slots"]["website"]["context"] == "Okan builds it"
+    assert rules.known_to(told, public=False) == told
+    # Whoever does not see a line cannot drop it; said in public, it is shown.
+    less, _ = rules.update(told, "Pilar paints it", None, NOW, replace=True, public=True)
+    assert less["slots"]["website"]["context"] == "Budget 900 euros\nPilar paints it"
+    open_, _ = rules.update(less, "Budget 900 euros", None, NOW, public=True)
+    context = rules.known_to(open_, public=True)["slots"]["website"]["context"]
+    assert context == "Pilar paints it\nBudget 900 euros"
+    for tried in ({"key": "quest_design"}, {"key": "nowhere"}):
+        with pytest.raises(Refusal) as refused:
+            rules.swap(less, tried["key"], None, NOW, public=True)
+        assert refused.value.result()["available_projects"] == ["website"]
