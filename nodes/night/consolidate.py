@@ -119,11 +119,7 @@ async def _turn(
     settings = context.settings
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
-    exchange = (
-        cast(list[AnyMessage], messages_from_dict(turns[-1]["exchange"]))
-        if turns
-        else await _opening(context, batch)
-    )
+    exchange = await _opening(context, batch) if not turns else _told(turns[-1])
     try:
         answer = await context.resources.ask(
             as_model_sees(exchange), settings, context.config, tools=tools
@@ -149,11 +145,8 @@ async def _turn(
     stored = [*cited, _cited(new)]
     usage = total(total(answer.usage, done.usage), judging)
     standing = standing_of(exchange, stored, batch)
-    again = len(turns) + 1 < pattern["max_iterations"]
-    if is_offline(context.resources.chat_model) and not standing.refused:  # It has no more to say.
-        again = again and not standing.mends
-    again = again and _may_go_on(context, batch, usage, new, mends=standing.mends)
-    if standing.goes_on and not again:
+    may = _may_go_on(context, batch, usage, new, standing)
+    if standing.goes_on and not (may and len(turns) + 1 < pattern["max_iterations"]):
         standing = standing_of(exchange, stored, batch, last=True)
     exchange += [HumanMessage(NUDGE)] if standing.goes_on == "after a nudge" else []
     thought = Thought(
@@ -171,14 +164,19 @@ async def _turn(
     return thought
 
 
+def _told(turn: PlanRecord) -> list[AnyMessage]:
+    return cast(list[AnyMessage], messages_from_dict(turn["exchange"]))
+
+
 def _may_go_on(
     context: NightContext,
     batch: list[JournalEntry],
     usage: Usage,
     new: Sequence[Operation],
-    *,
-    mends: bool,
+    standing: LoopStanding,
 ) -> bool:
+    if standing.mends and not standing.refused and is_offline(context.resources.chat_model):
+        return False  # It has no more to say.
     return may_ask_again(
         context.plans,
         context.record,
@@ -187,7 +185,7 @@ def _may_go_on(
         calls=usage["llm_calls"],
         mending=context.mending,
         facts=len(context.added_facts()) + len(_facts(new)),
-        mends=mends,
+        mends=standing.mends,
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.facts.table import Counted, Row
-from memory.recall.merging import merged, newer_value_first
+from memory.recall.merging import merged, newer_value_first, told_once
 from memory.recall.ranking import (
     Candidate,
     Scored,
@@ -22,7 +22,7 @@ from memory.recall.ranking import (
     talk_of,
 )
 from memory.settings import Settings
-from memory.text.analysis import Query, read_query
+from memory.text.analysis import Query, read_query, terms
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 QUERY = read_query("Where is the harp?", [])
@@ -116,6 +116,15 @@ def test_an_embedder_that_compares_words_only_hardly_counts() -> None:
     found = placed(QUERY, [(near, 0.9)], [(worded, 1.0)], by_words=True)
     assert ids(found) == ["worded", "near"]
     assert 0 < found[1].parts["meaning"] < 0.1 * found[0].parts["words"]
+
+
+def test_in_a_prompt_an_entry_stays_with_what_its_facts_leave_out() -> None:
+    said = row(
+        "e", "The oven comes Saturday, not Friday, as it is late. It costs 900 euros, a Rovi."
+    )
+    found = ranked(said, fact("f", "The oven Rovi costs 900 euros.", "e"))
+    assert ids(told_once(found, terms("Does the oven come Friday or Saturday?"))) == ["e", "f"]
+    assert ids(told_once(found, terms("What does the oven cost?"))) == ["f"]
 
 
 def test_the_best_match_by_words_counts_one_and_no_match_nothing() -> None:
