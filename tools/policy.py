@@ -276,16 +276,16 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
     audience, channel = heard_by(messages, tick)
     if audience == "private":
         return messages
-    private = {
+    # A tick whose beginning was cut off does not tell who heard it.
+    heard = {
         mark["tick"]
         for mark in _begun(messages)
-        if mark.get(AUDIENCE) != "public"
-        if mark.get("channel") is None or mark.get("channel") != channel
+        if mark.get(AUDIENCE) == "public" or mark.get("channel") == channel is not None
     }
     return [
         one
         for one in messages
-        if mark_of(one).get("tick") not in private
+        if mark_of(one).get("tick") in {None, *heard}
         if not is_summary(one) or mark_of(one).get(AUDIENCE) == "public"
     ]
 
@@ -365,7 +365,7 @@ def material(
 def listeners_of(state: State, settings: Settings, resources: Resources) -> Listeners:
     """Who reads the answer to the event in hand. A tick without one answers nobody, as a review."""
     owners = owners_of(settings, user=resources.user, served=resources.served)
-    event, shared = state["event"], state["shared_channels"]
+    event, shared = state["event"], state.get("shared_channels") or {}
     if event is None or is_reflection(event):
         context = state.get("context")
         alone: tuple[Audience, str | None] = ("private", None)
@@ -373,7 +373,8 @@ def listeners_of(state: State, settings: Settings, resources: Resources) -> List
         return Listeners(audience, channel, owners, shared)
     channel = event["channel"]
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
-    audience = audience_of(channel, event["at"], shared, by_owner=by_owner, settings=settings)
+    at = shared.get(channel or "", event["at"])  # The answer is read now: by all who write there.
+    audience = audience_of(channel, at, shared, by_owner=by_owner, settings=settings)
     return Listeners(audience, channel, owners, shared)
 
 

@@ -254,7 +254,8 @@ def questions_answered(entries: Iterable[JournalEntry]) -> dict[str, str]:
     """
     found, last = dict[str, str](), dict[str | None, JournalEntry]()
     for entry in by_time(one for one in entries if one["source_type"] not in CONCLUDED):
-        before = last.get(entry["channel"])
+        # Without a channel people write to the assistant alone, and read nobody else.
+        before = last.get(entry["channel"]) if entry["channel"] else None
         if (
             before is not None
             and before["source_entity"] != entry["source_entity"]

@@ -94,7 +94,7 @@ async def work_of(context: NightContext) -> DreamWork:
 async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> list[RecallHit]:
     """The facts that consolidation shows with a batch: those made from it, then facts near it.
 
-    A batch of which nothing rests on owners' words alone is shown no fact that does not either.
+    A batch of owners' words alone is shown no fact that rests on words of others.
     """
     query = " ".join(entry["content"] for entry in batch)[:LONGEST_QUERY]
     known = await context.recall(query, context.settings.recall_limit, facts_only=True)

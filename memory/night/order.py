@@ -246,8 +246,7 @@ def _may_reflect(record: NightRecord, plans: Plans, settings: Settings) -> bool:
     """Whether a reflection goes on, or can pay for its questions and the insights from them."""
     if plans.of("reflect"):
         return not _reflected(plans)
-    made = sum(plan["llm_calls"] for plan in _within_budget(plans))
-    return made + REFLECTION <= allowed(record, settings)
+    return _calls_counted(plans) + REFLECTION <= allowed(record, settings)
 
 
 def _reflected(plans: Plans) -> bool:
@@ -363,10 +362,12 @@ def items_done(plans: Sequence[PlanRecord]) -> set[str]:
 
 def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
     """Marks for the entries that were scored and are not important enough."""
+    pending = by_time(plans.pending())
+    weights = _weights(pending)
     return [
         mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
-        for entry in by_time(plans.pending())
-        if entry["scoring_method"] != "heuristic" and entry["importance"] < min_importance
+        for entry in pending
+        if entry["scoring_method"] != "heuristic" and weights[entry["id"]] < min_importance
     ]
 
 
@@ -460,8 +461,8 @@ def _entry_batch(
     batch = next_batch(ordered, plans, size=size, tokens=tokens, shown=_as_shown)
     here = {one["id"] for one in batch}
     parted = {q for answer, q in questions_answered(waiting).items() if answer not in here}
-    # A question at the end waits for the next batch, with its answer.
-    return by_time(batch[:-1] if len(batch) > 1 and batch[-1]["id"] in parted else batch)
+    # A question waits for a batch that has its answer, too.
+    return by_time([one for one in batch if one["id"] not in parted] or batch)
 
 
 def _as_shown(entry: JournalEntry) -> str:

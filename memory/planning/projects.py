@@ -38,13 +38,14 @@ def create(
     now: datetime,
     *,
     marks: Marks | None = None,
+    public: bool = False,
 ) -> Projects:
     """Create a project and make it active; the previous one is paused and stamped.
 
     White space around the key is removed. `marks`: to whom it belongs, and on whose words it rests.
-    Marks of a text that is public: others are not told which projects there are besides theirs.
+    `public`: others than owners listen, and are told of no project that they may not know.
     """
-    key, public = key.strip(), bool(marks and marks.get("public"))
+    key = key.strip()
     if not key:
         raise Refusal("A project needs a key", "Give a short key such as 'build_tavern'.")
     if key in projects["slots"]:
@@ -162,7 +163,7 @@ def known_to(projects: Projects, public: bool) -> Projects:
     slots: dict[str, Project] = {
         key: {**slot, "context": _part(slot)}
         for key, slot in projects["slots"].items()
-        if is_public(slot, slot["summary"])
+        if (text := slot["summary"].strip() or slot["context"].strip()) and is_public(slot, text)
     }
     return {"active": projects["active"] if projects["active"] in slots else None, "slots": slots}
 
@@ -197,8 +198,8 @@ def _stamped(
         return {**slot, "last_active": stamp}
     context = _joined(slot, update, replace, public)
     said = lines_of(update) if public else set()
-    texts = lines_of(f"{slot['summary']}\n{context}")
-    told = sorted(one for one in texts if one in said or is_public(slot, one))
+    before, after = (lines_of(f"{slot['summary']}\n{one}") for one in (slot["context"], context))
+    told = sorted(one for one in after if one in said or (one in before and is_public(slot, one)))
     return {**slot, "context": context, "last_active": stamp, "public": told}
 
 

@@ -37,7 +37,7 @@ def fan_out(state: State) -> list[Send]:
             context_type=context["context_type"],
             pattern=pattern,
             heard_by=heard_by(state["messages"], state["tick"]),
-            shared_channels=state["shared_channels"],
+            shared_channels=state.get("shared_channels") or {},
             requester=lender,
         )
         for call in asked.tool_calls

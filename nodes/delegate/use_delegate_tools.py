@@ -41,7 +41,7 @@ def _side(state: DelegateState) -> State:
     return {
         **fresh_state(),
         "tick": state["tick"],
-        "shared_channels": state["shared_channels"],
+        "shared_channels": state.get("shared_channels") or {},
         "projects": state["projects"],
         "messages": state["messages"],
         "context": {
@@ -49,6 +49,6 @@ def _side(state: DelegateState) -> State:
             "now": state["now"],
             "system": "",
             "tokens": {},
-            "heard_by": state["heard_by"],
+            "heard_by": state.get("heard_by", ("private", None)),
         },
     }

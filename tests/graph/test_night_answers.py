@@ -364,7 +364,7 @@ async def test_a_question_and_its_answer_are_read_together_and_the_fact_is_the_a
     async with opened(tmp_path, asked, clock, settings=few) as agent:
         for event in heard(said)["events"]:
             clock.advance(minutes=1)
-            await agent.ainvoke({"events": [event]})
+            await agent.ainvoke({"events": [{**event, "channel": "shop"}]})
         report = await agent.sleep()
         (kept,) = [
             one for one in await agent.resources.semantic.all(agent.scope) if one["text"] == fact

@@ -6,14 +6,15 @@ import json
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent as Agent
-from memory.messages import as_said, data_in, is_summary
+from memory.messages import as_said, data_in, is_summary, marked
 from memory.settings import Settings
 from tests.support.agents import EXTRACTING, Opening, said
 from tests.support.clock import Clock
 from tests.support.scripted import RecordedCall, call, calls, scripted
+from tools.policy import without_private
 
 SECRET = "Pilar leaves in June"
 GOAL = f"Find a mechanic, because {SECRET}"
@@ -229,6 +230,26 @@ async def test_an_owner_writes_in_public_where_others_write(
             await agent.ainvoke(said("Who is here?", "local", channel=channel))
             expected = "private" if privacy else audience
             assert f'audience="{expected}"' in event(model.calls[-1])
+
+
+async def test_an_owner_is_answered_in_public_if_others_wrote_before_the_answer(
+    opening: Opening,
+) -> None:
+    """Both wait in one run: the owner's question is older, and both read its answer."""
+    model = scripted(otherwise=lambda *_: "Yes.")
+    times = zip(("local", "Bea"), ("2026-03-05T12:00:00Z", "2026-03-05T12:01:00Z"), strict=True)
+    both = [said("Hello", one, channel="room", at=at)["events"][0] for one, at in times]
+    async with opening(model) as agent:
+        await agent.ainvoke({"events": both})
+    assert ['audience="public"' in event(one) for one in model.calls] == [True, True]
+
+
+def test_a_tick_whose_beginning_was_cut_off_is_not_shown_to_a_public() -> None:
+    answered = marked(AIMessage("The hearing is on Monday", id="a"), tick=3)
+    asked = marked(HumanMessage("Hello", id="b"), tick=4, channel="room", audience="public")
+    assert without_private([answered, asked], 4) == [asked]
+    private = marked(HumanMessage("Hello", id="c"), tick=4, channel="room", audience="private")
+    assert without_private([answered, private], 4) == [answered, private]
 
 
 async def test_what_an_owner_says_on_a_shared_channel_is_no_secret_elsewhere(

@@ -222,7 +222,10 @@ async def create_project(
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
     marks, now = await marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
-    after = rules.create(before, project_key, summary, initial_context, now, marks=marks)
+    public = in_public(runtime)
+    after = rules.create(
+        before, project_key, summary, initial_context, now, marks=marks, public=public
+    )
     result = {
         "project_key": after["active"],
         "summary": summary,

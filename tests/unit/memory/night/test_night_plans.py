@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
+from memory.night.order import below_threshold
 from memory.night.record import Plans, new_night, plans_of
 from memory.night.steps import NightContext, Thought
 from memory.night.steps import plan as make_plan
@@ -101,6 +102,17 @@ def test_each_plan_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert id_ not in {one["id"] for one in plans.pending()}
         assert len(plans.operations()) == order + 1
     assert sum(read) == len(ENTRIES)
+
+
+@pytest.mark.parametrize(("channel", "settled"), [("room", []), (None, ["q"])])
+def test_a_question_is_settled_with_its_answer(channel: str | None, settled: list[str]) -> None:
+    """Without a channel nobody answers: each writes to the assistant alone."""
+    scored: dict[str, Any] = {"scoring_method": "llm", "channel": channel}
+    asked = entry("q", content="Do we move it to Monday?", importance=2, **scored)
+    later = {"timestamp": "2026-05-02T09:01:00+00:00", "source_entity": "Ben"}
+    answer = entry("r", content="Yes, Monday.", importance=9, **scored, **later)
+    plans = Plans((), {"q": asked, "r": answer})
+    assert [one["target"] for one in below_threshold(plans, 4)] == settled
 
 
 async def test_a_plan_with_the_same_inputs_is_not_thought_out_again() -> None:
