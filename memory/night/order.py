@@ -246,7 +246,8 @@ def _may_reflect(record: NightRecord, plans: Plans, settings: Settings) -> bool:
     """Whether a reflection goes on, or can pay for its questions and the insights from them."""
     if plans.of("reflect"):
         return not _reflected(plans)
-    return _calls_counted(plans) + REFLECTION <= allowed(record, settings)
+    made = sum(plan["llm_calls"] for plan in _within_budget(plans))
+    return made + REFLECTION <= allowed(record, settings)
 
 
 def _reflected(plans: Plans) -> bool:
