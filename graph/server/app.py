@@ -6,8 +6,8 @@ An agent's own routes are in `routes`; here are those of users and operators. do
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from json import JSONDecodeError
 from typing import Annotated
@@ -123,13 +123,21 @@ async def _threads(user: str, client: LangGraphClient) -> int:
         id_ = thread["thread_id"]
         runs = await client.runs.list(id_, limit=PAGE)
         for run in (one for one in runs if one["status"] in ("pending", "running")):
-            try:
+            with _may_be_gone():
                 await client.runs.cancel(id_, run["run_id"], wait=True)
-            except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
-                if error.response.status_code != 404:  # it may have ended by itself
-                    raise
-        await client.threads.delete(id_)
+        with _may_be_gone():
+            await client.threads.delete(id_)
     return len(found)
+
+
+@contextmanager
+def _may_be_gone() -> Iterator[None]:
+    """A run may end by itself, and a user may delete a thread meanwhile."""
+    try:
+        yield
+    except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
+        if error.response.status_code != 404:
+            raise
 
 
 async def _checkpoints(user: str, process: Process) -> None:

@@ -474,7 +474,7 @@ async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
         return JSONResponse({"detail": "this route is not for users of the server"}, 403)
     try:
         found = await authenticate(dict(Headers(scope=scope).raw))
-    except Auth.exceptions.HTTPException as error:
+    except (Auth.exceptions.HTTPException, HTTPException) as error:
         return JSONResponse({"detail": error.detail}, error.status_code)
     if OPERATOR in found["permissions"]:
         return None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import date
 
-from memory.guards import clock, dates, mood
+from memory.guards import clock, dates
 from memory.guards.lexicon import content, fold
 from memory.guards.reading import ProposedFact, in_all_digits
 
@@ -17,8 +16,6 @@ def other_day(fact: ProposedFact) -> str | None:
         return None
     for named in fact.days:
         holds = dates.holds(fact.evidence.days, named)
-        if holds and _is_denied(fact, named):
-            return f"What it cites says that {named.written} is not, or no longer, the day"
         if _is_open(fact, named) or (holds and not _said_of_another(fact, named)):
             continue
         # Where the sources name no day, an earlier statement may say which.
@@ -40,33 +37,6 @@ def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:
     """Whether it may be a length of time between two that the sources name: "2 h 30"."""
     gaps = clock.gaps(fact.evidence.times, (digits for _, digits in fact.evidence.readings))
     return 60.0 * time.minutes in gaps and "h" in time.written.lower().replace("uhr", "")
-
-
-def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the sources name a weekday only to deny it: "Wednesdays now, no longer Tuesdays"."""
-    if named.weekday is None or fact.translated or _EXCEPTS.search(fact.digits):
-        return False
-    if mood.negates(fact.text, fact.codes):
-        return False
-    places = [
-        _DENIED.search(digits, 0, one.start) is not None
-        for _, digits in fact.evidence.readings
-        for one in dates.weekdays_in(digits, strict=False)
-        if one.weekday == named.weekday
-    ]
-    return bool(places) and all(places)
-
-
-_DENIED = re.compile(
-    r"(?<!\w)(?:no longer|not|instead of|rather than|nicht mehr|nicht|statt|anstatt|ya no|en vez de"
-    r"|en lugar de|au lieu d[eu]|et non|pas)(?: (?:on|at|the|am|den|dem|le|el|los|les|la))* $"
-)
-
-
-_EXCEPTS = re.compile(
-    r"(?<!\w)(?:apart|except|besides|excluding|but|ausser|auser|bis auf|salvo|excepto|menos|sauf"
-    r"|hormis|haric)(?!\w)"
-)
 
 
 def _is_open(fact: ProposedFact, named: dates.Named) -> bool:

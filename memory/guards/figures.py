@@ -177,20 +177,19 @@ def _told_beside(number: numbers.Number, fact: ProposedFact) -> set[float]:
     number that the fact names, too: "34 of the 42 trees".
     """
     made = set[float]()
-    shown = [one for one in numbers.numbers_in(fact.digits) if one.start != number.start]
+    whole_of = _OF.match(fact.digits, number.start)
     for one in fact.evidence.told:
         said = whole(numbers.numbers_in(one))
         if len(said) > _FEW:
             continue
         if MORE.search(fact.digits) or MORE.search(one):
             made |= numbers.sums(said, number.unit)
-        elif any(one.readings & each.readings for one in shown for each in said):
+        elif whole_of and any(float(whole_of[1]) in each.readings for each in said):
             made |= numbers.differences(said, number.unit)
-        if _ONE_WAY.search(one):
-            made |= {numbers.rounded(2 * value) for each in said for value in each.bases()}
     return made
 
 
+_OF = re.compile(r"\d+ (?:of|von|de|sur) (?:(?:the|all|den|los|las|les) )?(\d+)")
 _FEW = 4
 
 
@@ -230,11 +229,6 @@ _HALF = re.compile(
 )
 
 
-_ONE_WAY = re.compile(
-    r"(?<!\w)(?:(?:each|one) way|(?:pro|je) (?:strecke|weg|richtung|fahrt)|einfache\w* fahrt"
-    r"|por trayecto|solo ida|par trajet|aller simple|tek yon)(?!\w)|单程"
-)
-"""There and back it is twice as much."""
 _SIXTIES = re.compile(r"\d{1,2}[.,:][0-5]\d$")
 _TIMES = re.compile(
     r"(?<!\w)(?:per|each|apiece|na osobe|kazd\w+|oboje|obu|je|pro|cada|par|chacune?|chaque|tanesi"

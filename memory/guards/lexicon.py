@@ -369,7 +369,7 @@ def _goes_on(piece: str, following: str) -> bool:
 
 
 MORE = re.compile(
-    r"(?<!\w)(?:by(?= (?:a |an )?\d)|(?:up|down)(?= \d)|intact\w*|unversehrt|saglam"
+    r"(?<!\w)(?:by(?= (?:a |an )?\d)|(?:up|down)(?= \d)|intact\w*|unversehrt|saglam|without"
     r"|more|less|above|below|over|ahead|behind|smaller|higher|lower"
     r"|bigger|larger|taller|heavier|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter"
     r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"

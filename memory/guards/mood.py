@@ -113,15 +113,16 @@ en (?<!even )(?<!as )(?<!ask )(?<!asks )(?<!asked )(?<!know )(?<!see )(?<!wonder
  if(?! (?:you|any\w+|some\w+|they) (?:ask|wonder|need to know|want to know)\w*)
  |(?<!at )(?:once|as soon as)(?= (?:the|this|that|it|i|we|you|he|she|they|my|our|your|his|her
  |their|i've|we've|\w+ (?:is|are|has|have|agrees?|says?|arrives?|comes?))(?!\w))
- (?!.* (?:was|were|had|did|went|came|got|left|\w+ted)(?!\w))
+ (?!.* (?:was|were|had|did|went|came|got|left|heard|told|sold|bought|took|made|saw|said|found|knew
+ |began|became|gave|wrote|ran|met|kept|lost|paid|sent|built|brought|\w{2,}ed|always|usually)(?!\w))
  |unless|suppose|supposing|provided|assuming|^in case|in case of|otherwise(?= (?:i|we|he|she|it
  |they|you|the)(?!\w))|as long as|depending|depends
 de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern
- |sobald(?!.* (?:war|waren|hatte\w*|wurde\w*|kam|ging)(?!\w))
+ |sobald(?!.* (?:war|waren|kam|ging|zog|einzog|fand|sah|immer|\w{3,}ten?)(?!\w))
  |angenommen|es sei denn|vorausgesetzt
-es si|en cuanto(?! a)|tan pronto como|una vez que|a no ser que|salvo que|en caso de|siempre que
+es si|a no ser que|salvo que|en caso de|siempre que
  |como no \w+|a menos que
-fr si|s'ils?|des que|des qu'\w+|une fois qu\w*|aussitot qu\w*|sauf si|au cas ou|a moins
+fr si|s'ils?|sauf si|au cas ou|a moins
  |a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
  |olsa\w*|diyelim|sayet|(?!aksam|yuksek)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
@@ -179,13 +180,14 @@ zh 打算|计划|想要|说|要求
 _WISHES = _by_language(r"""
 en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|would (?:like|love|rather|prefer)|i wish
  |wish (?:we|i|he|she|they)|hope(?:fully)?|hoping|if only|fingers crossed|dream(?:ing)? of
- |(?:was|were) (?:\w+ly )?(?:going|about) to|(?:meant|had (?:planned|hoped|meant|wanted)) to
+ |(?:(?:was|were) (?:actually|originally|initially) going|(?<!was )(?<!were )meant
+ |had (?:planned|hoped|meant|wanted)) to
  (?! (?:ask|tell|say|mention|thank|remind|let)(?!\w))
 de hatte gern\w*|wurde gern\w*|hoff(?:e|t|en|te|entlich)|wunsch\w*|am liebsten|schon ware
  |ware schon|traum\w*|(?:eigentlich wollte\w* (?:ich|wir)|(?:ich|wir) wollte\w* eigentlich
  |(?:ich|wir) hatte\w* (?:eigentlich )?vor)(?!.* (?:sagen|fragen|mitteilen|erzahlen|wissen)(?!\w))
-es ojala|espero|iba(?:mos)? a|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
-fr j'espere|j'allais|nous allions|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que
+es ojala|espero|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
+fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que
  |vivement|rev(?:e[srz]?|ent|ons|ait)|si seulement
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
@@ -466,7 +468,7 @@ def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
 
 
 _LIMITS = _by_language(r"""
-en until|before|when|once|whoever|only (?:if|when|once|after)|as (?:long|soon) as|^after
+en until|before|when|once|whoever|only (?:if|when|once|after)|as (?:long|soon) as|after|whenever
 de bevor|bis|vor|nachdem|sobald|solange|erst|nur|wer
 es antes de|en cuanto|tan pronto|una vez|hasta|mientras|solo|quien
 fr avant|des que|des qu'\w+|une fois|aussitot|jusqu\w*|seulement|quiconque
@@ -520,7 +522,8 @@ def is_requirement(text: str, codes: tuple[str, ...]) -> bool:
     if codes[:1] not in (("en",), ("de",), ("es",), ("fr",)) or not lacks(text):
         return False
     least = 3 if codes[0] == "fr" else 2  # "Ne" and "pas" are one negation.
-    return len(_NEGATIONS[codes[0]].findall(fold(text))) >= least
+    parts = re.split(r",| (?:and|und|y|et) ", fold(text))
+    return any(lacks(one) and len(_NEGATIONS[codes[0]].findall(one)) >= least for one in parts)
 
 
 _ONLY_IF = _by_language(r"""
@@ -530,10 +533,10 @@ es solo (?:si|cuando)|solo (?:puedo|podemos) .{1,60} si
 fr (?:seulement|uniquement) si|ne \w+ .{1,60} que si
 """)
 _NEEDS = _by_language(r"""
-en need\w*|requir\w*|necessary|must|mandatory|depend\w*|only
-de brauch\w*|benotig\w*|notig|notwendig\w*|erforder\w*|muss\w*|pflicht|voraussetz\w*|setzt
-es neces\w*|hace falta|oblig\w*|requi\w*|deb\w*|exig\w*
-fr faut|besoin|oblig\w*|exig\w*|necess\w*|doi\w*|requi\w*
+en need\w*|requir\w*|necessary|must|mandatory|depend\w*|only|always|with
+de brauch\w*|benotig\w*|notig|notwendig\w*|erforder\w*|muss\w*|pflicht|voraussetz\w*|setzt|immer|mit
+es neces\w*|hace falta|oblig\w*|requi\w*|deb\w*|exig\w*|siempre|con
+fr faut|besoin|oblig\w*|exig\w*|necess\w*|doi\w*|requi\w*|toujours|avec
 """)
 
 

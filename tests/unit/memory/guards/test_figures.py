@@ -98,7 +98,6 @@ DAYS = [
     ("The glazier comes a week from tomorrow.", "The glazier comes on 30 October 2026."),
     ("The trip is tomorrow week.", "The trip is on 30 October 2026."),
     ("Lesung am 9. März in der Aula.", "Lesung am 9. März in der Aula."),
-    ("Open all week but not on Sunday.", "It is open on all days but Sunday."),
 ]
 LEFT = [
     ("We planted 30 hazels, four of them died.", "26 of the 30 hazels live."),
@@ -106,7 +105,6 @@ LEFT = [
     ("The calf weighs 95 kg, up 12 since May.", "In May the calf weighed 83 kg."),
     ("900 bricks delivered, 35 broken.", "865 of the bricks are intact."),
     ("I sold 60 kg at 45 cents a kilo.", "Ana got 0.45 per kilo."),
-    ("The ferry is 4.50 each way.", "The ferry there and back is 9.00."),
 ]
 SLIPS = [
     ("The concert is on Friday 30 October.", "The concert is on Sunday 30 October 2026."),
@@ -116,8 +114,8 @@ SLIPS = [
     ("Estudiantes 2.500, entrada 4.000.", "La entrada para estudiantes cuesta 2.000."),
     ("Mitmachtag ist Samstag in zwei Wochen.", "Der Mitmachtag ist am 31. Oktober 2026."),
     ("The meeting is next Tues at 7pm.", "The meeting is on 20 October 2026."),
-    ("The bus runs on Mondays now, no longer on Thursdays.", "The bus runs on Thursdays."),
     ("Freizeit vom 3. bis 8. Mai in Plön.", "The camp begins on 3 June 2027."),
+    ("Room 12 seats 40 people.", "Room 12 seats 28 people."),
     ("The open day is on the 28th.", "The open day is on 28 December 2026."),
     ("We shot six and a half pages.", "They shot six and a quarter pages."),
     ("The calf got 2 litres of milk.", "The calf got a litre and a half of milk."),
