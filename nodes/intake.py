@@ -447,7 +447,9 @@ class _Visit:
         items = await inbox.waiting(self.store, self.scope, self.state["handled"])
         self.waiting = {item["event"]["id"] for item in items}
         heard = (item["event"] for item in items)
-        self.change(shared_channels=shared_after(self.state, heard, self.settings, self.owners))
+        shared = shared_after(self.state, heard, self.settings, self.owners)
+        if shared != self.state["shared_channels"]:
+            self.change(shared_channels=shared)
         parked = parked_events(self.state)
         pending = self._sorted(items, past=parked | _failed_events(self.state))
         # Before a night, too: it has to know what was heard by then.

@@ -485,8 +485,8 @@ class Throttle:
     """Answers 429 to a user with too many requests a minute, on every route of the server.
 
     So it does to one without model tokens, where a route stores something and calls a model next.
-    On a socket each command counts as a request; one with too many, or whose token has expired or
-    was revoked, is closed.
+    On a socket each command counts as a request. At a command too many, or after its token has
+    expired or was revoked, it is closed.
     """
 
     def __init__(self, app: asgi.ASGIApp) -> None:

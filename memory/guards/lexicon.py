@@ -356,14 +356,12 @@ def sentences(text: str) -> tuple[tuple[int, str], ...]:
 def _goes_on(piece: str, following: str) -> bool:
     """Whether the point at the end of `piece` belongs to an abbreviation or an ordinal."""
     if _ORDINAL.search(piece):
-        first = (words_of(fold(following)) or [""])[0]
-        is_german = languages(piece)[:1] == ("de",) and first not in FUNCTION_WORDS["de"]
-        may_go_on = languages(piece)[:1] in (("de",), ("tr",), ("pl",), ())
-        if (
-            first in MONTH_OF.keys() - {"may"}
-            or is_german
-            or (may_go_on and following[:1].islower())
-        ):
+        first, code = (words_of(fold(following)) or [""])[0], languages(piece)[:1]
+        if first in MONTH_OF and first != "may":
+            return True
+        if code == ("de",) and first not in FUNCTION_WORDS["de"]:
+            return True
+        if code in (("de",), ("tr",), ("pl",), ()) and following[:1].islower():
             return True
     return _ABBREVIATION.search(fold(piece.rstrip())) is not None
 

@@ -120,10 +120,8 @@ en (?<!even )(?<!as )(?<!ask )(?<!asks )(?<!asked )(?<!know )(?<!see )(?<!wonder
 de (?<!auch )(?<!selbst )(?:wenn|falls)(?! (?:jemand|wer|du|ihr|einer) (?:\w+ )?frag\w*)|sofern
  |sobald(?!.* (?:war|waren|kam|ging|zog|einzog|fand|sah|immer|\w{3,}ten?)(?!\w))
  |angenommen|es sei denn|vorausgesetzt
-es si|a no ser que|salvo que|en caso de|siempre que
- |como no \w+|a menos que
-fr si|s'ils?|sauf si|au cas ou|a moins
- |a condition|suppos\w*
+es si|a no ser que|salvo que|en caso de|siempre que|como no \w+|a menos que
+fr si|s'ils?|sauf si|au cas ou|a moins|a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
  |olsa\w*|diyelim|sayet|(?!aksam|yuksek)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|\w+arsak
  |\w+ersek|yoksa|\w{3,}mazsa\w*|\w{3,}mezse\w*|varsa
@@ -187,8 +185,9 @@ de hatte gern\w*|wurde gern\w*|hoff(?:e|t|en|te|entlich)|wunsch\w*|am liebsten|s
  |ware schon|traum\w*|(?:eigentlich wollte\w* (?:ich|wir)|(?:ich|wir) wollte\w* eigentlich
  |(?:ich|wir) hatte\w* (?:eigentlich )?vor)(?!.* (?:sagen|fragen|mitteilen|erzahlen|wissen)(?!\w))
 es ojala|espero|me gustaria|quisiera|me encantaria|desear\w*|nos gustaria|esperamos
-fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que
- |vivement|rev(?:e[srz]?|ent|ons|ait)|si seulement
+fr j'espere|j'aimerais|on aimerait|je voudrais|je souhait\w*|pourvu que|vivement|rev(?:e[srz]?|ent
+ |ons|ait)
+ |si seulement
 tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 """)

@@ -181,11 +181,8 @@ def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candi
     facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
     kept: dict[str, Candidate] = {}
     for candidate in found:
-        says = (
-            []
-            if candidate.row.payload["kind"] == "fact"
-            else _saying_again(candidate, facts, wanted)
-        )
+        is_fact = candidate.row.payload["kind"] == "fact"
+        says = [] if is_fact else _saying_again(candidate, facts, wanted)
         for shown in says[:1] or [candidate]:
             kept.setdefault(shown.id, shown)
     return list(kept.values())

@@ -304,11 +304,13 @@ async def store_memory(
     sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
+    shown = collector.shown or {}
+    asked = journal.questions_answered(shown.values())
     places, check, owners = _Places(runtime, collector), FactCheck(runtime), owners_in(runtime)
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
-        ids = _with_questions(fact.source_ids or default, fact.text, collector)
+        ids = _with_questions(fact.source_ids or default, fact.text, shown, asked)
         error = _unsourced(ids, sources) or _problem(fact, ids, sources, check)
         doubts = collector.doubts if isinstance(error, Doubt) else None
         if error and doubts is None:
@@ -332,13 +334,14 @@ def _with_ids(fact: FactGiven, collector: Collector) -> FactGiven:
     return fact.model_copy(update={"source_ids": [*map(collector.resolve, fact.source_ids)]})
 
 
-def _with_questions(ids: Sequence[str], text: str, collector: Collector) -> list[str]:
+def _with_questions(
+    ids: Sequence[str], text: str, shown: Mapping[str, JournalEntry], asked: Mapping[str, str]
+) -> list[str]:
     """The ids, with those of the questions that they answer, if the text takes words from these.
 
-    A model that makes a fact of "Yes, on Monday" cites the answer alone.
+    A model that makes a fact of "Yes, on Monday" cites the answer alone. `asked`: of the entries
+    `shown`, the question by the id of its answer.
     """
-    shown = collector.shown or {}
-    asked = journal.questions_answered(shown.values())
     cited = [shown[one]["content"] for one in ids if one in shown]
     questions = [asked[one] for one in ids if one in asked and asked[one] not in ids]
     taken = [
