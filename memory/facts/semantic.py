@@ -199,11 +199,15 @@ class SemanticMemory:
         filters = fact_filters(scope, include_superseded=include_superseded)
         return await self.run(lambda: self.open_table().count(filters))
 
-    async def near(self, scope: Scope, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
-        """The `limit` valid facts nearest to `vector`, nearest first, with cosine (-1..1)."""
+    async def near(
+        self, scope: Scope, vectors: Sequence[Vector], limit: int
+    ) -> list[list[tuple[Fact, float]]]:
+        """For each vector the `limit` nearest facts that hold, nearest first, with cosine."""
+        if not vectors:
+            return []
         filters = fact_filters(scope, include_superseded=False)
-        rows = await self.run(lambda: self.open_table().nearest(vector, filters, limit))
-        return [(fact_of(row), score) for row, score in rows]
+        found = await self.run(lambda: self.open_table().nearest_each(vectors, filters, limit))
+        return [[(fact_of(row), score) for row, score in rows] for rows in found]
 
     async def keywords(
         self, scope: Scope, query: str, limit: int, *, include_superseded: bool = False

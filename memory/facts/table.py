@@ -241,6 +241,12 @@ class MemoryTable(ABC):
         Rows are filtered before they are ranked, so that other rows never crowd them out.
         """
 
+    def nearest_each(
+        self, vectors: Sequence[Vector], filters: Filters, limit: int
+    ) -> list[list[tuple[Row, float]]]:
+        """The nearest matching rows of each vector, in order."""
+        return [self.nearest(vector, filters, limit) for vector in vectors]
+
     @abstractmethod
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int

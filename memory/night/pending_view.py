@@ -112,20 +112,32 @@ class PendingView:
         after = self._after(stored, [*(fact["op"] for fact in stored), *new])
         return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
 
-    async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
-        """The facts nearest to `fact` that hold, the nearest first.
+    async def neighbours(self, facts: Sequence[Fact], limit: int) -> dict[str, list[Fact]]:
+        """For each fact, by operation id, the nearest facts that hold, the nearest first.
 
         Nearness combines meaning, words, shared entities and time (A-MEM). All words weigh the
         same, because a rarity would change with every new fact.
         """
+        new, depth, vectors = await self._new(), DEPTH * limit, dict[str, Vector]()
+        for fact in facts:
+            vector = new.vectors.get(fact["op"])
+            if vector is None:
+                vector = await self._semantic.vector_of(self._scope, fact["id"])
+            if vector is not None:
+                vectors[fact["op"]] = vector
+        found = await self._semantic.near(self._scope, list(vectors.values()), depth)
+        near = dict(zip(vectors, found, strict=True))
+        for op, vector in vectors.items():
+            near[op] += new.near(vector, depth)
+        return {
+            fact["op"]: await self._nearest(fact, near.get(fact["op"], []), limit) for fact in facts
+        }
+
+    async def _nearest(
+        self, fact: Fact, near: Sequence[tuple[Fact, float]], limit: int
+    ) -> list[Fact]:
+        """`near`: the facts nearest in meaning, with cosine."""
         new, depth = await self._new(), DEPTH * limit
-        vector = new.vectors.get(fact["op"])
-        if vector is None:
-            vector = await self._semantic.vector_of(self._scope, fact["id"])
-        near = list[tuple[Fact, float]]()
-        if vector is not None:
-            near = await self._semantic.near(self._scope, vector, depth)
-            near += new.near(vector, depth)
         worded = await self._semantic.keywords(self._scope, _telling(fact["text"]), depth)
         worded += new.keywords(fact["text"], depth)
         meaning = {one["op"]: max(0.0, score) for one, score in near}

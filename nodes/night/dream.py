@@ -418,7 +418,7 @@ def _as_shown(fact: Fact) -> str:
 async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:
     """Ask the model about `batch`; its facts in `inputs` (operation ids) are new to it."""
     view, most = context.pending_view(), context.settings.dream_neighbours
-    near = {fact["op"]: await view.neighbours(fact, most) for fact in batch}
+    near = await view.neighbours(batch, most)
     ops = [fact["op"] for fact in batch]
     shown = shown_facts(batch, near)
     if not any(near.values()):

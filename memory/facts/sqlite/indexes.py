@@ -58,11 +58,11 @@ class ScopeIndex:
         self._read: list[Numbers] = []
 
     def nearest(
-        self, vector: Vector, test: Sql, limit: int, revision: int
-    ) -> list[tuple[int, float]]:
-        """The `limit` nearest rows that pass `test`, with cosine."""
+        self, vectors: Sequence[Vector], test: Sql, limit: int, revision: int
+    ) -> list[list[tuple[int, float]]]:
+        """The `limit` nearest rows of each vector that pass `test`, with cosine."""
         allowed = self._passing(test, revision)
-        return self._index(revision).search(vector, allowed, limit)
+        return self._index(revision).search(vectors, allowed, limit)
 
     def worded(
         self,
@@ -227,16 +227,25 @@ class VectorIndex:
             self._seqs[place] = self._seqs[self._count]
             self._vectors[place] = self._vectors[self._count]
 
-    def search(self, vector: Vector, allowed: Numbers, limit: int) -> list[tuple[int, float]]:
-        """The `limit` nearest of the `allowed` rows, nearest first, with cosine (-1..1).
+    def search(
+        self, vectors: Sequence[Vector], allowed: Numbers, limit: int
+    ) -> list[list[tuple[int, float]]]:
+        """For each vector the `limit` nearest of the `allowed` rows, nearest first, with cosine.
 
-        Ties go to the row written first.
+        A cosine is -1..1. Ties go to the row written first.
         """
-        seqs = self._seqs[: self._count]
-        passing = np.isin(seqs, allowed)
-        # Row by row: a product of matrix and vector starts BLAS's threads, which cost more here.
-        cosines = np.vecdot(self._vectors[: self._count], vector)
-        return best(seqs[passing], np.clip(cosines[passing], -1.0, 1.0), limit)
+        seqs, rows = self._seqs[: self._count], self._vectors[: self._count]
+        passing = np.flatnonzero(np.isin(seqs, allowed))
+        found, all_pass = list[list[tuple[int, float]]](), len(passing) == len(seqs)
+        if len(vectors) == 1:
+            # Row by row: a product with a matrix starts BLAS's threads, which cost more here.
+            many = np.vecdot(rows, vectors[0])[:, None]
+        else:
+            many = rows @ np.stack(vectors).T
+        for column in many.T:
+            cosines = np.clip(column if all_pass else column[passing], -1.0, 1.0)
+            found.append(best(seqs if all_pass else seqs[passing], cosines, limit))
+        return found
 
 
 class WordIndex:

@@ -209,8 +209,23 @@ class SqliteTable(MemoryTable):
 
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
         """The nearest matching rows, nearest first, with cosine (-1..1)."""
-        checked_vector(vector, self._dimension)
-        return self._found(filters, limit, lambda one, *at: one.nearest(vector, *at))
+        [found] = self.nearest_each([vector], filters, limit)
+        return found
+
+    def nearest_each(
+        self, vectors: Sequence[Vector], filters: Filters, limit: int
+    ) -> list[list[tuple[Row, float]]]:
+        """The nearest matching rows of each vector, in order; the vectors are read once."""
+        for vector in vectors:
+            checked_vector(vector, self._dimension)
+        scope, test = _split(filters)
+        with self._file.reading():
+            at, numbers = self._revision(), self._scopes(scope)
+            searched = [self._index(one).nearest(vectors, test, limit, at) for one in numbers]
+            return [
+                self._ranked([pair for found in searched for pair in found[place]], limit)
+                for place in range(len(vectors))
+            ]
 
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int

@@ -224,7 +224,7 @@ async def test_a_night_sees_the_same_neighbours_whether_it_is_applied_or_not(
     for _ in range(2):
         overlay = memory.through(operations)
         facts = await overlay.facts(ops)
-        near = [await overlay.neighbours(facts[op], 3) for op in ops]
+        near = [*(await overlay.neighbours([facts[op] for op in ops], 3)).values()]
         told.append([[one["op"] for one in some] for some in near])
         await memory.apply(operations)
     assert told[0] == told[1]
@@ -248,13 +248,13 @@ def test_pending_facts_are_found_by_meaning_and_by_words() -> None:
 
 async def test_nearness_in_time_alone_makes_no_neighbour(memory: Memory) -> None:
     facts = await memory.hold([draft("a", "Beans."), draft("b", "Wolves.")])
-    assert await memory.through([]).neighbours(facts[0], 5) == []
+    assert await memory.through([]).neighbours(facts[:1], 5) == {"a": []}
 
 
 async def test_neighbours_are_the_nearest_within_the_limit(memory: Memory) -> None:
     drafts = [draft(f"f{n}", f"Ada grows {'beans ' * (n + 1)}on plot {n}.") for n in range(9)]
     facts = await memory.hold([*drafts, draft("f9", "Ada grows beans on plot 0.", speaker="Ben")])
-    near = await memory.through([]).neighbours(facts[0], 3)
+    near = (await memory.through([]).neighbours(facts[:1], 3))["f0"]
     assert len(near) == 3
     assert near[0]["op"] == "f9"
 
