@@ -239,12 +239,12 @@ class VectorIndex:
         found, all_pass = list[list[tuple[int, float]]](), len(passing) == len(seqs)
         if len(vectors) == 1:
             # Row by row: a product with a matrix starts BLAS's threads, which cost more here.
-            many = np.vecdot(rows, vectors[0])[:, None]
+            many = np.vecdot(rows, vectors[0])[None, :]
         else:
-            many = rows @ np.stack(vectors).T
-        for column in many.T:
-            cosines = np.clip(column if all_pass else column[passing], -1.0, 1.0)
-            found.append(best(seqs if all_pass else seqs[passing], cosines, limit))
+            many = np.stack(vectors) @ rows.T
+        for cosines in many:
+            of = np.clip(cosines if all_pass else cosines[passing], -1.0, 1.0)
+            found.append(best(seqs if all_pass else seqs[passing], of, limit))
         return found
 
 
