@@ -115,9 +115,9 @@ def test_rows_beyond_the_index_s_room_and_after_removals_are_the_right_ones() ->
     index.remove(np.append(gone, [10 * ROOM]))
     left = np.setdiff1d(seqs, gone)
     order = left[np.argsort(-(vectors[left] @ vectors[0]))]
-    [alone] = index.search(vectors[:1], seqs, 50)
+    [alone] = index.search([vectors[0]], seqs, 50)
     assert [seq for seq, _ in alone] == order[:50].tolist()
-    together = index.search(vectors[:3], seqs, 50)
+    together = index.search([*vectors[:3]], seqs, 50)
     assert [[seq for seq, _ in one] for one in together] == [
         left[np.argsort(-(vectors[left] @ vector))][:50].tolist() for vector in vectors[:3]
     ]
