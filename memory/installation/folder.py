@@ -7,15 +7,13 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
 from pydantic import ValidationError
 
 from memory.errors import FolderError, NewerError
-from memory.facts import SemanticMemory
 from memory.facts.sqlite import SqliteTable
 from memory.installation.locks import (
     FOLDER_FILE,
@@ -25,7 +23,7 @@ from memory.installation.locks import (
     files_of_agent,
     hold_files,
 )
-from memory.installation.metadata import Metadata, WantedEmbedder
+from memory.installation.metadata import InstalledMemory, Metadata, WantedEmbedder
 
 FOLDER_SCHEMA = 1
 """The layout that this version reads and writes.
@@ -38,26 +36,14 @@ HEAD = "folder.json"
 """The file that makes a folder a data folder."""
 
 
-@dataclass(frozen=True)
-class DataFolder:
+class DataFolder(InstalledMemory):
     """An open data folder. Opening one writes nothing, unless it is new or of an older layout."""
 
-    path: Path
-    embedder: str
-    """The name of the folder's embedder."""
-    dimension: int
-    load: Callable[[], Embeddings] = field(repr=False)
-    """Loads the embedder; called once, when it is first needed."""
-
-    @property
-    def name(self) -> str:
-        """How to call it in a message."""
-        return str(self.path)
-
-    @cached_property
-    def embeddings(self) -> Embeddings:
-        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
-        return self.load()
+    def __init__(
+        self, path: Path, embedder: str, dimension: int, load: Callable[[], Embeddings]
+    ) -> None:
+        super().__init__(embedder, dimension, load)
+        self.path, self.name = path, str(path)
 
     @property
     def checkpoints_db(self) -> Path:
@@ -83,19 +69,6 @@ class DataFolder:
     def locks_dir(self) -> Path:
         """One lock file per agent."""
         return self.path / "locks"
-
-    def semantic(self) -> SemanticMemory:
-        """The folder's facts: the same object at every call."""
-        return self._semantic
-
-    @cached_property
-    def _semantic(self) -> SemanticMemory:
-        return SemanticMemory(
-            self.open_facts,
-            mem0_dir=self.mem0_dir,
-            dimension=self.dimension,
-            embeddings=lambda: self.embeddings,
-        )
 
     def open_facts(self) -> SqliteTable:
         """The table of facts, brought up to date. To be closed."""
@@ -149,12 +122,7 @@ def open_folder(
         with _alone(path):
             head = _written(path, new)
     wanted.check(head, str(path))
-    folder = DataFolder(
-        path=path,
-        embedder=head.embedder,
-        dimension=head.dimension,
-        load=lambda: wanted.load(head.embedder),
-    )
+    folder = DataFolder(path, head.embedder, head.dimension, lambda: wanted.load(head.embedder))
     if head.schema_version < FOLDER_SCHEMA:
         _bring_up_to_date(folder)
     return folder

@@ -1,6 +1,6 @@
 """The writer's lock: one process runs an agent at a time, a server keeps the whole data folder.
 
-These are the locks of a data folder; `database_locks` has those of a database. They use `flock`:
+These are the locks of a data folder; `database` has those of a database. They use `flock`:
 the operating system releases the lock of a process that dies, and two handles of one process
 exclude each other. Lock files are never deleted: waiting processes have them open.
 """

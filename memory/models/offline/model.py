@@ -2,8 +2,7 @@
 
 It needs no key, no network and no download, and gives the same answer to the same prompt. `decide`
 tells the kinds of calls apart. Sentences become tool calls in `requests`, questions are answered in
-`replies`; `night` and `dreaming` do the work of nights. What no rule fits is acknowledged, not
-understood.
+`replies`; `night` does the work of nights. What no rule fits is acknowledged, not understood.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memory.messages import prompt_lines
 from memory.models.offline import night
-from memory.models.offline.dreaming import attributes, dream
 from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
 from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
@@ -122,8 +120,8 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
     "Scores": night.scores,
     "TaskAssessment": night.task_assessment,
     "Subtasks": night.subtasks,
-    "Dream": dream,
-    "Attributes": attributes,
+    "Dream": night.dream,
+    "Attributes": night.attributes,
     "Questions": lambda _: {"questions": []},
     "Insights": lambda _: {"insights": []},
 }
