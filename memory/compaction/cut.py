@@ -62,10 +62,7 @@ def masked_to_fit(
 def marker(
     summary: str, *, compacted: Sequence[AnyMessage], now: datetime, by: str = "summary"
 ) -> SystemMessage:
-    """The summary message that replaces the `compacted` messages; its id derives from their ids.
-
-    `by`: `summary`, or `extract` if its newest part quotes the conversation.
-    """
+    """The summary message that replaces the `compacted` messages; its id derives from their ids."""
     metadata: dict[str, Any] = {
         "type": "compaction",
         "compacted_count": len(compacted),
@@ -88,10 +85,7 @@ A lost summary is written again.
 
 
 def kept_keys(origin: str, ids: Sequence[str]) -> dict[str, str]:
-    """The store keys of a summary and of an extract of the messages `ids`.
-
-    An extract is valid only for one event or night (`origin`): the next asks the model again.
-    """
+    """The store keys of a summary, and of an extract for one event or night (`origin`)."""
     return {
         "summary": operation_id("compaction", *ids),
         "extract": operation_id("extract", origin, *ids),
@@ -152,29 +146,21 @@ class Cut(NamedTuple):
         return [one for one in self.old if not is_summary(one)]
 
     def gives_way(self, calibration: float) -> bool:
-        """Whether there is anything to replace.
-
-        Earlier summaries alone stay as they are, unless they are too long.
-        """
+        """Whether there is anything to replace: earlier summaries alone stay if they fit."""
         earlier = [one for one in self.old if is_summary(one)]
         most = self.summaries + calibrated(HEAD, calibration)
         return bool(self.fresh) or size_of(earlier, calibration) > most
 
 
 def room_of(fits: int) -> int:
-    """Tokens for all summaries together when a compaction leaves `fits` tokens.
-
-    In a small context they get more than their share: a useful summary needs some length.
-    """
+    """Tokens for all summaries together when a compaction leaves `fits` tokens."""
     return max(fits // SUMMARIES_SHARE, min(LEAST, fits // 2))
 
 
 def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float) -> Cut:
     """Keep the newest `window` messages, each call with its answers, in `fits` tokens if possible.
 
-    The newest human message and all messages after it, the current tick's exchange, are always
-    kept; only their tool outputs may be masked. If the window and a summary are too long, its tool
-    outputs are counted as masked, and then it shrinks.
+    The current tick's exchange is always kept; only its tool outputs may be masked.
     """
     places = _places(messages)
     newest = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)][-1:]
@@ -193,10 +179,7 @@ def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: 
 def replaced(
     parts: Cut, marker: SystemMessage | None, *, fits: int, calibration: float
 ) -> list[AnyMessage]:
-    """The history after the cut, with as many tool outputs masked, oldest first, as needed to fit.
-
-    `marker` is the summary message; None if nothing was cut.
-    """
+    """The history after the cut, with tool outputs masked, oldest first, as far as needed."""
     first: list[AnyMessage] = list(parts.old) if marker is None else [marker]
     left = fits - size_of(first, calibration)
     return [*first, *masked_to_fit(parts.kept, left, calibration)]
@@ -229,8 +212,7 @@ def result_of(
 def shares(earlier: int, tokens: int) -> tuple[int, int]:
     """(tokens for the earlier summaries, tokens for the new one), of `tokens` in all.
 
-    Earlier summaries stay word for word while there is room for a new one. Without room, they are
-    shortened to half, so that not every compaction shortens them again.
+    Without room, earlier ones are cut to half, so that not every compaction shortens them again.
     """
     if earlier <= tokens - tokens // NEW_SHARE:
         return earlier, tokens - earlier

@@ -56,10 +56,7 @@ class _Exchange:
 
 
 def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
-    """The messages in at most `tokens` (calibrated), the newest in more detail.
-
-    If not all exchanges fit, the oldest are only counted.
-    """
+    """The messages in at most `tokens` (calibrated), the newest in more detail."""
     told = [one for one in _exchanges(messages) if one.asked or one.tools or one.replies]
     left = tokens - _size(HEAD + "\n", calibration)
     count = min(len(told), left // calibrated(LEAST, calibration))
@@ -82,8 +79,7 @@ def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> 
 def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str:
     """`text` in at most `tokens` (calibrated); sentences without date, number or name go first.
 
-    Otherwise the dropped sentences are spread over the text, so that no part of it goes entirely.
-    `note` is added at the end if anything was dropped.
+    Dropped sentences are spread over the text; `note` at the end says that some were.
     """
     if _size(text, calibration) <= tokens:
         return text
@@ -158,10 +154,7 @@ def _line(exchange: _Exchange, tokens: int, calibration: float) -> str:
 
 
 def _weight(place: int, count: int) -> float:
-    """The share of an exchange in the room left for it and all older ones.
-
-    The newest is worth NEWEST times the oldest, with a linear slope between.
-    """
+    """The share of an exchange in the room left for it and all older ones."""
     slope = (NEWEST - 1) / max(1, count - 1)
     return (1 + slope * place) / ((place + 1) * (1 + slope * place / 2))
 
@@ -174,10 +167,7 @@ SHORTENED = "[earlier summaries shortened; the journal's archives have them whol
 
 
 def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
-    """The messages to summarise, a line each: `ROLE (NAME): TEXT`, with tool outputs masked.
-
-    If that is longer than `tokens` (calibrated), an extract of the messages.
-    """
+    """The messages to summarise, a line each: `ROLE (NAME): TEXT`; too many: an extract."""
     text = "\n".join(_transcript_line(masked(message, always=True)) for message in messages)
     fits = _size(text + "\n\n", calibration) <= tokens
     return text if fits else extract(messages, tokens, calibration)
@@ -200,10 +190,7 @@ def joined(earlier: str, new: str) -> str:
 
 
 def extracted(cut: Cut, tokens: int, calibration: float) -> str:
-    """Extractive fallback summary of the new messages, shorter than they are if possible.
-
-    It takes half of the room at most, and leaves the rest for later summaries.
-    """
+    """Extractive summary of the new messages, shorter than they are; it takes half of the room."""
     most = max(3 * size_of(cut.fresh, calibration) // 4, 48)
     return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
 
@@ -224,11 +211,7 @@ def slightly_too_long(
 def accepted(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> str:
-    """The model's summary of `messages`, of at most `tokens` (calibrated).
-
-    Raises:
-        ModelError: the summary is empty, cut off, no shorter than the messages, or too long.
-    """
+    """The model's summary of `messages`, of at most `tokens` (calibrated). Raises ModelError."""
     text = _summary_of(answer)
     if not text:
         raise ModelError("the summary is empty")

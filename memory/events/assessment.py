@@ -49,10 +49,7 @@ _LONGEST_QUESTION = 30
 
 
 def event_class_of(text: str, names: Collection[str] = ()) -> tuple[EventClass, str]:
-    """The class of a text, by the first rule that fits, and the reason.
-
-    `names`: what the assistant is called.
-    """
+    """The class of a text, by the first rule that fits, and why. `names`: the assistant's."""
     called = {name.casefold() for name in names}
     for event_class, rule in _RULES:
         if (why := rule(text, called)) is not None:

@@ -95,7 +95,6 @@ async def post(
     """Write events into the inbox in one transaction, in order; known ids are skipped.
 
     An event that was set aside is tried again. Two different events of one id are an InputError.
-    `also`: writes that go with new events.
     """
     with accepting():
         by_id = {event["id"]: event for event in events}
@@ -122,8 +121,7 @@ async def waiting(
 ) -> list[InboxItem]:
     """Waiting events, oldest first, without those whose tick the state contains (`handled`).
 
-    `post` skips handled events, but one process may handle an id while another posts it, so
-    handled ids are looked up here, too.
+    Handled ids are looked up, too: another process may have posted one meanwhile.
     """
     items = await list_items(store, scope.namespace(INBOX))
     done = await already_handled(store, scope, [item.key for item in items])
@@ -158,10 +156,7 @@ async def settle(
     marks: Sequence[HandledMark],
     ticks: Iterable[TickReport] = (),
 ) -> None:
-    """Take events whose ticks are on disk out of the inbox, and remember their ids.
-
-    Of `ticks`, the reports on these events are kept, and those on none. One transaction.
-    """
+    """Take events on disk out of the inbox; keep their ids, their reports and those on none."""
     handled = {None, *(mark["id"] for mark in marks)}
     puts = [
         PutOp(scope.namespace(TICKS), _place(tick["tick"]), cast(dict[str, Any], dict(tick)))
@@ -259,8 +254,7 @@ def _place(tick: int) -> str:
 async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
     """Mark events as answered that are not settled yet, for `waiting_now` alone.
 
-    Counting reads no checkpoints. If a crash loses the tick, the next run answers the event again,
-    marked or not.
+    If a crash loses the tick, the next run answers the event again, marked or not.
     """
     namespace = scope.namespace(INBOX)
     found = await store.abatch([GetOp(namespace, mark["id"]) for mark in marks])
@@ -274,10 +268,7 @@ async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledM
 
 
 async def waiting_now(store: BaseStore, below: tuple[str, ...] = ()) -> tuple[int, str | None]:
-    """The number of unanswered events of all agents below a namespace, and when the oldest came.
-
-    The time is ISO 8601; None without any event.
-    """
+    """The number of unanswered events of all agents below a namespace, and when the oldest came."""
     return await count_named(store, INBOX, "received_at", without="answered", below=below)
 
 
@@ -299,10 +290,9 @@ async def give_back(
 
 
 async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> list[str]:
-    """Return events that were set aside, all or one, to the inbox with no failed attempts.
+    """Return events that were set aside, all or one, to their places in the inbox; returns the ids.
 
-    They keep their places in the order of receipt. One transaction; takes no lock. Returns the ids,
-    oldest first. Raises InputError if `event_id` is not set aside.
+    Takes no lock. Raises InputError if `event_id` is not set aside.
     """
     rows = [row for row in await set_aside(store, scope) if event_id in (None, row["event"]["id"])]
     if event_id is not None and not rows:
@@ -319,10 +309,7 @@ async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> 
 
 
 async def withdraw(store: BaseStore, scope: Scope, event_id: str) -> InboxItem:
-    """Take an event that waits or was set aside out of the inbox for good; returns it.
-
-    Raises NotFoundError if it does neither. The caller holds the agent.
-    """
+    """Take an event out of the inbox for good; returns it. Raises NotFoundError."""
     gets = [GetOp(scope.namespace(name), event_id) for name in (INBOX, SET_ASIDE, HANDLED)]
     waiting, aside, handled = await store.abatch(gets)
     found = waiting or aside
@@ -456,10 +443,7 @@ async def _beyond(
 
 
 def _completed(raw: Any, run_id: str | None, place: int, owner: str, now: datetime) -> Any:
-    """The event with defaults; its id derives from the run, so that a repeated run repeats it.
-
-    Without a run id an event must have an id of its own.
-    """
+    """The event with defaults; its id derives from the run, so that a repeated run repeats it."""
     if run_id is None:
         return raw
     return completed(raw, id_=operation_id("event", run_id, str(place)), owner=owner, now=now)

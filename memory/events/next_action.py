@@ -56,10 +56,7 @@ def at_least(spending: Spending, now: datetime, tokens: int) -> Spending:
 
 
 def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
-    """Why only events are answered now, as a sentence; None while the budget lasts.
-
-    A limit of 0 allows no autonomous ticks.
-    """
+    """Why only events are answered now, as a sentence; None while the budget lasts."""
     held = held_at(spending, now)
     most = settings.autonomous_ticks_per_hour
     if not most or not settings.tokens_per_day:
@@ -90,9 +87,8 @@ def held_at(spending: Spending, now: datetime) -> Spending:
 def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
     """The hour or day to count in, and what was spent in it.
 
-    Setting the clock back by hours does not renew the budget: within a day the later hour stays.
-    If it is set back by days, as in a replay of old events, the count goes on from the new day;
-    otherwise a single time far in the future would block the assistant until then.
+    Setting the clock back by hours does not renew the budget. If it is set back by days, the count
+    goes on from the new day: a single time in the far future would block the assistant.
     """
     if current > held:
         return current, 0
@@ -111,9 +107,8 @@ def looked(state: State, settings: Settings, now: datetime) -> Spending:
 def next_look(state: State, settings: Settings, now: datetime) -> datetime | None:
     """When the goals are looked at again; None if now.
 
-    Where nothing has changed since the last look, a model would say the same again. The waits
-    double from FIRST_WAIT to `goal_pause_minutes`, because what the agent cannot see may change,
-    too.
+    Where nothing has changed a model would say the same again: the waits double from FIRST_WAIT to
+    `goal_pause_minutes`, because what the agent cannot see may change, too.
     """
     look = state["spending"].get("look")
     if look is None or look["found"] != _fingerprint(state, settings, now):
@@ -168,10 +163,7 @@ class Pending(NamedTuple):
         return not any(self)
 
     def ready(self, state: State, settings: Settings, now: datetime) -> Judged | None:
-        """The event to act on now, people's first.
-
-        Reflections wait while the agent is asleep, and while the budget is used up.
-        """
+        """The event to act on now, people's first; reflections wait for a waking and a budget."""
         waits = state["mode"] == "sleep" or over(state["spending"], settings, now) is not None
         return next(iter([*self.people, *([] if waits else self.own)]), None)
 
@@ -294,13 +286,9 @@ def wake_due(now: datetime, settings: Settings, *, asleep_since: datetime | None
 
 
 def tired(share: float, settings: Settings, *, pending: bool, rested: float = 0.0) -> bool:
-    """Whether fatigue sends the agent to sleep: the history is long and nothing is pending.
+    """Whether fatigue sends the agent to sleep: the history is long and nothing is `pending`.
 
-    Args:
-        share: share (0..1) of the context that the history fills.
-        settings: with the fatigue threshold; None turns fatigue off.
-        pending: anything waits to be done.
-        rested: the share when the agent last woke.
+    `share` (0..1) of the context is filled now, and `rested` was when the agent last woke.
     """
     at = settings.fatigue_threshold
     if at is None or pending or share < at:
@@ -342,8 +330,7 @@ def hours_over(state: State, settings: Settings, now: datetime) -> bool:
 def called_away(state: State, settings: Settings, now: datetime) -> str | None:
     """Why dreaming ends early, apart from new messages; None if it does not.
 
-    Reasons are that a person woke the agent, and that its hours are over, which may have woken it
-    earlier in this run, before an unfinished night was resumed. Compacting is always finished.
+    A person woke the agent, or its hours are over. Compacting is always finished.
     """
     changes = state["report"]["mode_changes"]
     awake = state["mode"] == "awake"
@@ -369,9 +356,6 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def misconfigured(report: Report) -> str | None:
-    """Why every further tick of this run would fail: key, name or address of the model is wrong.
-
-    One such failure may be due to its event, as where a gateway forbids a text.
-    """
+    """Why every further tick of this run would fail: key, name or address of the model is wrong."""
     wrong = [one for one in report["failures"] if one.get("kind") == "ConfigurationError"]
     return wrong[-1]["error"] if len(wrong) > 1 and not report["ticks"] else None

@@ -175,10 +175,7 @@ class MemoryTable(ABC):
 
     @abstractmethod
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
-        """Add a row, unless its scope has a row of its kind and `op`.
-
-        Without a vector it is found by words only, until `set_vectors` adds one.
-        """
+        """Add a row, unless its scope has one of its kind and `op`; a vector may follow."""
 
     @abstractmethod
     def alias(self, row_id: str, op: str) -> None:
@@ -190,10 +187,7 @@ class MemoryTable(ABC):
 
     @abstractmethod
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps the present one.
-
-        A new text without a vector drops the old text's vector: the row is unembedded.
-        """
+        """Replace one row's vector, payload or both; None keeps it, unless the text is new."""
 
     @abstractmethod
     def delete(self, filters: Filters) -> int:
@@ -230,20 +224,13 @@ class MemoryTable(ABC):
 
     @abstractmethod
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1).
-
-        Rows are filtered before they are ranked, so that other rows never crowd them out.
-        """
+        """The nearest matching rows, nearest first, with cosine (-1..1)."""
 
     @abstractmethod
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
-        """The matching rows with any of these index terms, best first, with BM25 (> 0).
-
-        Word statistics are a scope's own, over its rows of all kinds. Ties go to the row written
-        first.
-        """
+        """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
 
     @abstractmethod
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
@@ -259,10 +246,7 @@ class MemoryTable(ABC):
         return [SessionPlace(*row) for row in self._asked(filters, query, *values)]
 
     def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
-        """The `seq` of the `aside` episodes before and after each of these in its session.
-
-        `filters` test the rows that are given: a session is of one scope.
-        """
+        """The `seq` of the `aside` episodes before and after each of these in its session."""
         among, values = self._among("m.seq", list(numbers), "bigint")
         query = f"SELECT {_beside_columns(aside)} FROM memories AS m WHERE {{where}} AND {among}"
         rows = self._asked(filters, query, *values)
@@ -319,11 +303,7 @@ def split(filters: Filters) -> tuple[dict[str, str | None], dict[str, object]]:
 
 
 def where(filters: Filters, dialect: Dialect) -> Sql:
-    """`filters` as a test of a row.
-
-    Raises:
-        ValueError: an unknown column or operator, or a value that does not fit the column.
-    """
+    """`filters` as a test of a row. Raises ValueError, which names what does not fit."""
     tests = [_test(name, wanted, dialect) for name, wanted in filters.items()]
     text = " AND ".join(test.text for test in tests)
     return Sql(text or "1 = 1", tuple(value for test in tests for value in test.values))
@@ -388,11 +368,7 @@ def unit(vector: Sequence[float] | Vector, dimension: int) -> Vector:
 
 
 def checked_vector(vector: Vector, dimension: int) -> Vector:
-    """`vector`, if it has `dimension` finite numbers.
-
-    Raises:
-        MemoryStoreError: it has not.
-    """
+    """`vector`, if it has `dimension` finite numbers. Raises MemoryStoreError if not."""
     if vector.shape != (dimension,):
         raise MemoryStoreError(
             f"the embedder gave a vector of shape {vector.shape}, and this memory keeps vectors of "
@@ -508,10 +484,7 @@ def identity_of(record: FactDraft) -> str:
 
 
 def fact_of(row: Row) -> Fact:
-    """The fact in a row of the table.
-
-    Fields that nights add are absent where empty, as they were before a night that was undone.
-    """
+    """The fact in a row. Empty fields that nights add are left out, as before an undone night."""
     named = [name for name in _METADATA if name not in _BY_NIGHT or row.payload.get(name)]
     counted = {"access_count": row.access_count, "last_access": row.last_access}
     try:

@@ -53,9 +53,7 @@ OPEN, RESIDUE = "open", "residue"
 
 
 class Begun(TypedDict):
-    """Whom or what to forget, and what a second look would not find once facts and state are
-    changed.
-    """
+    """Whom or what to forget, and what a second look would not find after the first changes."""
 
     entity: str
     """A name as it was given, or the id of a fact or an entry."""
@@ -368,11 +366,7 @@ _CLEARS_STATISTICS = 180_000
 
 
 async def clean(part: Any, tables: tuple[str, ...]) -> None:
-    """Rewrite the file or, in PostgreSQL, the `tables` of a saver or a store.
-
-    Raises:
-        MemoryStoreError: another process is reading the file.
-    """
+    """Rewrite the file or, in PostgreSQL, the `tables` of a saver or a store."""
     if hasattr(part, "scrub"):
         await part.scrub(partial(_vacuum_file, part.file))
     elif hasattr(part, "file"):
@@ -398,10 +392,7 @@ async def _vacuum_file(file: OpenedFile) -> None:
 
 
 async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
-    """Rewrite the tables and the planner's statistics, which contain common values.
-
-    The server skips tables of other owners.
-    """
+    """Rewrite the tables and the planner's statistics, which contain common values."""
     from memory.storage.postgres import clear_errors
 
     with clear_errors(pool.name):
@@ -456,10 +447,7 @@ async def mend(
 
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
-    """Remove every row of an agent, or of a user in all agents; return how many.
-
-    `whose`: the filters of the agent's scope, or of the user.
-    """
+    """Remove every row that `whose` filters, of an agent or of a user; return how many."""
     count = await semantic.run(_erase_rows, semantic, whose)
     await semantic.scrub()
     return count

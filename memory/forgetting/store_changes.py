@@ -115,10 +115,7 @@ def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: st
 
 
 def _with_planned(plans: Sequence[PlanRecord], erasure: Erasure) -> Erasure:
-    """The erasure with the ids of what the night planned to add from erased sources.
-
-    A preview's facts and insights are in no store, and its later operations refer to them.
-    """
+    """The erasure with what the night planned to add from erased sources: it is in no store."""
     gone = set(erasure.gone)
     for plan in plans:
         for operation in plan["operations"]:

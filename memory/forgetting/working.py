@@ -65,10 +65,7 @@ def dropped(values: Mapping[str, Any], erasure: Erasure) -> list[ParkedTick]:
 
 
 def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[str, int]) -> Values:
-    """The scrubbed state between two runs; {} for an agent that has never run.
-
-    Settle the inbox first: events that the state contains must no longer wait there.
-    """
+    """The scrubbed state between two runs, once the inbox is settled; {} without a run."""
     after: Values = {}
     for key, value in at_rest(values).items():
         rule = _RULES.get(key)
@@ -124,10 +121,7 @@ def ticks_of(
 
 
 def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int | None]:
-    """The ticks in the conversation whose tools returned an erased memory.
-
-    A tick whose beginning was compacted away counts too: its tools may have returned anything.
-    """
+    """The ticks in the conversation whose tools returned an erased memory, or may have."""
     if not erasure.gone:
         return set()
     found = {_tick(one) for one in messages if _shows_erased(one, erasure)}

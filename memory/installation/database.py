@@ -86,12 +86,7 @@ class Examined(NamedTuple):
 
 
 def examine(url: SecretStr) -> Examined:
-    """Examine the database at `url`; changes nothing. Blocking, three seconds at most.
-
-    Raises:
-        DatabaseDown: the database cannot be reached.
-        InputError: `url` is not a connection string.
-    """
+    """Examine the database at `url`; changes nothing. Blocking. Raises DatabaseDown, InputError."""
     address, began = address_of(url), time.monotonic()
     with _connected(address) as conn:
         row = conn.execute(_LOOK).fetchone()
@@ -369,10 +364,7 @@ class LockConnection:
         return await self._ask(partial(_holder, key))
 
     async def _ask(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """Have the connection's task do `work`. All callers share one attempt to connect.
-
-        A dead database must not cost each of them its timeout.
-        """
+        """Have the connection's task do `work`. All callers share one attempt to connect."""
         if self._asked is None:
             self._asked = asyncio.Queue()
             self._serving = asyncio.create_task(self._serve(self._asked))

@@ -129,10 +129,7 @@ def open_folder(
 
 
 def _bring_up_to_date(folder: DataFolder) -> None:
-    """Upgrade the facts, then the version that older programs check.
-
-    If this process is killed in between, the next opening repeats it.
-    """
+    """Upgrade the facts, then the version that older programs check; a kill repeats both."""
     if folder.facts_db.exists():
         folder.open_facts().close()
     with _alone(folder.path):

@@ -79,10 +79,7 @@ def called(thread: str, name: str | None) -> str:
 
 
 def files_of_agent(locks_dir: Path, thread: str) -> dict[Path, bool]:
-    """The lock files of an agent, each with whether it is exclusive. The shared one stops servers.
-
-    A thread id may hold any character, a file name may not.
-    """
+    """An agent's lock files, each with whether it is exclusive; the shared one stops servers."""
     file = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
     return {locks_dir / FOLDER_FILE: False, locks_dir / file: True}
 
@@ -158,10 +155,7 @@ def _drop(attempt: asyncio.Future[list[int] | Path]) -> None:
 
 
 def _holder(path: Path) -> str:
-    """Who holds `path`, as its holder signed it.
-
-    Only exclusive holders sign. Of several agents that share the folder, one is named.
-    """
+    """Who holds `path`, as its exclusive holder signed it; of several agents one is named."""
     agents = [file for file in path.parent.glob("agent-*.lock") if _is_held(file)]
     signed = agents[0] if agents and path.name == FOLDER_FILE else path
     return signed.read_text() or "another process"

@@ -41,11 +41,7 @@ class WantedEmbedder:
         """The embedder the caller insists on. None: the recorded one, or else the default."""
 
     def new(self, schema: int) -> Metadata:
-        """The metadata of a new installation. Blocking.
-
-        The default embedder is offline if asked for, or if no OpenAI key is set. An unknown
-        dimension is found by embedding one word.
-        """
+        """The metadata of a new installation. Blocking: it may have to embed a word."""
         name = self.name or choose_embedder(None, offline=self._offline)
         return Metadata(schema_version=schema, embedder=name, dimension=self._dimension(name))
 

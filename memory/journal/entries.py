@@ -122,10 +122,7 @@ def mentions(text: str) -> bool:
 
 
 def names_project(text: str, key: str) -> bool:
-    """Whether a project's key occurs in `text` as whole words; spaces, `_` and `-` are equal.
-
-    Apostrophes and hyphens belong to a word ("don't", "e-mail"), but not the `'s` of a genitive.
-    """
+    """Whether a project's key occurs in `text` as whole words; spaces, `_` and `-` are equal."""
     words = [re.escape(word) for word in re.split(r"[\s_-]+", key) if word]
     if not words:
         return False
@@ -248,10 +245,7 @@ LONGEST_ANSWER = 12
 
 
 def questions_answered(entries: Iterable[JournalEntry]) -> dict[str, str]:
-    """The id of the question that an entry answers, by the entry's id.
-
-    The question is somebody else's, and the last that was said before on the same channel.
-    """
+    """The id of the question of somebody else that an entry answers, by the entry's id."""
     found, last = dict[str, str](), dict[str | None, JournalEntry]()
     for entry in by_time(one for one in entries if one["source_type"] not in CONCLUDED):
         # Without a channel people write to the assistant alone, and read nobody else.
@@ -344,10 +338,7 @@ def archive_tries(entry: JournalEntry) -> Iterator[JournalEntry]:
 
 
 async def first_free(store: BaseStore, scope: Scope, tries: Iterator[JournalEntry]) -> JournalEntry:
-    """The first of `tries` whose id is free, or the stored entry with its id and content.
-
-    Thus a repeated write makes one entry. `tries` must be endless.
-    """
+    """The first of the endless `tries` that is free, or stored with the same content."""
     while True:
         wanted = next(tries)
         standing = await read(store, scope, wanted["id"])

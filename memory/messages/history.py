@@ -96,10 +96,7 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
 
 
 def _is_taken_in(waiting: BaseMessage, given: Sequence[BaseMessage]) -> bool:
-    """Whether a message that waits is given anew: in its place in the history, and no longer here.
-
-    Nothing but a human message takes the place of one.
-    """
+    """Whether a message that waits is given anew, for its place in the history."""
     return any(
         one.id == waiting.id and one is not waiting and isinstance(one, HumanMessage)
         for one in given
@@ -142,10 +139,7 @@ def waiting(message: HumanMessage, *, outside: bool = False) -> HumanMessage:
 
 
 def changes(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> list[BaseMessage]:
-    """The update that makes `before` into `after`.
-
-    A removal names a message that the node was given: LangGraph streams none of these to clients.
-    """
+    """The update that makes `before` into `after`. Its removals are streamed to no client."""
     ends = min(len(before), len(after))
     same = next(compress(count(), map(is_not, before, after)), ends)
     while same < ends and before[same] == after[same]:

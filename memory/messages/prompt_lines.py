@@ -164,10 +164,7 @@ def with_earlier(hit: RecallHit) -> str:
 
 
 def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = False) -> str:
-    """A memory under a night's question, `[3] Tue 2026-11-17 09:00 speaker: text`, with its marks.
-
-    An inference is nobody's words, so it has no speaker.
-    """
+    """A memory under a night's question, with its marks; an inference has no speaker."""
     mark = PAST if hit.get("superseded") else doubt_mark(hit)
     who = one_line((not inferred and hit["speaker"]) or _NOBODY)
     marks = f"{INFERENCE if inferred else ''}{mark}"
@@ -375,10 +372,7 @@ class Handles:
         return begun[0] if len(begun) == 1 and len(bare) >= LEAST_PREFIX else None
 
     def unknown(self, given: Iterable[str], what: str) -> str | None:
-        """What a model is told about citations that were not shown; None if all were.
-
-        `what`: the noun for what was shown.
-        """
+        """What a model is told about citations of a `what` that was not shown; None if all were."""
         found = [one for one in dict.fromkeys(given) if self.resolve(one) is None]
         named = ", ".join(shortened(one, _LONGEST_CITED) for one in found)
         return f"There is no {what} {named}: {self.range}." if found else None

@@ -319,10 +319,7 @@ _MOST_TOKENS = 2**40
 
 
 def _countable(message: AIMessage, model: BaseChatModel) -> AIMessage:
-    """The message with counts of tokens that are whole numbers, or without any.
-
-    A model of the user's own may put anything there.
-    """
+    """The message with counts of tokens that are whole numbers, or without any."""
     if not message.usage_metadata:
         return message
     usage = _counts(message.usage_metadata)

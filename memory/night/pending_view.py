@@ -172,10 +172,7 @@ class PendingView:
         return {id_: after[id_] for id_ in wanted if id_ in after}
 
     async def subjects(self, assistant: Sequence[str]) -> dict[str, Subject]:
-        """The entities that facts which hold are about, by id; some may have no profile yet.
-
-        `assistant`: the assistant's names, in lower case.
-        """
+        """The entities that facts which hold are about, by id; some may have no profile yet."""
         facts = list((await self.holding()).values())
         given = sorted({name for fact in facts for name in entities.names_about(fact, assistant)})
         known = await entities.named(self._store, self._scope, given)
@@ -189,10 +186,7 @@ class PendingView:
 
 
 class PendingFacts:
-    """A search index of planned facts.
-
-    `vectors`: one per fact, in the same order, each of length 1.
-    """
+    """A search index of planned facts, each with its vector of length 1."""
 
     def __init__(self, facts: Sequence[Fact], vectors: Sequence[Vector]) -> None:
         self.facts = facts

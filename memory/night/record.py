@@ -52,11 +52,7 @@ STEPS = (
 
 
 class Plans(Sequence[PlanRecord]):
-    """A night's plan records, in order, and what follows from them.
-
-    Each plan is read once, when it is added: reading all plans after every batch would take
-    quadratic time in a long night.
-    """
+    """A night's plan records, in order, and what follows from them, found when each is added."""
 
     def __init__(
         self, plans: Iterable[PlanRecord] = (), entries: Mapping[str, JournalEntry] | None = None

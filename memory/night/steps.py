@@ -143,10 +143,7 @@ class NightContext:
     async def ask(
         self, messages: Sequence[BaseMessage], form: type[Form], *, mends: bool = False
     ) -> tuple[Form, Usage]:
-        """Ask the model for an answer of this form. Raises ModelError.
-
-        `mends`: whether to mend an earlier answer.
-        """
+        """Ask the model for an answer of this form, which may mend another. Raises ModelError."""
         answer, usage = await self.resources.ask_for(messages, form, self.settings, self.config)
         self.mending += usage["llm_calls"] - (not mends)
         return answer, usage
@@ -156,13 +153,9 @@ class NightContext:
     ) -> Asked[Form]:
         """Ask for an answer of this form, and once more if parts of it cannot be used.
 
-        The second answer holds only what was amiss in the first, so the first one counts even if
-        the second fails. Raises ModelError if the first fails.
-
-        Args:
-            messages: The prompt.
-            form: The answer's form.
-            amiss: What the model is told about its answer; None if all of it can be used.
+        `amiss` gives what the model is told about its answer; None if all of it can be used. The
+        second answer holds only that, so the first counts even if the second fails. Raises
+        ModelError.
         """
         first, usage = await self.ask(messages, form)
         problem = amiss(first)

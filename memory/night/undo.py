@@ -100,10 +100,7 @@ async def unfinished_undo(store: BaseStore, scope: Scope) -> UndoBegun | None:
 
 
 async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> str | None:
-    """Finish an interrupted undo; returns the night's id, or None if there is no such undo.
-
-    Finishing twice has the same effect as once: the mark and the audit line are written last.
-    """
+    """Finish an interrupted undo, once or again; returns the night's id, None without one."""
     begun = await unfinished_undo(store, scope)
     if begun is None:
         return None
@@ -141,10 +138,7 @@ def _pointer(scope: Scope, begun: UndoBegun | None) -> PutOp:
 
 
 def inverse(operations: Sequence[Operation]) -> list[Operation]:
-    """The operations that undo `operations`, in reverse order.
-
-    Operations without an inverse (meeting someone, cutting the conversation) are left out.
-    """
+    """The operations that undo `operations`, in reverse order, as far as they have inverses."""
     taken = (_inverse(one) for one in reversed(operations))
     return [one for one in taken if one is not None]
 
@@ -180,12 +174,7 @@ def built_on(
     """The later nights that build on these operations: night id -> the shared ids.
 
     A night builds on an earlier one if it changed, pruned, linked or cited a memory that the
-    earlier one made or changed.
-
-    Args:
-        operations: Of this night.
-        later: (night id, operations) of each later night.
-        facts: Ids of facts by operation id, since an insight cites a fact by its own id.
+    earlier one made or changed. `facts`: ids of facts by operation id, as an insight cites them.
     """
     mine = made_or_changed(operations)
     mine |= {facts[one] for one in mine if one in facts}
@@ -289,11 +278,7 @@ class CheckedTargets:
 async def find_conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
-    """The ids of targets that differ from what the operations expect, each once, in order.
-
-    A target that is already changed as the operation wants, or that the operations make, is no
-    conflict.
-    """
+    """The ids of targets that are neither as the operations expect nor as they leave them."""
     operations = told(operations)
     mine = [o for o in operations if o["kind"] in (*apply.ON_ENTRIES, *_ON_FACTS, *entities.KINDS)]
     standing = await _standing(mine, store, semantic, scope)
@@ -353,10 +338,7 @@ def _facts_named(operations: Sequence[Operation]) -> list[str]:
 async def changed_since(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
-    """The ids of memories that differ from what `operations` found; [] if they can be applied.
-
-    Journal ids, operation ids of facts, profile ids, and `reflection` if insights were stored.
-    """
+    """The ids of what differs from what `operations` found; [] if they can be applied."""
     operations = told(operations)
     standing = await _standing(operations, store, semantic, scope)
     standing.as_found = True

@@ -216,10 +216,7 @@ def late(material: Material) -> dict[int, HumanMessage]:
 
 
 def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) -> list[AnyMessage]:
-    """The messages with those of `late` before and after the event, or at the end.
-
-    The event is the newest human message.
-    """
+    """The messages with those of `late` around the newest human message, or at the end."""
     newest_first = range(len(messages) - 1, -1, -1)
     event = next((n for n in newest_first if isinstance(messages[n], HumanMessage)), 0)
     before = [one for id_, one in extra.items() if id_ < components.PENDING_EVENT]
@@ -399,12 +396,8 @@ def give_way(
 ) -> dict[str, str]:
     """The texts by name, shortened in `order` until all fit.
 
-    Args:
-        texts: By name.
-        order: Names, the first to shorten first.
-        render: Gives the text of a name in at most so many tokens.
-        over: Gives the tokens by which all texts exceed their share.
-        size: Gives the tokens of a text.
+    `render` gives a name's text in so many tokens, `over` the excess of all, `size` a text's
+    tokens.
     """
     shorter = dict(texts)
     for name in order:

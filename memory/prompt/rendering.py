@@ -57,14 +57,8 @@ def fitting(
 ) -> tuple[list[str], int]:
     """(the first lines that fit `tokens`; the number of lines left out).
 
-    Texts are shortened to `most` tokens only if the list does not fit with whole texts.
-
-    Args:
-        rows: in order.
-        line: `line(row, n)` gives a row's line with a text of at most n tokens.
-        tokens: the budget.
-        calibration: the model's tokens per approximate token.
-        most: tokens of a shortened text; default a tenth of the budget.
+    `line(row, n)` gives a row's line with a text of at most n tokens. Texts are shortened to `most`
+    tokens (default: a tenth) only if the list does not fit with whole ones.
     """
     whole = _first([line(row, tokens) for row in rows], tokens, calibration)
     if not whole[1]:
@@ -109,10 +103,7 @@ def block(tag: str, text: str) -> str:
 def system_prompt(
     settings: Settings, override: str | None = None, values: Mapping[str, str] | None = None
 ) -> str:
-    """Component 0: the user's prompt, then the context's template or the default one.
-
-    The user's prompt is not part of the template, so that no override can drop it.
-    """
+    """Component 0: the user's prompt, which no override drops, then the template or the default."""
     own = fill(override or str(COMPONENTS[SYSTEM_PROMPT].content), values or placeholders(settings))
     if not settings.user_prompt:
         return own
@@ -211,10 +202,7 @@ def goals(
     calibration: float = 1.0,
     now: str | None = None,
 ) -> str:
-    """Component 4000: the goal tree, indented by two spaces a level, without finished roots.
-
-    Dates near `now` stand out in goals that are still open.
-    """
+    """Component 4000: the goal tree without finished roots; dates near `now` stand out."""
     open_roots = {
         goal_id
         for goal_id, goal in all_goals.items()
@@ -236,10 +224,7 @@ def goals(
 def projects(
     all_projects: Projects, settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
-    """Part of component 1000: the active project in at most 3/4 of the budget, then the others.
-
-    The lines of the active project's context are indented, so that none passes for another item.
-    """
+    """Part of component 1000: the active project in 3/4 of the budget, then the others."""
     active, slots, tokens = all_projects["active"], all_projects["slots"], settings.project_tokens
     if tokens <= 0:
         return "\n".join(left_out(len(slots), "projects"))
@@ -352,10 +337,7 @@ def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str
 
 
 def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS) -> str:
-    """Component 4500: the tools that wait for a person's leave, oldest first.
-
-    Without their arguments, which may be nobody else's business.
-    """
+    """Component 4500: the tools that wait for a person's leave, oldest first, without arguments."""
     return "\n".join(
         f"- {one_line(one['tool'])} (asked {shown_time(one['asked_at'], settings.zone)})"
         for one in questions

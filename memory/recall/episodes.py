@@ -60,10 +60,7 @@ class Utterance(NamedTuple):
 async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
     """Index the marked entries, and embed them together with a batch of earlier unembedded rows.
 
-    While the embedder fails, new entries are found by words alone, and embedded later.
-
-    Raises:
-        MemoryStoreError: the table cannot be read or written.
+    While the embedder fails, new entries are found by words alone. Raises MemoryStoreError.
     """
     done = await _index_marked(store, index, scope)
     try:
@@ -75,10 +72,7 @@ async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -
 
 
 async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
-    """Index the marked entries after they were written; a failure is logged, not raised.
-
-    The marks then stay, and the next call indexes their entries.
-    """
+    """Index the marked entries after they were written; a failure is logged and the marks stay."""
     with _logged():
         await index_entries(store, index, scope)
 
@@ -90,10 +84,7 @@ async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
 
 
 def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:
-    """An entry as it is indexed. Pure.
-
-    `before`: what was said before it in its session, latest first.
-    """
+    """An entry as it is indexed, with what was said `before` it, latest first. Pure."""
     speaker, text = entry["source_entity"], entry["content"]
     names = {name for name in (speaker, *(said.speaker for said in before)) if name}
     row: Episode = {

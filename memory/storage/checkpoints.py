@@ -166,10 +166,7 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store a task's writes, all or none, or hold them back with their checkpoint.
-
-        An error and an interrupt are stored at once: the run ends with them.
-        """
+        """Store a task's writes, all or none, or hold them back, but for errors and interrupts."""
         held = _held(config)
         if held is None or held.newest is None or config["configurable"]["checkpoint_ns"]:
             await super().aput_writes(config, writes, task_id, task_path)
@@ -253,10 +250,7 @@ class _Known(NamedTuple):
 
 
 class MessageSerializer(JsonPlusSerializer):
-    """LangGraph's serializer, strict, with a memory for messages.
-
-    A message is never changed in place: nodes return changed copies.
-    """
+    """LangGraph's serializer, strict, with a memory for messages, which never change."""
 
     def __init__(self, chunks: ReadChunks = lambda _: {}) -> None:
         """`chunks`: reads chunks by their ids, where checkpoints are cut."""

@@ -11,8 +11,7 @@ from memory.errors import InputError
 def placeholders(template: str, where: str) -> list[str]:
     """The names in braces, in order; a doubled brace is a literal brace.
 
-    Raises:
-        InputError: a brace is unbalanced, or encloses more than a name. `where` begins it.
+    Raises InputError, which `where` begins: a brace is unbalanced, or encloses more than a name.
     """
     try:
         parts = list(Formatter().parse(template))
@@ -41,10 +40,7 @@ def check_template(template: str, known: Collection[str], where: str) -> None:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Fill the placeholders of `template`. Braces in a value are text.
-
-    A line is left out if it has placeholders and all their values are empty.
-    """
+    """Fill the placeholders of `template`. A line goes if it has some and all are empty."""
     lines = []
     for line in template.split("\n"):
         names = placeholders(line, "template")

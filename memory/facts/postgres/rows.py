@@ -86,10 +86,7 @@ class Write:
 
 
 class Transactions:
-    """The transactions of a pool's threads, one at a time per thread.
-
-    Raises MemoryStoreError where the database cannot be reached or refuses a statement.
-    """
+    """The transactions of a pool's threads, one at a time per thread. Raises MemoryStoreError."""
 
     def __init__(self, pool: ConnectionPool[Connection]) -> None:
         self.pool = pool

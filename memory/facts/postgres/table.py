@@ -236,10 +236,7 @@ class PostgresTable(MemoryTable):
         return int(number)
 
     def scrub(self) -> None:
-        """Remove deleted and changed content from the tables' files. Slow; others wait.
-
-        The server's log of writes and its backups are the operator's business.
-        """
+        """Remove deleted and changed content from the tables' files. Slow; others wait."""
         with self.lock, self.transactions.outside() as connection:
             # ANALYZE: the planner's statistics hold values that were common in a table.
             tables = "memories, memory_terms, memory_aliases, memory_vectors"

@@ -39,10 +39,7 @@ _ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum(
 
 
 class ScopeIndex:
-    """The vectors, the lengths of texts and the rows of recent filters, as of a revision.
-
-    Calls belong to the caller's lock and transaction; `revision` is the file's revision there.
-    """
+    """A scope's vectors, the lengths of texts and the rows of recent filters, at a revision."""
 
     def __init__(
         self, connection: sqlite3.Connection, scope: int, space: str, dimension: int
@@ -228,10 +225,7 @@ class VectorIndex:
             self._vectors[place] = self._vectors[self._count]
 
     def search(self, vector: Vector, allowed: Numbers, limit: int) -> list[tuple[int, float]]:
-        """The `limit` nearest of the `allowed` rows, nearest first, with cosine (-1..1).
-
-        Ties go to the row written first.
-        """
+        """The `limit` nearest of the `allowed` rows, nearest first, with cosine (-1..1)."""
         seqs = self._seqs[: self._count]
         passing = np.isin(seqs, allowed)
         # Row by row: a product of matrix and vector starts BLAS's threads, which cost more here.

@@ -19,10 +19,7 @@ from memory.text import ANALYSIS_VERSION, terms
 
 
 class SqliteRows:
-    """The rows of one file. Vectors are the bytes of their numbers.
-
-    Raises ValueError for a payload that a column cannot hold.
-    """
+    """The rows of one file. Vectors are the bytes of their numbers. Raises ValueError."""
 
     def __init__(self, connection: sqlite3.Connection, words: WordIndex, space: str) -> None:
         self._connection, self._words, self._space = connection, words, space
@@ -219,8 +216,7 @@ UPGRADES: tuple[str, ...] = ()
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the file has the latest form, and its words are analysed as they are now.
 
-    Raises:
-        MemoryStoreError: a newer version made the file, or one before the first release.
+    Raises MemoryStoreError: a newer version made the file, or one before the first release.
     """
     version, latest = _version(connection), FIRST_VERSION + len(UPGRADES)
     if version > latest:

@@ -274,10 +274,7 @@ class SqliteTable(MemoryTable):
                 yield Sql(f"scope = ? AND space IS ? AND ({text})", (number, space, *values))
 
     def _other_spaces(self, number: int) -> Iterator[str]:
-        """The other embedders of a scope's vectors.
-
-        Looked up one by one: SQLite would read the whole index for SELECT DISTINCT.
-        """
+        """The other embedders of a scope's vectors, one by one: for DISTINCT, SQLite reads all."""
         space = self._value("SELECT min(space) FROM memories WHERE scope = ?", number)
         while space is not None:
             if space != self._space:
@@ -359,10 +356,7 @@ def _split(filters: Filters) -> tuple[dict[str, str | None], Sql]:
 
 
 class SqliteFile:
-    """An SQLite file with one connection: its lock, transactions and errors.
-
-    Thread-safe; several processes may open it. Raises MemoryStoreError.
-    """
+    """An SQLite file with one connection: its lock, transactions and errors. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self.lock = threading.RLock()

@@ -34,11 +34,7 @@ _WORD = re.compile(r"\s*\S+\s*$|\s*\S+(?=\s)")
 
 
 class OfflineChatModel(BaseChatModel):
-    """Deterministic, embedded, free of charge; says so in `model_name`.
-
-    Tools, structured output (through a bound tool) and streaming work as with any chat model. Token
-    usage is approximate.
-    """
+    """Deterministic, embedded, free of charge; says so in `model_name`."""
 
     @property
     def _llm_type(self) -> str:

@@ -493,10 +493,7 @@ def _sign(fact: DatedLine) -> str:
 
 
 def _about_the_same(later: DatedLine, earlier: DatedLine, shown: _Facts) -> bool:
-    """Whether two facts have mostly the same words and differ in a value, or the later ends both.
-
-    A sentence with "I" or "my" is never about the same thing as one without.
-    """
+    """Whether two facts have mostly the same words, and differ in a value or in being over."""
     mine, its = _stems(later), _stems(earlier)
     shared = mine & its
     texts = [_WHOSE.sub("", fact.text) for fact in (later, earlier)]

@@ -84,18 +84,12 @@ VACUUM_PAGES = 256
 
 
 def pages_to_free(free: int, total: int) -> int:
-    """Free pages to return now: those beyond a quarter of the file, in small steps.
-
-    Some stay free, since the next checkpoint fills them at no cost.
-    """
+    """Free pages to return now, in small steps; a quarter stays, for the next checkpoint."""
     return min(max(0, free - max(FREE_PAGES_KEPT, total // 4)), VACUUM_PAGES)
 
 
 def quick_check(path: Path) -> str | None:
-    """What SQLite finds wrong with the file, on one line; None for a sound file. Blocking.
-
-    Changes nothing. The time it takes grows with the file.
-    """
+    """What SQLite finds wrong with the file, on one line; None for a sound file. Blocking, slow."""
     try:
         connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
     except sqlite3.Error as error:
@@ -112,9 +106,7 @@ def quick_check(path: Path) -> str | None:
 def compact(connection: sqlite3.Connection) -> None:
     """Rewrite the file and empty its write-ahead log, so that no deleted text is left. Blocking.
 
-    Raises:
-        sqlite3.Error: the file cannot be written.
-        MemoryStoreError: another process reads the log for so long that it cannot be emptied.
+    Raises MemoryStoreError: another process reads the log for too long.
     """
     connection.execute("VACUUM")
     busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -156,10 +148,7 @@ class OpenedFile:
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Run `work` in the connection's thread. If the caller is cancelled, it ends first.
 
-        Otherwise a write could outlive the caller's lock of the agent.
-
-        Raises:
-            MemoryStoreError: the file cannot be read or written.
+        Otherwise a write could outlive the caller's lock of the agent. Raises MemoryStoreError.
         """
         running = self._submit(lambda: work(*args))
         try:
@@ -257,11 +246,7 @@ class OpenedFile:
 
 @asynccontextmanager
 async def open_file(path: Path, *, quick_reads: bool = True) -> AsyncIterator[OpenedFile]:
-    """The file `path`, open. `quick_reads`: the event loop's thread may read some rows.
-
-    Raises:
-        FolderError: it cannot be opened.
-    """
+    """The file `path`, open; with `quick_reads` also for the event loop. Raises FolderError."""
     file = OpenedFile(path)
     try:
         # In the file's own thread: a cancelled opening ends before the file is closed.

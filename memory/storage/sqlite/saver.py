@@ -44,10 +44,7 @@ _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 class SqliteCheckpoints(SqliteSaver):
     """Checkpoints in SQLite: the newest `keep` of each thread, and what unfinished work needs.
 
-    Each method is one function on the connection's thread.
-
-    Raises:
-        MemoryStoreError: the file cannot be read or written.
+    Each method is one function on the connection's thread. Raises MemoryStoreError.
     """
 
     def __init__(self, file: OpenedFile, *, keep: int = 50) -> None:
@@ -186,10 +183,7 @@ class SqliteCheckpoints(SqliteSaver):
             self._drop_chunks(str(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs stored, in all threads, so that the state before them is current.
-
-        A run that resumes another one writes on its checkpoint; those writes are deleted, too.
-        """
+        """Delete what these runs stored, in all threads, also writes on checkpoints of others."""
         runs = [(str(run_id),) for run_id in run_ids]
         theirs = f"SELECT {_KEY} FROM checkpoints WHERE {_RUN_ID} = ?1"
         with self._pruning():
@@ -202,11 +196,7 @@ class SqliteCheckpoints(SqliteSaver):
                 self._drop_chunks(thread)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
-
-        Raises:
-            ValueError: the target has checkpoints.
-        """
+        """Copy a thread to one without checkpoints (else ValueError), as of no run."""
         source, target = str(source_thread_id), str(target_thread_id)
         with self._writing():
             if self._roots(target):
@@ -231,11 +221,7 @@ class SqliteCheckpoints(SqliteSaver):
             )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
-
-        Raises:
-            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
-        """
+        """Delete all but each namespace's newest checkpoint, or whole threads, by `strategy`."""
         if strategy not in ("keep_latest", "delete", "delete_all"):
             raise ValueError(f"Unknown prune strategy: {strategy!r}")
         for thread_id in map(str, thread_ids):
