@@ -79,8 +79,6 @@ def marker(
 
 SUMMARIES = "summaries"
 """Store namespace: a key of `kept_keys` -> {text, at, by, error}, a summary not in the history yet.
-
-A lost summary is written again.
 """
 
 

@@ -148,14 +148,9 @@ def assess(
 ) -> Assessment:
     """Assess a tick: class and complexity of its text, and signals from the state.
 
-    Args:
-        text: the task; None if there is none.
-        kind: what the text is.
-        goals: all goals by id.
-        percentage: how full the context is (0..100).
-        recent_errors: failures in a row.
-        names: what the assistant is called.
-        plannable: whether the goal in hand may be decomposed first.
+    `text` is the task, if any, and `percentage` how full the context is. `recent_errors`: failures
+    in a row. `names`: the assistant's. `plannable`: whether the goal in hand may be decomposed
+    first.
     """
     event_class, why = _class_of(text or "", kind, names)
     complexity, counted = complexity_of(text or "")
@@ -190,8 +185,7 @@ def complexity_of(text: str) -> tuple[int, str]:
     """The complexity of a text (1..5), and what was counted.
 
     It is 1, plus 1 for each of: more than 20 tokens; more than 60; two parts or more; four or more;
-    a word for several steps, such as "plan". Parts are separated by line breaks, sentences, commas,
-    semicolons, "and" and "then".
+    a word for several steps, such as "plan". "And" and punctuation separate parts.
     """
     tokens = approximate_tokens(text)
     pieces = [piece for one in sentences(text) for piece in _APART.split(one)]

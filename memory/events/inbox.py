@@ -385,13 +385,10 @@ async def take_in(
 ) -> Arrived:
     """Write the new messages and events of the state into the inbox.
 
-    The history's reducer refuses a message that cannot be an event. One that is in the thread all
-    the same is left out with a note: an error would come back in every later run. So would one for
-    messages beyond `room`, and no run could even stop the agent: they stay for the next run.
-
-    Raises:
-        InputError: unknown request, malformed event, or more events than there is room for; nothing
-            was taken.
+    A message that cannot be an event is left out with a note: an error would come back in every
+    later run. So would one for messages beyond `room`: they stay for the next run. Raises
+    InputError, with nothing taken: unknown request, malformed event, or more events than there is
+    room for.
     """
     check_request(state.get("request"))
     brought = state.get("events") or []

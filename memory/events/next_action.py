@@ -232,8 +232,7 @@ async def forget_stop(store: BaseStore, scope: Scope) -> None:
 
 
 RECOVERY = 0.05
-"""Share of the context by which the history must grow before fatigue returns: otherwise a night
-that could not shorten it would repeat after every message."""
+"""Share of the context by which the history must grow before fatigue sends to sleep again."""
 
 
 class Window(NamedTuple):

@@ -58,8 +58,7 @@ Result = TypeVar("Result")
 Scored = list[tuple[Row, float]]
 
 EMBEDDED_CHARS = 4_000
-"""Characters of a text that are embedded: an embedder refuses a text that exceeds its limit, and
-would refuse it every time."""
+"""Characters of a text that are embedded: an embedder refuses a longer one every time."""
 
 _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""
@@ -112,12 +111,9 @@ _EPISODES = TypeAdapter(list[Episode])
 class SemanticMemory:
     """The memories of one installation. Cheap to make: everything opens when it is first used.
 
-    Every call is about one scope. A row of another scope is never read, changed or counted, even
-    by its id.
-
-    Raises MemoryStoreError where the table cannot be read or written (nothing is then half done),
-    or while its breaker is open; InputError for a draft or a change that breaks the record's form;
-    ModelError where the embedder gives no vectors.
+    Every call is about one scope. A row of another scope is never read, changed or counted, even by
+    its id. Raises MemoryStoreError where the table fails or its breaker is open, InputError for a
+    record of a wrong form, ModelError where the embedder gives no vectors.
     """
 
     breakers: Breakers | None = None

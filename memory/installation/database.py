@@ -96,10 +96,7 @@ def examine(url: SecretStr) -> Examined:
 
 
 DATABASE_SCHEMA = 3
-"""The version of the tables that this program reads and writes. The first released one is 2.
-
-It counts every change, to any table, that an older version cannot read.
-"""
+"""The version of the tables. It counts every change that an older version cannot read."""
 
 
 class Database(InstalledMemory):
@@ -425,11 +422,8 @@ async def hold_agent(
 ) -> AsyncIterator[None]:
     """Hold the right to run the agent of one thread, and keep servers off meanwhile.
 
-    If its connection is lost, the task is cancelled: another process may hold the lock by now.
-
-    Raises:
-        BusyError: another holder kept it for `patience` seconds; the message names the process.
-        DatabaseDown: there is no connection, or it was lost and the task cancelled for it.
+    If its connection is lost, the task is cancelled, and DatabaseDown raised: another process may
+    hold the lock by now. Raises BusyError after `patience` seconds, which names the process.
     """
     loop, claim = asyncio.get_running_loop(), LockClaim(lock_key("agent", thread))
     connection = connections.setdefault(loop, LockConnection(address))

@@ -26,11 +26,7 @@ from memory.installation.locks import (
 from memory.installation.metadata import InstalledMemory, Metadata, WantedEmbedder
 
 FOLDER_SCHEMA = 1
-"""The layout that this version reads and writes.
-
-It counts every change, to any file, that an older version cannot read. A process that has the
-folder open compares it before it writes.
-"""
+"""The layout of the folder. It counts every change that an older version cannot read."""
 
 HEAD = "folder.json"
 """The file that makes a folder a data folder."""
@@ -107,13 +103,10 @@ def open_folder(
 
     A new folder records its embedder: `embeddings`, or else `embedder`, or else the default
     (offline with `offline`, or if no OpenAI key is set). Later openings use the recorded one; to
-    ask for another is an error, except with `change`, which records it for `reindex`. A folder of
-    an older layout is upgraded first.
+    ask for another is an error, except with `change`, which records it for `reindex`.
 
-    Raises:
-        FolderError: not a folder, not writable, or made with another embedder.
-        NewerError: made by a newer version.
-        InputError: the embedder of a new folder is unknown or lacks its key.
+    Raises FolderError where it cannot be used so, NewerError for a newer version's, and InputError
+    for an embedder that is unknown or lacks its key.
     """
     path = path.expanduser().absolute()
     wanted = WantedEmbedder(embedder, offline, embeddings)

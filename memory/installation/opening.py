@@ -56,10 +56,7 @@ def open_installation(
 ) -> Installation:
     """Open the installation that `data` or the variables name; make it if there is none. Blocking.
 
-    Raises:
-        FolderError: it cannot be used as asked; see `open_folder`, `open_database`.
-        DatabaseDown: the database cannot be reached.
-        InputError: unknown embedder, missing key, wrong URL or missing package.
+    Raises as `open_folder` and `open_database`, and InputError for a missing package.
     """
     url = database_url(deployment, data)
     wanted: dict[str, Any] = {

@@ -104,17 +104,13 @@ async def ask(
     in the prompt, because a provider's cache keeps the beginning of the prompt.
 
     Rate limits, 5xx, dropped connections, time limits and broken bodies are tried again, at most
-    `attempts` times in all (default: `model_attempts`), after exponential backoff with
-    jitter (0..1 from `jitter`), or after the provider's Retry-After. For `breaker` all that is one
-    call. An answer that is empty, cannot be read, or prints a call of a tool as text is asked for
-    once more, with what is wrong. `names`: tools that may be meant by that, beside `tools`.
+    `attempts` times in all (default: `model_attempts`), after exponential backoff with `jitter`
+    (0..1), or after the provider's Retry-After. For `breaker` all that is one call. An answer that
+    is empty, cannot be read, or prints a call of a tool (also of `names`) as text is asked for once
+    more.
 
-    Raises:
-        ConfigurationError: the key, the model's name or the address is wrong.
-        ContextOverflow: the prompt is longer than the model takes. Never tried again.
-        CircuitOpen: the model is left alone; no call was made.
-        ModelRefused: the model declines. Never tried again.
-        ModelError: no usable answer. One line, without secrets; it says what was spent.
+    Raises as `persist`; also ModelRefused, which is never tried again, and ModelError for an
+    unusable answer. One line, without secrets; it says what was spent.
     """
     closing = {} if calls else _NO_CALLS.get(model._llm_type)
     runnable = model if not tools or closing is None else _with_tools(model, tools, closing)
@@ -158,8 +154,7 @@ _NO_CALLS: Mapping[str, dict[str, Any]] = {
     "azure-openai-chat": {"tool_choice": "none"},
     "anthropic-chat": {"tool_choice": {"type": "none"}},
 }
-"""Kind of model -> the option with which it keeps its tools and calls none. Others are asked
-without tools."""
+"""Kind of model -> the option with which it keeps its tools and calls none; others lose them."""
 
 
 async def ask_for(

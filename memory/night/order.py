@@ -26,9 +26,7 @@ LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
 MENDING = 2
-"""Calls of each step beyond the budget that mend what the model got wrong.
-
-Every step has its own, so that slips in scores leave refused facts theirs.
+"""Calls of each step beyond the budget that mend answers; of one step, so that others keep theirs.
 """
 
 PROFILES = 1

@@ -90,12 +90,9 @@ def compact(
 
     An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
     name, and what others said stays word for word. `rests_on`: item -> those besides owners on
-    whose words it may rest. `private`: nobody but owners hears the tick. Otherwise its prompt did
-    not show the private items, and they stay.
-
-    Raises:
-        Refusal: an item is about the assistant, both lists are empty while there are several
-            items, or something that others said would be lost.
+    whose words it may rest. Not `private`, the tick did not show the private items, and they stay.
+    Raises Refusal for an item about the assistant, two empty lists, or the loss of what others
+    said.
     """
     hidden = [] if private else memory.get("private", [])
     facts = _each_once([*(one for one in memory["key_facts"] if one in hidden), *new_facts])

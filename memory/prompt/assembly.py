@@ -54,10 +54,7 @@ GIVES_WAY_FIRST = (
     # Current work: without it a long task starts anew.
     "project_tokens",
 )
-"""The settings that bound the lists of a prompt, in the order in which the lists are shortened.
-
-A list shrinks to nothing before the next one does. System prompt and persona are the user's and
-never shrink."""
+"""The settings that bound the lists of a prompt, in the order in which each shrinks to nothing."""
 
 SHARE = 0.5
 """The share of the context limit for all components but the history and what follows it."""
@@ -118,10 +115,7 @@ def parted(material: Material) -> Blocks:
     """The blocks of a tick's prompt: stable blocks apart from blocks that change.
 
     If they fill more than half of the context, the lists shrink in the order of `GIVES_WAY_FIRST`,
-    then the user's components, the highest id first.
-
-    Raises:
-        InputError: two components clash, or one cannot be rendered; names them.
+    then the user's components, the highest id first. Raises InputError, which names the component.
     """
     shown = [one for one in material.shown if one.id < components.CONVERSATION_HISTORY]
     parts = {**_lists(material, shown), **_own_parts(material, shown)}

@@ -111,8 +111,7 @@ Project or goal:
 - long work with steps -> both
 - a reminder -> goal with its day; say that you keep no set hour
 - a simple one-off request -> neither: do it"""
-"""The instructions of every tick, with the decision tables; always the same, so that a provider's
-cache holds."""
+"""The instructions of every tick, always the same, so that a provider's cache holds."""
 
 DEFAULT_PROMPT = GUIDE
 
@@ -127,8 +126,7 @@ class PromptComponent:
     name: str
     description: str
     content: Content
-    """A template with {placeholders}, or a function that makes text from the state. The function is
-    quick and does not change the state."""
+    """A template with {placeholders}, or a quick function that makes text from the state."""
     is_static: bool
     """True for the built-in ones."""
     enabled: bool
@@ -259,10 +257,8 @@ def component(
 
     Before 5000 it is a block: of the system message if it is a text whose placeholders do not
     change, else in front of the newest event. From 5000 it is a message of its own: before the
-    event (5001..5999), after it (6001..6999) or at the very end (7001..7999).
-
-    Raises:
-        InputError: the id or key is taken or out of range, a placeholder is unknown, ...
+    event (5001..5999), after it (6001..6999) or at the very end (7001..7999). Raises InputError for
+    an id, a key or a placeholder that is wrong.
     """
     _check_place(id, key)
     made = PromptComponent(
@@ -369,8 +365,7 @@ FULL_AT = 90.0
 """Percent of a component's budget; from here on the next line would not fit."""
 
 LARGE_AT = 40.0
-"""Percent of the context that one component should stay below. The history has its own thresholds
-for compaction."""
+"""Percent of the context that one component should stay below; not so the history."""
 
 TOOLS_AT = 20.0
 """Percent of the context that tool schemas should stay below."""

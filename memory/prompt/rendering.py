@@ -91,8 +91,7 @@ LEAST_OF_A_MEMORY = 60
 """Tokens of the shortest memory."""
 
 _STEP = 0.25
-"""Share of the history's budget that is left out at once, so that the prompt's beginning stays the
-same for many ticks and a provider's cache holds."""
+"""Share of the history's budget that is left out at once, so that a provider's cache holds."""
 
 
 def block(tag: str, text: str) -> str:

@@ -190,16 +190,8 @@ def rank(
 ) -> list[Candidate]:
     """Rank the results of both searches, best first; ties go to the newer one.
 
-    Rows with neither a near meaning nor a shared word are left out, except those in `beside`.
-
-    Args:
-        query: as `read_query` reads it.
-        near: rows found by meaning, with cosine.
-        worded: rows found by words, with BM25.
-        beside: neighbours of found entries in their sessions.
-        now: for recency; UTC.
-        settings: the weights of recency, importance and trust.
-        by_words: the embedder compares little more than words.
+    Rows found neither `near` in meaning nor by a shared word are left out, except those `beside`
+    found entries in their sessions. `by_words`: the embedder compares little more than words.
     """
     words, meaning = scaled(worded), stretched(near)
     rows = {row.id: row for row, _ in (*near, *worded) if row.id in words or row.id in meaning}

@@ -102,14 +102,9 @@ def configured(
 ) -> Configuration:
     """The settings in force. Blocking: reads a file.
 
-    Args:
-        data: the data folder; default CIRCADIAN_DATA, else `./.circadian`.
-        file: the settings file; default CIRCADIAN_CONFIG, else `circadian.toml` in the data folder,
-            if there is one.
-        options: values that go before all others, by name.
-
-    Raises:
-        InputError: a name is unknown or a value is wrong; says where it stands.
+    `data` is by default CIRCADIAN_DATA or `./.circadian`, `file` CIRCADIAN_CONFIG or
+    `circadian.toml` in the data folder. `options` go before all others, by name. Raises InputError:
+    a name is unknown or a value is wrong; says where it stands.
     """
     over = {name: value for name, value in (options or {}).items() if value is not None}
     given = {**_variables(), **{name: _option(name, value) for name, value in over.items()}}

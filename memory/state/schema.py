@@ -341,10 +341,8 @@ IN_HAND = (
     *("turn", "event", "classification", "resuming", "context", "assessment", "pattern", "loop"),
     *("delegated", "exchange", "night", "report", "tool_cache"),
 )
-"""Keys of the current run, tick or night.
-
-Dropping them loses nothing: an event stays in the inbox until its tick is committed, and a night is
-in the store.
+"""Keys of the current run, tick or night. Dropping them loses nothing: events and nights are
+stored.
 """
 
 EPHEMERAL = ("request", "events", "returning")

@@ -93,8 +93,7 @@ _DATE = re.compile(
 
 
 def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) -> str:
-    """`text` with ` (today)`, ` (tomorrow)` or ` (in N days)` after each date within three days of
-    `at`.
+    """`text` with ` (today)`, ` (tomorrow)` or ` (in N days)` after each date soon after `at`.
 
     `said`: when it was written: a date without a year is the first such day since. None: unknown,
     and only dates with a year count.

@@ -188,10 +188,7 @@ WITH hits AS MATERIALIZED (
     FROM hits JOIN worth USING (scope, kind, term) GROUP BY seq ORDER BY score DESC, seq
 )
 """
-"""The rows of these scopes with any of these terms, best first.
-
-Parameters: scopes, terms, terms, scopes.
-"""
+"""The rows of scopes with any terms, best first. Parameters: scopes, terms, terms, scopes."""
 
 
 def as_kept(terms: Sequence[str]) -> list[str]:

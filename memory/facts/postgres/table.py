@@ -396,8 +396,7 @@ FIRST_VERSION = 2
 UPGRADES: tuple[str, ...] = ()
 """SQL that takes the tables from one version to the next, oldest first.
 
-Released ones never change, and share no SQL with the rest of the program: they meet the tables as
-they were then.
+Released ones never change, and share no SQL with the rest of the program.
 """
 
 _APPLIED = "memory_migrations"
@@ -406,10 +405,8 @@ _APPLIED = "memory_migrations"
 def bring_up_to_date(connection: Connection, name: str) -> None:
     """Create or upgrade the tables, in the connection's transaction; `name` is the database's.
 
-    Raises:
-        FolderError: it has no pgvector, its user may not create tables, or its tables are from
-            before the first release.
-        NewerError: it was made by a newer version.
+    Raises FolderError for a database without pgvector or rights, or from before the first release;
+    NewerError for one that a newer version made.
     """
     if _current(connection, name):
         return

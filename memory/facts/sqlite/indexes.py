@@ -295,12 +295,9 @@ def listed(numbers: str) -> Numbers:
 def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers) -> Scores:
     """The score of each text; 0 where it has none of the words.
 
-    Args:
-        postings: for each word of the query the numbers of the texts that have it, ascending, once
-            per occurrence. Numbers that are not in `texts` are ignored.
-        texts: the numbers of all texts, ascending.
-        lengths: the number of words of each text, at least 1.
-        kinds: the number of each text's kind, from 0.
+    `postings`: for each word of the query the numbers of the texts that have it, ascending, once
+    per occurrence. `texts`: all numbers, ascending, with their `lengths` in words, and `kinds` from
+    0.
     """
     if not (len(texts) and postings):
         return np.zeros(len(texts))

@@ -121,9 +121,8 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
     "Questions": lambda _: {"questions": []},
     "Insights": lambda _: {"insights": []},
 }
-"""Functions that make the arguments of a structured answer, by the name of its form.
-
-A night's reflection asks nothing: a conclusion drawn by rules would push memories out of prompts.
+"""Functions that make a structured answer's arguments, by its form. A night's reflection asks
+nothing: a conclusion drawn by rules would push memories out of prompts.
 """
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
