@@ -137,6 +137,8 @@ class Sql(NamedTuple):
 class Dialect(NamedTuple):
     """How a database says a filter."""
 
+    aliases: str
+    """Aliases `a` with their rows `m`."""
     column: str
     """A column, as a template of its `name`."""
     value: str
@@ -166,7 +168,7 @@ class MemoryTable(ABC):
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         """The rows of a statement, as of one moment; `{where}` in it is the test of `filters`.
 
-        `values`: of the parameters behind that test.
+        `values`: of the parameters behind that test, behind each of several.
         """
 
     @abstractmethod
@@ -181,9 +183,16 @@ class MemoryTable(ABC):
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too, while the row exists."""
 
-    @abstractmethod
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
         """The matching rows that these operations made, by operation; aliases count."""
+        among, values = self._among("op", list(ops), "text")
+        query = (
+            f"SELECT a.op, {ROW}, 0 AS own FROM {self.dialect.aliases}"
+            f" WHERE {{where}} AND a.{among}"
+            f" UNION ALL SELECT m.op, {ROW}, 1 FROM memories AS m WHERE {{where}} AND m.{among}"
+            " ORDER BY own, seq"
+        )
+        return {op: self._row(*row) for op, *row, _ in self._asked(filters, query, *values)}
 
     @abstractmethod
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:

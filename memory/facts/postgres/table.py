@@ -72,6 +72,7 @@ _WAITING = "(m.space IS NULL OR m.space < %s OR m.space > %s)"
 """Three tests that an index can answer, in place of `<>`, which it cannot."""
 
 _DIALECT = Dialect(
+    aliases="memory_aliases AS a JOIN memories AS m USING (seq)",
     column="m.{name}",
     value="%s::{type}",
     among="= ANY(%s::{type}[])",
@@ -156,19 +157,6 @@ class PostgresTable(MemoryTable):
                 (*values, wanted.limit, wanted.offset),
             )
             return [Row(*row) for row in rows], total
-
-    def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
-        """The matching rows that these operations made, by operation; aliases count."""
-        with self.transactions.connection() as connection:
-            text, values = self._where(connection, filters)
-            rows = connection.execute(
-                f"SELECT a.op, {ROW}, false AS own FROM memory_aliases AS a JOIN memories AS m"
-                f" USING (seq) WHERE a.op = ANY(%s) AND {text}"
-                f" UNION ALL SELECT m.op, {ROW}, true FROM memories AS m"
-                f" WHERE m.op = ANY(%s) AND {text} ORDER BY own, seq",
-                (list(ops), *values, list(ops), *values),
-            )
-            return {op: Row(*row) for op, *row, _ in rows}
 
     def vector(self, row_id: str) -> Vector | None:
         """A row's vector; None without a row, or without a vector of the embedder in use."""
@@ -262,7 +250,8 @@ class PostgresTable(MemoryTable):
         with self.transactions.connection() as connection:
             text, given = self._where(connection, filters)
             query = statement.replace("{where}", text)
-            return connection.execute(query, (*given, *values)).fetchall()
+            given = (*given, *values) * statement.count("{where}")
+            return connection.execute(query, given).fetchall()
 
     def _where(self, connection: Connection, filters: Filters) -> Sql:
         """`filters` as a test of the rows `m`. Raises ValueError."""

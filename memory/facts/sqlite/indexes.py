@@ -248,18 +248,17 @@ class WordIndex:
             f"CREATE VIRTUAL TABLE vocabulary_{scope} USING fts5vocab(words_{scope}, instance)"
         )
 
-    def add(self, scope: int, seq: int, text: str) -> None:
-        """Add the words of a row, as `encoded` joins them."""
-        self._connection.execute(
-            f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)", (seq, text)
-        )
+    def add(self, scope: int, seq: int, text: str | None) -> None:
+        """Add the words of a row, if any, as `encoded` joins them."""
+        if text:
+            insert = f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)"
+            self._connection.execute(insert, (seq, text))
 
-    def remove(self, scope: int, seq: int, text: str) -> None:
+    def remove(self, scope: int, seq: int, text: str | None) -> None:
         """Remove the words of a row: exactly the words that were added."""
-        self._connection.execute(
-            f"INSERT INTO words_{scope} (words_{scope}, rowid, text) VALUES ('delete', ?, ?)",
-            (seq, text),
-        )
+        if text:
+            delete = f"INSERT INTO words_{scope} (words_{scope}, rowid, text)"
+            self._connection.execute(f"{delete} VALUES ('delete', ?, ?)", (seq, text))
 
     def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
         """For each term the numbers of the rows that have it, once per occurrence."""
