@@ -1,26 +1,4 @@
-"""All errors raised on purpose.
-
-CircadianError
-├── InputError            bad usage or input; the message says what to do (exit status 2)
-│   ├── NotFoundError     what was named is not there
-│   ├── StateError        the thread's state breaks a rule; names the key
-│   └── FolderError       the data folder cannot be used as asked
-│       └── NewerError    a newer version made it, or changed it meanwhile
-├── ConflictError         memory has changed since; nothing was changed
-├── BusyError             another process holds the agent; posted events stay in the inbox
-├── LongWork              what was asked takes longer than the caller waits; nothing was changed
-├── ModelError            the model gave no usable answer after retries; the work stays pending
-│   ├── ConfigurationError  the key, the model's name or the address is wrong; nothing counts
-│   ├── ModelRefused      the model declines to answer
-│   ├── ContextOverflow   the prompt is longer than the model takes
-│   ├── ServiceDown       the service did not answer, or refused; circuit breakers count these
-│   └── CircuitOpen       a failing service is not called for a while
-├── MemoryStoreError      the memory could not be read or written
-│   └── DatabaseDown      PostgreSQL cannot be reached; accepted events are kept
-├── Refusal               the rules do not allow a change; worded for the model that asked
-├── ServerError           a server asked over HTTP is not there, or refuses
-└── TokenError            a user's token is invalid
-"""
+"""All errors raised on purpose. docs/errors.md lists them with their bases and what they mean."""
 
 from __future__ import annotations
 

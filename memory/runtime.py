@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from memory.errors import InputError
 from memory.facts import SemanticMemory
-from memory.models import Answer, Breakers, ask, ask_for, breakers_of
+from memory.models import Answer, Breakers, ask, ask_for, breakers_of, load_chat_model
 from memory.prompt import Extensions, PromptComponent
 from memory.records import LOCAL_USER, HandledMark, Report, Scope, Usage
 from memory.settings import Settings, configured
@@ -91,7 +91,7 @@ class Resources:
     """A run that previews or applies a night only; waiting events keep waiting."""
     bounds: Bounds | None = None
     """What a server's operator allows."""
-    load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
+    load_model: Callable[[str], BaseChatModel] = load_chat_model
     """Loads a model by the name in a setting, such as compact_model."""
 
     def __post_init__(self) -> None:
@@ -276,12 +276,6 @@ def checked_settings(given: Settings | Mapping[str, Any] | None) -> Settings:
     close = get_close_matches(name, Settings.model_fields, n=1)
     known = f"did you mean {close[0]}?" if close else "`circadian config --explain` lists all"
     raise InputError(f"settings: there is no setting {name!r:.80}; {known}")
-
-
-def _load(name: str) -> BaseChatModel:
-    from memory.models import load_chat_model
-
-    return load_chat_model(name)
 
 
 @dataclass

@@ -28,17 +28,9 @@ HOW = (
     '{"decision": "refuse", "reason": "..."}'
 )
 
-_WORDS: dict[str, Literal["approve", "refuse"]] = {
-    "approve": "approve",
-    "approved": "approve",
-    "accept": "approve",
-    "yes": "approve",
-    "y": "approve",
-    "refuse": "refuse",
-    "refused": "refuse",
-    "reject": "refuse",
-    "no": "refuse",
-    "n": "refuse",
+_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("approve", "approved", "accept", "yes", "y"), "approve"),
+    **dict.fromkeys(("refuse", "refused", "reject", "no", "n"), "refuse"),
 }
 
 

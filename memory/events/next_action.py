@@ -1,9 +1,8 @@
 """What a run can do next: budgets, waiting events by verdict, goals, sleep, the emergency stop.
 
-Pure, except for a person's request for an emergency stop. The request is in the store, so that it
-reaches a run in progress: namespace (below `(user, thread)`) `controls` "stop" -> {at, by}.
-`intake` reads it before each event. It is deleted once a checkpoint holds the stop, or when the
-stop is cleared.
+Pure, except for a person's request for an emergency stop, which reaches a run in progress through
+the store: namespace (below `(user, thread)`) `controls` "stop" -> {at, by}, until a checkpoint
+holds the stop, or it is cleared.
 
 Hours of sleep are local, times are aware. If the clocks skip the start hour, the night begins right
 after the skip; if the hour comes twice, the night begins the first time.

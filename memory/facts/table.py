@@ -1,25 +1,22 @@
 """The table of memories, whichever database keeps it, under Mem0's store and under recall.
 
 A row is what Mem0 gives its vector store: an id, a vector and a payload. Facts are written through
-Mem0 and live only here. Journal entries live in the store, and have a row here to be found by. Both
-have the same payload fields, so that one search finds and one rule ranks them.
+Mem0 and live only here; journal entries have a row here to be found by. Both have the same payload
+fields, so that one search finds and one rule ranks them.
 
 Two payload fields are instructions to the table. `terms` (a list of texts) holds the words that
-find the row; the table takes it out of the payload. Without `terms`, the table computes them from
-`data` (`memory.text.terms`), and again when `ANALYSIS_VERSION` changes. With an empty list no word
-finds the row. `embed` is the text to embed instead of `data`. Every write looks up `op` and
-`identity` (equal for two facts with the same text and sources).
+find the row; without it, the table computes them from `data`, and again when `ANALYSIS_VERSION`
+changes. `embed` is the text to embed instead of `data`. Every write looks up `op` and `identity`
+(equal for two facts with the same text and sources).
 
 A filter maps a column to a value (None: the row has none), to a list of values, or to a range of
-`gt`, `gte`, `lt`, `lte`. A row passes if all of them hold. Anything else is a ValueError that
-names it.
+`gt`, `gte`, `lt`, `lte`. A row passes if all of them hold.
 
-Words rank by BM25 (Robertson and Zaragoza 2009) with Lucene's inverse document frequency,
-log(1 + (N - n + 0.5) / (n + 0.5)): above 0 for every word, so that a word in half of the texts
-still counts. Each kind of row is a collection of its own; otherwise a fact that repeats an entry
-would make the entry's words common. Words are rarer in a larger collection, so the scores of each
-kind are scaled by the weight of the whole query in it: a text with all words of the query scores
-the same among ten texts of its kind or ten thousand.
+Words rank by BM25 (Robertson and Zaragoza 2009) with Lucene's inverse document frequency, which is
+above 0 for every word. Each kind of row is a collection of its own; otherwise a fact that repeats
+an entry would make the entry's words common. The scores of each kind are scaled by the weight of
+the whole query in it: a text with all words of the query scores the same among ten texts of its
+kind or ten thousand.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 
 Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
 until the store is changed; "residue" -> {at}, from then until free pages and logs are clean.
-Neither is there once a forget has ended.
 
-A deleted row stays in an SQLite file and in its write-ahead log until it is overwritten, and old
-versions of a row stay in PostgreSQL until a vacuum. `clean` removes both. Log archives and backups
-are the operator's.
+A deleted row stays in an SQLite file and its log until it is overwritten, and in PostgreSQL until a
+vacuum. `clean` removes both. Log archives and backups are the operator's.
 """
 
 from __future__ import annotations
@@ -448,9 +446,10 @@ async def mend(
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
     """Remove every row that `whose` filters, of an agent or of a user; return how many."""
-    count = await semantic.run(_erase_rows, semantic, whose)
+    facts = await semantic.run(_delete_facts, semantic, {**whose, "kind": "fact"})
+    others = await semantic.run(lambda: semantic.open_table().delete(whose))
     await semantic.scrub()
-    return count
+    return facts + others
 
 
 def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
@@ -478,8 +477,3 @@ def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> in
             for id_ in batch:
                 mem0.delete(id_)
     return len(ids)
-
-
-def _erase_rows(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
-    facts = _delete_facts(semantic, {**whose, "kind": "fact"})
-    return facts + semantic.open_table().delete(whose)

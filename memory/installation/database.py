@@ -1,11 +1,9 @@
 """An installation in a PostgreSQL database, which several hosts can share, and its writers' locks.
 
-The locks are advisory locks. PostgreSQL drops one together with its connection, so a killed process
-leaves none behind. All agents of an event loop share one connection, since a database takes few of
-them; each server has its own. Agents and servers first take a shared lock that shows their kind,
-then look for the other kind: of two that start at once, at least one sees the other.
-
-Advisory locks do not work through a proxy that gives each transaction a different connection.
+The locks are advisory: PostgreSQL drops one together with its connection, so a killed process
+leaves none behind. All agents of an event loop share one connection; each server has its own. Both
+first take a shared lock that shows their kind, then look for the other kind: of two that start at
+once, at least one sees the other. A proxy must not change connections in between.
 """
 
 from __future__ import annotations

@@ -226,13 +226,11 @@ def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(
-        block if isinstance(block, str) else str(block.get("text") or _placeholder(block))
+        block
+        if isinstance(block, str)
+        else str(block.get("text") or f"[{block.get('type', 'content')}]")
         for block in content
     )
-
-
-def _placeholder(block: Mapping[str, Any]) -> str:
-    return f"[{block.get('type', 'content')}]"
 
 
 def is_history(message: BaseMessage) -> bool:

@@ -264,7 +264,8 @@ def read_projects(lines: Sequence[str]) -> list[ProjectLine]:
         if active := _ACTIVE.match(line):
             context = tuple(each.strip() for each in _until_heading(lines[at + 1 :]))
             found.insert(0, ProjectLine(active["key"], active["summary"], "active", context))
-    for line in _under(lines, OTHER_PROJECTS):
+    start = lines.index(OTHER_PROJECTS) + 1 if OTHER_PROJECTS in lines else len(lines)
+    for line in lines[start:]:
         if other := _OTHER.match(line):
             found.append(ProjectLine(other["key"], other["summary"], other["status"]))
     return found
@@ -312,10 +313,6 @@ def read_entries(message: str) -> list[DatedLine]:
     """The journal entries of a night's message, in order."""
     lines = unescaped(message.partition(ENTRIES)[2]).splitlines()
     return [entry for entry in map(read_dated, lines) if entry]
-
-
-def _under(lines: Sequence[str], heading: str) -> list[str]:
-    return _until_heading(lines[lines.index(heading) + 1 :]) if heading in lines else []
 
 
 def _until_heading(lines: Sequence[str]) -> list[str]:

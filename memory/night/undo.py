@@ -1,17 +1,15 @@
 """Taking a night back or applying it later: inverses, and conflicts with what changed since.
 
 Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before the first change
-until after the last. Facts and the store are separate files, so a crash in between leaves a memory
-that is neither the one before the night nor the one after. The next run then finishes the undo.
+until after the last: facts and the store are separate files, and the next run finishes the undo.
 
 There are two checks for conflicts. An undo accepts a value that already is as the operation would
-leave it. A preview or a held night does not: applied after a night that did the same, it would make
-everything twice.
+leave it. A preview or a held night does not: it would make everything twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -161,11 +159,6 @@ def _inverse(one: Operation) -> Operation | None:
     }
 
 
-def made_or_changed(operations: Iterable[Operation]) -> set[str]:
-    """The ids of memories that these operations made or changed."""
-    return {one["target"] for one in operations if one["kind"] not in DERIVED}
-
-
 def built_on(
     operations: Sequence[Operation],
     later: Sequence[tuple[str, Sequence[Operation]]],
@@ -176,7 +169,7 @@ def built_on(
     A night builds on an earlier one if it changed, pruned, linked or cited a memory that the
     earlier one made or changed. `facts`: ids of facts by operation id, as an insight cites them.
     """
-    mine = made_or_changed(operations)
+    mine = {one["target"] for one in operations if one["kind"] not in DERIVED}
     mine |= {facts[one] for one in mine if one in facts}
     found: dict[str, list[str]] = {}
     for later_night, others in later:

@@ -1,12 +1,11 @@
 """Episodes: journal entries as recall finds them, beside the facts.
 
 An entry is written to the store together with a mark that it is not indexed yet. Whoever writes
-entries then indexes them (`memory.operations.apply`, an import, a forget): first the rows, then the
-speakers' names; the mark is removed last. A crash leaves the mark, and indexing is repeated with
-the same result when an agent is opened, when a run begins, and with the next entry.
+entries then indexes them: first the rows, then the speakers' names; the mark is removed last. After
+a crash, indexing is repeated when an agent is opened, a run begins, or with the next entry.
 
-Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} ·
-`speakers` name (`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis, rows}.
+Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} · `speakers` name
+(`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis, rows}.
 """
 
 from __future__ import annotations

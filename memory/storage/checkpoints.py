@@ -1,12 +1,10 @@
 """Checkpoints, for all savers: which of a thread are kept, and how they are written.
 
 LangGraph stores every step. Of a tick only the end is worth it: until then the event is in the
-inbox, so that a tick that a crash interrupts begins anew. What is on disk is at any time what a
-crash could have left there if every step were stored.
+inbox, so that a tick that a crash interrupts begins anew.
 
 A run reads the whole history and stores it after every tick, and nearly all of it is as it was. So
-a checkpoint refers to the history in chunks: a chunk is stored once, under the hash of its content,
-for all checkpoints that contain it.
+a checkpoint refers to chunks, each stored once, under the hash of its content.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -39,6 +39,16 @@ _WRITE = "task_id, task_path, idx, channel, type, value"
 
 _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
+
+
+def _in_thread(method: Callable[..., Any]) -> Any:
+    """A method of the saver as a coroutine, which runs it on the connection's thread."""
+
+    @wraps(method)
+    async def run(self: SqliteCheckpoints, *args: Any, **more: Any) -> Any:
+        return await self.file.run(partial(method, self, *args, **more))
+
+    return run
 
 
 class SqliteCheckpoints(SqliteSaver):
@@ -77,38 +87,10 @@ class SqliteCheckpoints(SqliteSaver):
                 )
             self.is_setup = True
 
-    async def aput(self, *args: Any, **more: Any) -> RunnableConfig:
-        """As `put`."""
-        return await self.file.run(partial(self.put, *args, **more))
-
-    async def aput_writes(self, *args: Any, **more: Any) -> None:
-        """As `put_writes`."""
-        await self.file.run(partial(self.put_writes, *args, **more))
-
     async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first. All are read before the first is given."""
         for item in await self.file.run(lambda: list(self.list(*args, **more))):
             yield item
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint of `config`, or the newest of its thread."""
-        return await self.file.run(self.get_tuple, config)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread."""
-        await self.file.run(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """As `delete_for_runs`."""
-        await self.file.run(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """As `copy_thread`."""
-        await self.file.run(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """As `prune`."""
-        await self.file.run(lambda: self.prune(thread_ids, strategy=strategy))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint of `config`, or the newest of its thread."""
@@ -247,6 +229,11 @@ class SqliteCheckpoints(SqliteSaver):
         if pages := pages_to_free(free, self._pragma("page_count")):
             # As a script: a single statement would stop after its first page.
             self.conn.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+    aget_tuple = _in_thread(get_tuple)
+    aput, aput_writes = _in_thread(put), _in_thread(put_writes)
+    adelete_thread, adelete_for_runs = _in_thread(delete_thread), _in_thread(delete_for_runs)
+    acopy_thread, aprune = _in_thread(copy_thread), _in_thread(prune)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
