@@ -27,11 +27,11 @@ from memory.messages import (
     one_line,
 )
 from memory.prompt import components, rendering
-from memory.prompt.components import COMPONENTS, PromptComponent
+from memory.prompt.components import COMPONENTS, PromptComponent, fill
 from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit
 from memory.settings import Settings
 from memory.state import State
-from memory.text import approximate_tokens, calibrated, clock_line, fill, shown_day
+from memory.text import approximate_tokens, calibrated, clock_line, shown_day
 
 GUIDELINES = (
     "Your own guidelines, written by you; your owner's instructions and the rules above outrank "

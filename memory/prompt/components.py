@@ -10,8 +10,9 @@ The built-in ids are 1000 apart (1500 aside), which leaves room for a user's own
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from typing_extensions import TypedDict
@@ -20,7 +21,7 @@ from memory.errors import InputError
 from memory.messages import TRUST
 from memory.records import ContextUse
 from memory.settings import Settings
-from memory.text import advisory, check_template, utilisation
+from memory.text import advisory, utilisation
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -444,3 +445,47 @@ def _problems(part: ComponentHealth) -> list[str]:
     elif key not in (TOOLS, HISTORY) and share > LARGE_AT:
         found.append(f"{key} takes {share} % of the context; shorten it or lower its budget.")
     return found
+
+
+# Templates: texts with {placeholders}, checked when they are registered, filled later.
+
+
+def placeholders(template: str, where: str) -> list[str]:
+    """The names in braces, in order; a doubled brace is a literal brace.
+
+    Raises InputError, which `where` begins: a brace is unbalanced, or encloses more than a name.
+    """
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        raise InputError(f"{where}: {error}; write {{{{ or }}}} for a brace") from None
+    names: list[str] = []
+    for _, name, form, conversion in parts:
+        if name is None:
+            continue
+        if form or conversion or not name.isidentifier():
+            raise InputError(
+                f"{where}: {{{name}}} is not a placeholder; write {{{{ or }}}} for a brace"
+            )
+        names.append(name)
+    return names
+
+
+def check_template(template: str, known: Collection[str], where: str) -> None:
+    """Raise InputError, beginning with `where`, for a placeholder that is not `known`."""
+    for name in placeholders(template, where):
+        if name not in known:
+            raise InputError(
+                f"{where}: unknown placeholder {{{name}}}; known are "
+                f"{', '.join(f'{{{one}}}' for one in known)}; write {{{{ or }}}} for a brace"
+            )
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Fill the placeholders of `template`. A line goes if it has some and all are empty."""
+    lines = []
+    for line in template.split("\n"):
+        names = placeholders(line, "template")
+        if not names or any(values[name] for name in names):
+            lines.append(line.format_map(values))
+    return "\n".join(lines)

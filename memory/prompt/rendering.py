@@ -16,7 +16,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from memory.messages import MARK as SUMMARY
 from memory.messages import as_data, one_line, prompt_lines
 from memory.planning import tree
-from memory.prompt.components import COMPONENTS, GUIDE, STATIC, SYSTEM_PROMPT
+from memory.prompt.components import COMPONENTS, GUIDE, STATIC, SYSTEM_PROMPT, fill
 from memory.records import (
     Conversation,
     EntityProfile,
@@ -35,7 +35,6 @@ from memory.text import (
     approximate_tokens,
     calibrated,
     cut_to,
-    fill,
     shown_day,
     shown_time,
     with_nearness,
