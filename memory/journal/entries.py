@@ -316,16 +316,7 @@ async def read_many(
 
 async def pending(store: BaseStore, scope: Scope) -> list[JournalEntry]:
     """Entries that a night still has to settle, oldest first."""
-    return await _listed(store, scope.namespace(PENDING), scope)
-
-
-async def archives(store: BaseStore, scope: Scope) -> list[JournalEntry]:
-    """Archives of compactions, oldest first."""
-    return await _listed(store, scope.namespace(ARCHIVES), scope)
-
-
-async def _listed(store: BaseStore, namespace: tuple[str, ...], scope: Scope) -> list[JournalEntry]:
-    waiting = await list_items(store, namespace)
+    waiting = await list_items(store, scope.namespace(PENDING))
     found = await read_many(store, scope, [item.value["id"] for item in waiting])
     return by_time(found.values())
 
