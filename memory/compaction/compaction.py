@@ -41,10 +41,9 @@ def room(
     overflowed: bool,
     calibration: float,
 ) -> int:
-    """The most tokens (calibrated) that the history may have after a compaction.
+    """The most tokens (calibrated) that the history may have: less than `share` of `limit`.
 
-    That is less than `share` of `limit`. If the provider refused the prompt (`overflowed`), the
-    limit is wrong, and at most half of the history's tokens may stay.
+    If the provider refused the prompt (`overflowed`), the limit is wrong, and half stays at most.
     """
     fits = max(0, ceil(limit * share) - 1)
     return min(fits, size_of(messages, calibration) // 2) if overflowed else fits

@@ -148,9 +148,8 @@ def assess(
 ) -> Assessment:
     """Assess a tick: class and complexity of its text, and signals from the state.
 
-    `text` is the task, if any, and `percentage` how full the context is. `recent_errors`: failures
-    in a row. `names`: the assistant's. `plannable`: whether the goal in hand may be decomposed
-    first.
+    `percentage`: how full the context is. `recent_errors`: failures in a row. `names`: the
+    assistant's. `plannable`: whether the goal in hand may be decomposed first.
     """
     event_class, why = _class_of(text or "", kind, names)
     complexity, counted = complexity_of(text or "")

@@ -534,8 +534,7 @@ async def _as_first_given(
 ) -> list[HumanMessage]:
     """The messages with the ids of the run's first attempt.
 
-    After a crash a server repeats a run, even one that had ended; a message without an id of its
-    own then gets another one.
+    After a crash a server repeats a run; a message without an id of its own then gets another one.
     """
     if run_id is None or not new:
         return list(new)

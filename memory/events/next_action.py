@@ -35,8 +35,7 @@ def spent(
 ) -> Spending:
     """`spending` after one more tick. Tokens always count.
 
-    `autonomous`: no event set the tick off. `acted`: the tick changed something outside of the
-    agent, so that the next look at the goals does not wait.
+    After a tick that `acted` outside of the agent the next look at the goals does not wait.
     """
     held = held_at(spending, now)
     if acted:

@@ -130,8 +130,7 @@ def owners_of(settings: Settings, *, user: str, served: bool) -> tuple[str, ...]
 def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bool) -> bool:
     """Whether an owner set off the tick on `event` (None: an autonomous tick).
 
-    On a server clients choose sender ids, so only a chat message without a `name` counts: it is
-    from the authenticated user.
+    On a server clients choose sender ids: only a chat message without a `name` is from the user.
     """
     if event is None or is_reflection(event):
         return False

@@ -140,8 +140,7 @@ def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
 def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
     """Decide which memories are erased with those of `start`, and how the others stay.
 
-    `acts`: the assistant's acts because of erased events. Of a statement an entry on which another
-    fact stands stays, even if it has no words left.
+    `acts`: because of erased events. Where another fact stands on an entry, it stays without words.
     """
     names = start.subject
     gone = descendants(known, names, start.events | start.memories)

@@ -247,8 +247,7 @@ class Scrubber:
     def value(self, value: Any) -> Any:
         """`value` (JSON) with all its texts scrubbed; `[forgotten]` where nothing of one is left.
 
-        The structure stays: a list keeps its length and an object its keys, except for keys that
-        name the person.
+        A list keeps its length and an object its keys, except for keys that name the person.
         """
         return self._walk(value, blank=False) if self.may_change(value) else value
 

@@ -110,8 +110,7 @@ def ticks_of(
 ) -> set[int]:
     """The ticks in the conversation that one of `events` set off.
 
-    If the event's message was compacted away, its `handled` mark names the tick, unless an event
-    that stays has the same tick: an event taken as context bears the number of the tick before it.
+    Of a message compacted away the `handled` mark names the tick, unless another event has it, too.
     """
     asked = {_tick(one): _event(one) for one in messages if isinstance(one, HumanMessage)}
     theirs = {tick for tick, event in asked.items() if tick is not None and event in events}

@@ -160,8 +160,7 @@ def open_database(
 ) -> Database:
     """Open the database at `url`; write its metadata if it is new. Blocking.
 
-    The embedder is chosen and recorded as `open_folder` does it. A database of an older version is
-    upgraded first. Raises as `open_folder`; also DatabaseDown, and FolderError without pgvector.
+    An older version's is upgraded first. Raises as `open_folder`; also DatabaseDown.
     """
     address = address_of(url)
     wanted = WantedEmbedder(embedder, offline, embeddings)
@@ -297,11 +296,10 @@ class _ConnectionLost(psycopg.OperationalError):
 
 
 class LockConnection:
-    """The connection that holds the agents' locks of one event loop.
+    """The connection that holds the agents' locks of one event loop, from the first to the last.
 
-    It opens for the first agent and closes after the last. One task makes all statements in turn,
-    so that each runs to its end even if its caller is cancelled: otherwise nobody would know
-    whether it took the lock.
+    One task makes all statements in turn, so that each runs to its end even if its caller is
+    cancelled: otherwise nobody would know whether it took the lock.
     """
 
     def __init__(self, address: Address) -> None:

@@ -32,11 +32,7 @@ PRODUCT = "circadian"
 
 
 class WriterLock(AbstractAsyncContextManager[None]):
-    """The right to write, to be taken again and again. Not re-entrant.
-
-    Taking it raises BusyError, which names the process that keeps it too long. Tasks that share a
-    handle exclude each other, too.
-    """
+    """The right to write, to be taken again and again, by one task at a time; else BusyError."""
 
     def __init__(self, hold: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         """`hold`: a context that takes the lock and gives it back, made for each time."""

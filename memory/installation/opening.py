@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 def checked_lock(lock: WriterLock, check: Callable[[], None], queue: asyncio.Lock) -> WriterLock:
     """A lock that is refused once a newer version has upgraded the installation.
 
-    A run that waited for the lock would write an older form over the newer one. Callers of one
-    process wait in the order in which they came, without a limit; the lock's own limit counts for
-    other processes. `check`: the installation's `check`, which blocks. `queue`: of this process.
+    A run that waited for it would write an older form over the newer one. Callers of one process
+    wait in turn (`queue`), without a limit. `check`: the installation's, which blocks.
     """
 
     @asynccontextmanager

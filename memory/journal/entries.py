@@ -107,9 +107,8 @@ def heuristic_importance(
 ) -> int:
     """Importance 1..10.
 
-    2, +3 for a direct message, +2 for a mention, +1 for each kind of keyword (goal; quest or task;
-    the name of a known entity), + the sender's bonus (0..2). A mention in a room is not a direct
-    message.
+    2, +3 for a direct message, +2 for a mention, which a room has, +1 for each kind of keyword
+    (goal; quest or task; the name of a known entity), + the sender's bonus (0..2).
     """
     score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
     score += _DIRECT * direct + _MENTION * mentioned
@@ -174,12 +173,8 @@ def entry_by_tool(
 ) -> JournalEntry:
     """Entry that `add_journal_entry` writes; its id derives from `origin` and `position`.
 
-    Args:
-        importance: 1..10; None: by the heuristic, to which `known_entities` count.
-        source_entity: whose word the entry rests on.
-        trust: of its source (0..1); a conclusion is not trusted more than its source.
-        origin: the tick or night that writes it.
-        position: counts the entries of one origin.
+    `importance` None: by the heuristic, to which `known_entities` count. `source_entity`: whose
+    word it rests on. `trust`: of its source; a conclusion is not trusted more than that.
     """
     stamp = now.isoformat()
     made_by = operation_id("journal", origin, str(position), *source_events)

@@ -54,14 +54,11 @@ AGAIN = "again:"
 def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
     """LangGraph's `add_messages`, except that new input never replaces a message of the history.
 
-    A human message with the same id and the same mark is an edit and replaces the earlier one. An
-    answer can be edited without a mark. A human message never replaces one of another kind, nor the
-    other way round. What is removed goes first, so that it can be given anew at the end. Messages
-    that wait stand behind the history.
-
-    Raises:
-        InputError: a new message cannot be an event, for example because its name is empty. Raised
-            here, before it gets into the thread, where it would trouble every later run.
+    A human message with the same id and mark is an edit and replaces the earlier one. An answer can
+    be edited without a mark. A human message replaces none of another kind, nor the other way
+    round. What is removed goes first, so that it can be given anew at the end. Messages that wait
+    stand behind the history. Raises InputError for what cannot be an event, before it troubles
+    every later run.
     """
     from langgraph.graph.message import REMOVE_ALL_MESSAGES
 

@@ -355,8 +355,7 @@ class Handles:
     def resolve(self, given: str | int) -> str | None:
         """The id that a model means by `given`; None if it was not shown.
 
-        That is a number (`3`, `[3]`, `#3`, `(3)`, `entry 3`, the line `[3] ...`), an id, or the
-        beginning of exactly one id.
+        That is a number (`3`, `#3`, `entry 3`, the line `[3] ...`), an id, or the beginning of one.
         """
         text = str(given).strip()
         number = _number(text)

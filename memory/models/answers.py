@@ -89,8 +89,7 @@ _LONE = re.compile(
 def without_thinking(text: str) -> str:
     """The text without `<think>...</think>`, which is no part of the answer. Tags in code stay.
 
-    A thought that never ends is dropped where the text begins with it. Some servers send only the
-    closing tag.
+    A text is dropped that begins with an endless thought. Some servers send only the closing tag.
     """
     if "<" not in text:
         return text

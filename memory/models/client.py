@@ -69,8 +69,7 @@ CORRECTIONS = 2
 class Answer:
     """A usable answer: text without thinking, tool calls, or both.
 
-    A call whose arguments are not a JSON object, or were cut off, is kept to be refused: its
-    arguments say what is wrong (MALFORMED), and no tool runs with them.
+    A call with unusable arguments is kept to be refused: they say what is wrong (MALFORMED).
     """
 
     message: AIMessage
@@ -169,10 +168,9 @@ async def ask_for(
 ) -> tuple[T, Usage]:
     """Ask for an answer in the form of `schema`, through a bound tool of that name.
 
-    JSON in the answer's text is read as well, fenced or among words. An answer that does not fit is
-    shown to the model with what is wrong, at most twice; a cut-off answer is asked for again,
-    shorter. The usage covers all calls. Errors and `breaker` as in `ask`; ModelError too when no
-    answer fits.
+    JSON in the answer's text is read as well. An answer that does not fit is shown to the model
+    with what is wrong, at most twice. The usage covers all calls. Raises as `ask`; ModelError too
+    when no answer fits.
     """
     form = model.with_structured_output(schema, method="function_calling", include_raw=True)
     shown = list(messages)

@@ -64,10 +64,9 @@ def account(
 ) -> Account:
     """The budget of a night over the journal ids `pending`.
 
-    A small night may spend more than the share of its entries (LEAST_CALLS). Later nights make up
-    for that: they call no model until enough entries have come, so that many small nights cost no
-    more than one large night. Every entry counts once. A night that a person asked for (`asked`)
-    does not wait.
+    A small night may spend more than the share of its entries (LEAST_CALLS). Later nights call no
+    model until enough entries have come, so that many small nights cost no more than a large one. A
+    night that a person asked for (`asked`) does not wait.
     """
     made = sum(
         line["llm_calls"] for one in earlier for line in one["steps"] if line["step"] not in FREE
@@ -395,8 +394,7 @@ def next_batch(
     tokens: int,
     shown: Callable[[Item], str],
 ) -> list[Item]:
-    """The first of `waiting`: at most `size` items and `tokens` tokens as `shown`, at least one
-    item.
+    """The first of `waiting`: at most `size` items and `tokens` tokens, at least one item.
 
     Once a batch was too long for the model, the following ones are at most half as large.
     """

@@ -102,10 +102,9 @@ class PendingView:
         return {op: fact for op, fact in facts.items() if fact["invalid_at"] is None}
 
     async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
-        """The facts nearest to `fact` that hold, the nearest first.
+        """The facts nearest to `fact` that hold, by meaning, words, entities and time (A-MEM).
 
-        Nearness combines meaning, words, shared entities and time (A-MEM). All words weigh the
-        same, because a rarity would change with every new fact.
+        All words weigh the same, because a rarity would change with every new fact.
         """
         new, depth = await self._new(), DEPTH * limit
         vector = new.vectors.get(fact["op"])

@@ -49,11 +49,9 @@ def add(
     by: str | None = None,
     private: bool = False,
 ) -> tuple[SessionMemory, dict[str, Any]]:
-    """Add a fact or pattern; return the new memory and the tool's result.
+    """Add a fact or pattern, unless it is known; return the new memory and the tool's result.
 
-    A known item, ignoring case and spacing, is not added again; the result says so. `by`: who said
-    it, unless an owner did; the prompt shows the item with this name. `private`: nobody but owners
-    heard it.
+    `by`: who said it, unless an owner did. `private`: nobody but owners heard it.
     """
     text = content.strip()
     if not text:

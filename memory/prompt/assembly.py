@@ -388,10 +388,9 @@ def give_way(
     over: Callable[[Mapping[str, str]], int],
     size: Callable[[str], int],
 ) -> dict[str, str]:
-    """The texts by name, shortened in `order` until all fit.
+    """The texts by name, shortened in `order` until all fit: none is `over`.
 
-    `render` gives a name's text in so many tokens, `over` the excess of all, `size` a text's
-    tokens.
+    `render` gives a name's text in so many tokens, `size` a text's tokens.
     """
     shorter = dict(texts)
     for name in order:

@@ -42,10 +42,9 @@ def scope_key(ids: Ids) -> str:
 
 
 class Write:
-    """A transaction, and the scopes that it locks until its end.
+    """A transaction, and the scopes that it locks until its end, so that none deadlocks.
 
-    A scope is locked before anything in it is read or changed. So transactions cannot deadlock, and
-    what a transaction has read still holds when it writes.
+    A scope is locked before anything in it is read or changed: what was read still holds.
     """
 
     def __init__(self, connection: Connection) -> None:

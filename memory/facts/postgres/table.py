@@ -394,8 +394,7 @@ _APPLIED = "memory_migrations"
 def bring_up_to_date(connection: Connection, name: str) -> None:
     """Create or upgrade the tables, in the connection's transaction; `name` is the database's.
 
-    Raises FolderError for a database without pgvector or rights, or from before the first release;
-    NewerError for one that a newer version made.
+    Raises NewerError, and FolderError for a form from before the first release or a lack of rights.
     """
     if _current(connection, name):
         return

@@ -95,8 +95,7 @@ def scores(prompt: Prompt) -> dict[str, Any]:
 def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
     """One fact per entry that states something, in one call; a noop when some are left out.
 
-    A second answer would repeat the first. So a noop settles the entries of rejected facts; a call
-    that failed leaves its entries pending.
+    A noop also settles the entries of rejected facts; a call that failed leaves its entries.
     """
     if prompt.done:
         return _after_storing(prompt, tools)
