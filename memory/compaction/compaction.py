@@ -179,7 +179,8 @@ def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: 
     newest = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)][-1:]
     last = max(place for place in places if place <= (newest[0] if newest else len(messages)))
     most = min(last, max(0, len(messages) - window))
-    whole, bare = _sizes_from(messages, calibration)
+    whole = _sizes_from(messages, calibration)
+    bare = _sizes_from([masked(message) for message in messages], calibration)
     at = max(place for place in places if place <= most)
     reserve = room_of(fits)
     if whole[at] + _least(messages[:at], fits, calibration) <= fits:
@@ -259,13 +260,8 @@ def _places(messages: Sequence[AnyMessage]) -> list[int]:
     return [place for place in range(len(messages) + 1) if place not in barred]
 
 
-def _sizes_from(messages: Sequence[AnyMessage], calibration: float) -> tuple[list[int], list[int]]:
-    """Tokens from each position to the end: as the messages are, and with outputs masked."""
-    bare = [masked(message) for message in messages]
-    return _from_each(messages, calibration), _from_each(bare, calibration)
-
-
-def _from_each(messages: Sequence[AnyMessage], calibration: float) -> list[int]:
+def _sizes_from(messages: Sequence[AnyMessage], calibration: float) -> list[int]:
+    """Tokens from each position to the end."""
     sums = accumulate((approximate_tokens([one]) for one in reversed(messages)), initial=0)
     return [calibrated(one, calibration) for one in sums][::-1]
 

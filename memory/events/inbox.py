@@ -395,7 +395,9 @@ async def take_in(
     if not isinstance(brought, list):
         raise InputError(f"events must be a list of objects with a text; got {brought!r:.80}")
     standing = state.get("messages", [])
-    handled = await already_handled(store, scope, _last_asked(standing))
+    behind = standing[_answered(standing) + 1 :]
+    asked = [event for m in behind if isinstance(m, HumanMessage) and (event := _event(m))]
+    handled = await already_handled(store, scope, asked)
     people, foreign = new_messages(standing, handled)
     named = [m.model_copy(update={"id": given_id(m, standing)}) for m in people]
     first = await _as_first_given(named, store, scope, run_id)
@@ -489,12 +491,6 @@ def _answered(messages: Sequence[AnyMessage]) -> int:
         if not isinstance(messages[at], HumanMessage) and _is_marked(messages[at])
     )
     return next(answers, -1)
-
-
-def _last_asked(messages: Sequence[AnyMessage]) -> list[str]:
-    """Event ids of the marked human messages after the newest answer."""
-    behind = messages[_answered(messages) + 1 :]
-    return [event for m in behind if isinstance(m, HumanMessage) and (event := _event(m))]
 
 
 def _event(message: HumanMessage) -> str | None:

@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore
 from memory.events.rules import classify
 from memory.records import Classification, Event, InboxItem, Report, Scope, is_reflection
 from memory.settings import Settings
-from memory.state import Look, SleepCause, Slumber, Spending, State, filled
+from memory.state import Look, SleepCause, Spending, State, filled
 from memory.text import zone_name
 
 FIRST_WAIT = timedelta(minutes=1)
@@ -319,9 +319,10 @@ def own_sleep(
 
 def hours_over(state: State, settings: Settings, now: datetime) -> bool:
     """Whether the schedule wakes the agent. A night that a person asked for has no hours."""
-    if state["mode"] != "sleep":
+    slumber = state["slumber"]
+    if state["mode"] != "sleep" or slumber["why"] in ("request", None):
         return False
-    return wake_due(now, settings, asleep_since=_moment(_own_since(state["slumber"])))
+    return wake_due(now, settings, asleep_since=_moment(slumber["since"]))
 
 
 def called_away(state: State, settings: Settings, now: datetime) -> str | None:
@@ -336,10 +337,6 @@ def called_away(state: State, settings: Settings, now: datetime) -> str | None:
         return "it was woken"
     over = awake or hours_over(state, settings, now)
     return f"its hours are over ({hours_named(settings)})" if over else None
-
-
-def _own_since(slumber: Slumber) -> str | None:
-    return None if slumber["why"] in ("request", None) else slumber["since"]
 
 
 def hours_named(settings: Settings) -> str:

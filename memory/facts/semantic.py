@@ -36,6 +36,7 @@ from memory.facts.table import (
     Waiting,
     checked_draft,
     checked_fact,
+    checked_form,
     embedded_text,
     fact_filters,
     fact_of,
@@ -220,11 +221,7 @@ class SemanticMemory:
 
         A standing episode is updated; it keeps its vector while the text to embed stays the same.
         """
-        try:
-            checked = _EPISODES.validate_python(list(rows), strict=True)
-            json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
-        except ValueError as error:
-            raise InputError(f"not an episode: {error}") from error
+        checked = checked_form(list(rows), _EPISODES, "an episode")
         await self.run(self._put_episodes, scope, checked)
 
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
