@@ -1,6 +1,13 @@
 """Entities: profiles of people, places and things, found by name."""
 
-from memory.entities.about import Subject, evidence_now, names_about, names_given, subjects
+from memory.entities.about import (
+    Subject,
+    cited_by,
+    evidence_now,
+    names_about,
+    names_given,
+    subjects,
+)
 from memory.entities.entities import (
     ENTITIES,
     KINDS,
@@ -28,6 +35,7 @@ __all__ = [
     "after",
     "called_in",
     "changed",
+    "cited_by",
     "everyone",
     "evidence_now",
     "familiar",

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory.guards import fold, is_assistant, speaks_of_oneself
-from memory.records import LOCAL_USER, Attribute, Fact
+from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact
 from memory.text import (
     LONGEST,
     MONTHS,
@@ -108,6 +108,12 @@ def subjects(
     return found
 
 
+def cited_by(profiles: Iterable[EntityProfile]) -> set[str]:
+    """Operation ids of the facts, and ids of the observations, behind attributes."""
+    attributes = (one for profile in profiles for one in profile["attributes"].values())
+    return {id_ for attribute in attributes for id_ in attribute["evidence"]}
+
+
 def evidence_now(
     attribute: Attribute, observed: Collection[str], facts: Mapping[str, Fact]
 ) -> list[str] | None:
@@ -118,7 +124,7 @@ def evidence_now(
     Args:
         attribute: Of a profile.
         observed: Ids of the profile's observations.
-        facts: Every fact, by operation id; so is `superseded_by`.
+        facts: Its evidence and what superseded that, by operation id; so is `superseded_by`.
     """
     found: dict[str, None] = {}
     for id_ in attribute["evidence"]:

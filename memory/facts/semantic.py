@@ -178,9 +178,15 @@ class SemanticMemory:
         mine = wanted._replace(filters={**wanted.filters, **scope_filters(scope)})
         return await self.run(lambda: self.open_table().listed(mine))
 
-    async def count(self, scope: Scope) -> int:
-        """The number of facts, superseded ones included."""
-        return await self.run(lambda: self.open_table().count(fact_filters(scope)))
+    async def facts_listed(self, scope: Scope, wanted: Listing) -> list[Fact]:
+        """The facts on a page of a list, superseded ones included unless it filters them out."""
+        mine = wanted._replace(filters={**wanted.filters, "kind": "fact"})
+        return [fact_of(row) for row in (await self.listed(scope, mine))[0]]
+
+    async def count(self, scope: Scope, *, include_superseded: bool = True) -> int:
+        """The number of facts: all, or those that hold."""
+        filters = fact_filters(scope, include_superseded=include_superseded)
+        return await self.run(lambda: self.open_table().count(filters))
 
     async def near(self, scope: Scope, vector: Vector, limit: int) -> list[tuple[Fact, float]]:
         """The `limit` valid facts nearest to `vector`, nearest first, with cosine (-1..1)."""

@@ -114,6 +114,12 @@ class Listing(NamedTuple):
     descending: bool = True
     limit: int | None = None
     offset: int = 0
+    citing: Sequence[str] = ()
+    """A row must have one of these among its source entries or events; none: any row."""
+    has: str | None = None
+    """A row must have this field in its payload."""
+    lacks: str | None = None
+    """A row must not have this field."""
 
 
 class Waiting(NamedTuple):

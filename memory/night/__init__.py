@@ -7,6 +7,7 @@ from memory.night.dream_work import (
     known_facts,
     ripe,
     stale,
+    undreamed_facts,
     unread,
     work_of,
     work_waits,
@@ -27,7 +28,7 @@ from memory.night.order import (
     to_score,
     used_up,
 )
-from memory.night.pending_view import Changes
+from memory.night.pending_view import EVERY, Changes
 from memory.night.record import (
     NIGHTS,
     OPEN,
@@ -81,6 +82,7 @@ from memory.night.undo import (
 )
 
 __all__ = [
+    "EVERY",
     "NAMED_BY",
     "NIGHTS",
     "OPEN",
@@ -144,6 +146,7 @@ __all__ = [
     "take_back",
     "to_consolidate",
     "to_score",
+    "undreamed_facts",
     "unfinished",
     "unfinished_undo",
     "unread",

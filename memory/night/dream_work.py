@@ -74,7 +74,7 @@ async def work_waits(
 async def work_of(context: NightContext) -> DreamWork:
     """The work of dreaming after compacting."""
     store, scope, settings = context.store, context.scope, context.settings
-    undreamed = [item.key for item in await list_items(store, scope.namespace(UNDREAMED))]
+    undreamed = await undreamed_facts(context)
     profiles = await context.pending_view().everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
@@ -89,6 +89,13 @@ async def work_of(context: NightContext) -> DreamWork:
         "entities": [id_ for id_ in dict.fromkeys([*told_of, *ripened]) if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
+
+
+async def undreamed_facts(context: NightContext) -> list[str]:
+    """Operation ids of the facts that no night has compared with others."""
+    return [
+        item.key for item in await list_items(context.store, context.scope.namespace(UNDREAMED))
+    ]
 
 
 async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> list[RecallHit]:
@@ -108,10 +115,10 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
 async def _facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:
     """The facts that hold and rest on an entry of the batch: unseen, a night makes them again."""
     semantic, scope, ids = context.resources.semantic, context.scope, {one["id"] for one in batch}
-    waiting = await list_items(context.store, scope.namespace(UNDREAMED))
+    waiting = await undreamed_facts(context)
     ends = await journal.links.read(context.store, scope, ids)
     near = {other for end in ends.values() for other in end["linked_to"]}
-    found = await semantic.by_op(scope, [item.key for item in waiting])
+    found = await semantic.by_op(scope, waiting)
     found |= await semantic.by_id(scope, sorted(near))
     facts = {fact["id"]: fact for fact in found.values()}
     return [

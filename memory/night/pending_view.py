@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore
 
 from memory import entities
 from memory.entities import Subject
-from memory.facts import Row, SemanticMemory, Vector
+from memory.facts import Listing, Row, SemanticMemory, Vector
 from memory.operations import dependents_of, fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
 from memory.text import cached_by_text, terms
@@ -36,6 +36,11 @@ MOST_WORDS = 8
 
 _WORD = re.compile(r"\w+")
 ON_FACTS = ("add_fact", "change_fact", "remove_fact")
+
+RECENT = 2_000
+"""Facts that are read of those last written, or of one entity: a night does not read all."""
+
+EVERY = Listing(MappingProxyType({}))
 
 WEEK = 7 * 24 * 3600.0
 """Seconds after which nearness in time has fallen to 1/e."""
@@ -61,8 +66,6 @@ class PendingView:
         self._operations = list[Operation]()
         self._on: dict[str, list[Operation]] = {}
         self._added: dict[str, FactDraft] = {}
-        self._every: tuple[int, dict[str, Fact]] | None = None
-        """(number of operations, every fact), as last read."""
         self._looked_up: tuple[int, PendingFacts] | None = None
         """(number of added facts, an index of the facts not stored yet), as last looked up."""
 
@@ -87,19 +90,27 @@ class PendingView:
         after = self._after(stored.values(), own.values())
         return {op: after[own[op]] for op in wanted if own[op] in after}
 
-    async def all_facts(self) -> dict[str, Fact]:
-        """Every fact, by operation id."""
-        if self._every is None or self._every[0] != len(self._operations):
-            stored = await self._semantic.all(self._scope)
-            new = [fact["op"] for fact in (await self._new()).facts]
-            after = self._after(stored, [*(fact["op"] for fact in stored), *new])
-            self._every = len(self._operations), after
-        return self._every[1]
+    async def with_heirs(self, ops: Iterable[str]) -> dict[str, Fact]:
+        """The facts that exist among these operation ids, and those that superseded them."""
+        stored, after = dict[str, Fact](), dict[str, Fact]()
+        asked, seen = set(ops), set[str]()
+        while asked:
+            seen |= asked
+            found = await self._semantic.by_op(self._scope, sorted(asked))
+            found |= await self._semantic.by_id(self._scope, sorted(asked))
+            stored |= {fact["op"]: fact for fact in found.values()}
+            after = self._after(stored.values(), [*stored, *seen])
+            heirs = (fact["superseded_by"] for fact in after.values())
+            asked = {one for one in heirs if one} - seen - after.keys()
+        return after
 
-    async def holding(self) -> dict[str, Fact]:
-        """Every fact that holds, by operation id."""
-        facts = await self.all_facts()
-        return {op: fact for op, fact in facts.items() if fact["invalid_at"] is None}
+    async def holding(self, wanted: Listing = EVERY) -> dict[str, Fact]:
+        """The stored facts of a list, and all planned ones, that hold by now, by operation id."""
+        listing = wanted._replace(filters={**wanted.filters, "invalid_at": None})
+        stored = await self._semantic.facts_listed(self._scope, listing)
+        new = [fact["op"] for fact in (await self._new()).facts]
+        after = self._after(stored, [*(fact["op"] for fact in stored), *new])
+        return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
 
     async def neighbours(self, fact: Fact, limit: int) -> list[Fact]:
         """The facts nearest to `fact` that hold, by meaning, words, entities and time (A-MEM).
@@ -170,13 +181,33 @@ class PendingView:
         after = profiles_after(standing, self._operations)
         return {id_: after[id_] for id_ in wanted if id_ in after}
 
-    async def subjects(self, assistant: Sequence[str]) -> dict[str, Subject]:
-        """The entities that facts which hold are about, by id; some may have no profile yet."""
-        facts = list((await self.holding()).values())
+    async def about(self, facts: Iterable[Fact], assistant: Sequence[str]) -> dict[str, str]:
+        """The names that facts give what they are about, each with the id of its entity.
+
+        `assistant`: the assistant's names, in lower case. Some may have no profile yet.
+        """
         given = sorted({name for fact in facts for name in entities.names_about(fact, assistant)})
         known = await entities.named(self._store, self._scope, given)
-        ids = {name: entity.id for name, entity in zip(given, known, strict=True)}
-        return entities.subjects(facts, ids, assistant)
+        return {name: entity.id for name, entity in zip(given, known, strict=True)}
+
+    async def subjects(
+        self, assistant: Sequence[str], ids: Collection[str] | None = None
+    ) -> dict[str, Subject]:
+        """The entities that facts which hold are about, by id: those of the facts last written.
+
+        With `ids` only these, with their newest facts, whenever they were written.
+        """
+        facts = await self.holding(EVERY._replace(limit=RECENT))
+        known = await self.about(facts.values(), assistant)
+        if ids is not None:
+            names = {name for name, id_ in known.items() if id_ in ids}
+            for one in (await self.profiles(ids)).values():
+                names.update((one["name"], *one["aliases"], *one["senders"]))
+            newest = EVERY._replace(names=sorted(names), order="valid_from", limit=RECENT)
+            facts |= await self.holding(newest) if names else {}
+            known = await self.about(facts.values(), assistant)
+        found = entities.subjects(facts.values(), known, assistant)
+        return {id_: one for id_, one in found.items() if ids is None or id_ in ids}
 
     async def everyone(self) -> dict[str, EntityProfile]:
         """Every profile, by id."""

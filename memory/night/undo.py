@@ -282,8 +282,9 @@ async def find_conflicts(
     for one in mine:
         standing.check(one)
     if pruned:
-        ids = [one["id"] for one in pruned]
-        cited = await apply.cited_ids(ids, operations, store=store, semantic=semantic, scope=scope)
+        cited = await apply.cited_ids(
+            pruned, operations, store=store, semantic=semantic, scope=scope
+        )
         kept = [one["id"] for one in pruned if apply.stands_under(one, cited)]
         standing.conflicting |= dict.fromkeys(kept)
     return list(standing.conflicting)

@@ -10,6 +10,7 @@ from memory.operations.apply import (
     entries_after,
     fact_from,
     facts_after,
+    facts_named,
     last_reflection,
 )
 from memory.operations.collector import Collector, PlanCollector, collector_of, with_collector
@@ -42,6 +43,7 @@ __all__ = [
     "entries_after",
     "fact_from",
     "facts_after",
+    "facts_named",
     "finish_corrections",
     "last_reflection",
     "with_collector",

@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 from langgraph.store.base import BaseStore, PutOp
 
 from memory import entities, journal, pages, records
-from memory.facts import SemanticMemory
+from memory.facts import Listing, SemanticMemory
 from memory.journal import links
 from memory.recall import episodes
 from memory.records import BLANK, REFLECTION, Fact, FactDraft, JournalEntry, Operation, Scope, told
@@ -101,16 +101,22 @@ async def dependents_of(
 
 
 async def cited_ids(
-    ids: Collection[str],
+    given: Collection[JournalEntry],
     operations: Sequence[Operation],
     *,
     store: BaseStore,
     semantic: SemanticMemory,
     scope: Scope,
 ) -> set[str]:
-    """The ids of entries, events and facts that memory cites once `operations` are applied."""
-    operations = told(operations)
-    stored = {fact["op"]: fact for fact in await semantic.all(scope)}
+    """What memory cites of the given entries and their events once `operations` are applied.
+
+    The result may have ids of other entries and events, too.
+    """
+    operations, ids = told(operations), {one["id"] for one in given}
+    citing = sorted(ids.union(*(one["sources"] for one in given)))
+    known = await semantic.facts_listed(scope, Listing({}, citing=citing))
+    known += (await semantic.by_op(scope, sorted(facts_named(operations)))).values()
+    stored = {fact["op"]: fact for fact in known}
     facts = facts_after(stored, operations).values()
     profiles = {one["id"]: one for one in await entities.everyone(store, scope)}
     profiles = entities.after(profiles, {}, operations)[0]
@@ -202,13 +208,14 @@ async def _write_facts(
     made = await semantic.add(scope, drafts) if drafts else []
     known = {draft["op"]: fact for draft, fact in zip(drafts, made, strict=True)}
     # Read only if needed, so that writing entries works while the facts' file fails.
-    missing = sorted(_named(operations) - known.keys())
+    missing = sorted(facts_named(operations) - known.keys())
     return known | (await semantic.by_op(scope, missing) if missing else {})
 
 
-def _named(operations: Sequence[Operation]) -> set[str]:
+def facts_named(operations: Sequence[Operation]) -> set[str]:
+    """Operation ids of the facts that operations change, remove or link, and of their heirs."""
     found: set[str] = set()
-    for one in operations:
+    for one in told(operations):
         if one["kind"] in ("link", "unlink"):
             found |= links.fact_ops(one)
         elif one["kind"] == "change_fact":
@@ -273,7 +280,9 @@ async def _without_cited(
     standing = await journal.read_many(store, scope, pruned)
     if not standing:
         return list(operations)
-    cited = await cited_ids(standing, operations, store=store, semantic=semantic, scope=scope)
+    cited = await cited_ids(
+        standing.values(), operations, store=store, semantic=semantic, scope=scope
+    )
     kept = {id_ for id_, one in standing.items() if stands_under(one, cited)}
     for id_ in sorted(kept):
         log.warning("skipped, as memory stands on it: %s", id_)

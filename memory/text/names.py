@@ -101,13 +101,20 @@ def places(text: str) -> Sequence[Place]:
     An ordinary word such as "will" counts only with a capital letter. Only the first 300 words are
     searched.
     """
-    words = _BREAK.split(text.strip(), maxsplit=MOST_WORDS)[:MOST_WORDS]
+    words = _words(text)
     return tuple(place for first in range(len(words)) for place in _from(words, first))
 
 
 def says(text: str, name: str) -> bool:
     """Whether `text` contains `name` as whole words."""
-    return not {place.key for place in places(text)}.isdisjoint(spellings(name))
+    wanted, words = spellings(name), _words(text)
+    firsts = {key.partition(" ")[0] for key in wanted}
+    return any(
+        place.key in wanted
+        for number, word in enumerate(words)
+        if any(first in name_key(word) for first in firsts)
+        for place in _from(words, number)
+    )
 
 
 def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
@@ -118,6 +125,10 @@ def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
         if not any(place.first < other.end and other.first < place.end for other in taken):
             taken.append(place)
     return list(dict.fromkeys(place.key for place in sorted(taken)))
+
+
+def _words(text: str) -> list[str]:
+    return _BREAK.split(text.strip(), maxsplit=MOST_WORDS)[:MOST_WORDS]
 
 
 def _from(words: Sequence[str], first: int) -> list[Place]:

@@ -356,8 +356,10 @@ async def _all_news(context: NightContext) -> dict[str, EntityNews]:
     """The news of each entity that is left, by id; entities without news are omitted."""
     left = entities_left(context.record, context.plans)
     view, settings = context.pending_view(), context.settings
-    profiles, subjects = await view.profiles(left), await view.subjects(assistant_names(settings))
-    facts, found = await view.all_facts(), dict[str, EntityNews]()
+    profiles = await view.profiles(left)
+    subjects = await view.subjects(assistant_names(settings), left)
+    facts = await view.with_heirs(entities.cited_by(profiles.values()))
+    found = dict[str, EntityNews]()
     new = set(context.record.get("facts", []))
     for id_ in left:
         profile, subject = profiles.get(id_), subjects.get(id_)
@@ -382,7 +384,7 @@ def news_of(
 
     If an attribute fell, the rest of its evidence is read again. A disputed fact is read only if
     its speaker speaks for themselves: nobody else's claim can hide what they say.
-    `facts`: every fact, by operation id; `new`: operation ids of tonight's facts.
+    `facts`: those behind its attributes, by operation id; `new`: operation ids of tonight's facts.
     """
     observed = {one["id"] for one in profile["observations"]}
     fell = {

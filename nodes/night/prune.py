@@ -20,6 +20,7 @@ from langgraph.store.base import BaseStore
 from memory import journal
 from memory import operations as citations
 from memory.compaction import covered_events
+from memory.facts import Listing
 from memory.journal import names_project
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.records import Goal, JournalEntry, Operation, Projects, mark_entry, prune_entry
@@ -41,17 +42,40 @@ async def anything_to_forget(
 ) -> bool:
     """Whether a night would prune anything; asked before it begins."""
     now = resources_of(config).clock()
-    entries = await journal.until(store, scope_of(config), now)
+    entries = await _old(store, settings, config, now)
     return bool(await _going(entries, [], state, settings, config, store, now))
 
 
 async def _think(context: NightContext) -> Thought:
     now, operations = datetime.fromisoformat(context.now), context.plans.operations()
-    entries = context.entries_after(await journal.until(context.store, context.scope, now))
-    going = await _going(
-        entries, operations, context.state, context.settings, context.config, context.store, now
-    )
+    store, settings, config = context.store, context.settings, context.config
+    old = await _old(store, settings, config, now)
+    scored = await journal.read_many(store, context.scope, context.record["pending"])
+    entries = context.entries_after(({one["id"]: one for one in old} | scored).values())
+    going = await _going(entries, operations, context.state, settings, config, store, now)
     return Thought(operations=going)
+
+
+async def _old(
+    store: BaseStore, settings: Settings, config: RunnableConfig, now: datetime
+) -> list[JournalEntry]:
+    """The old entries of little importance, by the index: to read the journal takes too long."""
+    semantic, scope = resources_of(config).semantic, scope_of(config)
+    listing = Listing(
+        {
+            "kind": "episode",
+            "importance": {"lte": settings.prune_importance},
+            "valid_from": {"lt": _before(now, settings)},
+        },
+        lacks="faded" if settings.faded_kept is None else None,
+    )
+    rows, _ = await semantic.listed(scope, listing)
+    found = await journal.read_many(store, scope, [row.payload["op"] for row in rows])
+    return list(found.values())
+
+
+def _before(now: datetime, settings: Settings) -> str:
+    return (now - timedelta(days=settings.prune_days)).isoformat()
 
 
 def _cited_by(operations: Iterable[Operation]) -> set[str]:
@@ -69,19 +93,18 @@ async def _going(
     store: BaseStore,
     now: datetime,
 ) -> list[Operation]:
-    """The entries that fade or go. `entries`: the journal after `operations`."""
+    """The entries that fade or go. `entries`: old ones and the night's, after `operations`."""
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
     cited = await citations.cited_ids(
-        {one["id"] for one in old},
+        old,
         operations,
         store=store,
         semantic=resources_of(config).semantic,
         scope=scope_of(config),
     )
     cited |= _cited_by(operations)
-    cited |= {one for entry in entries for one in entry.get("evidence", ())}
     # Events of the current conversation may still be summarised, and then be cited.
     cited |= set(covered_events(state["messages"]))
     return prunable(
@@ -109,7 +132,7 @@ def prunable(
     `open_projects`: keys of projects that are not completed; `open_goals`: the words of all active
     goals and of those projects.
     """
-    before = (now - timedelta(days=settings.prune_days)).isoformat()
+    before = _before(now, settings)
     words, kept = open_goals.casefold(), settings.faded_kept
     old = [
         entry

@@ -1,10 +1,10 @@
-"""Remove links to memories that are gone, without a model."""
+"""Remove links of the night's memories to memories that are gone, without a model."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -15,7 +15,6 @@ from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.records import Operation, unlink
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.storage import list_items
 
 BATCH = 500
 """Journal ids read in one batch."""
@@ -25,15 +24,19 @@ BATCH = 500
 async def prune_links(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Unlink every memory from memories that no longer exist."""
+    """Unlink the night's memories from memories that no longer exist."""
     context = await night_in_hand(state, runtime, config)
     await plan(context, "prune_links", [], partial(_think, context))
     return {"night": await proceed(context)}
 
 
 async def _think(context: NightContext) -> Thought:
-    items = await list_items(context.store, context.scope.namespace(links.LINKS))
-    ends = {item.key: cast(links.End, item.value) for item in items}
+    """The memories of which this night speaks are looked at: to read all links takes too long."""
+    operations = context.plans.operations()
+    ops = sorted({*context.record.get("facts", []), *(one["target"] for one in operations)})
+    facts = await context.resources.semantic.by_op(context.scope, ops)
+    ids = {*context.record["pending"], *ops, *(fact["id"] for fact in facts.values())}
+    ends = await links.read(context.store, context.scope, ids)
     ids = {*ends, *(other for end in ends.values() for other in end["linked_to"])}
     known = await _existing(context, ids) if ids else set()
     return Thought(operations=_unlinked(ends, known, context.now))
@@ -41,7 +44,8 @@ async def _think(context: NightContext) -> Thought:
 
 async def _existing(context: NightContext, ids: Collection[str]) -> set[str]:
     """Those of `ids` that are facts or journal entries; all, where the table of facts is lost."""
-    if not (known := {one["id"] for one in await context.resources.semantic.all(context.scope)}):
+    known = {*await context.resources.semantic.by_id(context.scope, sorted(ids))}
+    if not known and not await context.resources.semantic.count(context.scope):
         return set(ids)
     asked = sorted(id_ for id_ in ids if id_ not in known)
     for start in range(0, len(asked), BATCH):

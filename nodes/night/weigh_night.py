@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from memory import night
 from memory.night import Changes, NightContext, night_in_hand, proceed
-from memory.operations import facts_after
+from memory.operations import facts_after, facts_named
 from memory.recall import IN_PROMPT, probes
 from memory.records import Fact, Operation, Probe
 from memory.settings import Settings
@@ -137,8 +137,10 @@ async def weigh_night(
 
 async def _weighed(context: NightContext) -> Verdict:
     """How many facts would no longer hold, and whether kept recalls would find less."""
-    operations = context.plans.operations("dreaming")
-    stored = {fact["op"]: fact for fact in await context.resources.semantic.all(context.scope)}
+    operations, semantic = context.plans.operations("dreaming"), context.resources.semantic
+    named = sorted(facts_named(context.plans.operations()))
+    found = await semantic.by_op(context.scope, named)
+    stored = {fact["op"]: fact for fact in found.values()}
     holding = {op for op, fact in stored.items() if fact["invalid_at"] is None}
     changes, before, after = Changes.of(operations, stored), list[bool](), list[bool]()
     lost = list[str]()
@@ -151,7 +153,7 @@ async def _weighed(context: NightContext) -> Verdict:
             lost += [probe["query"]] if before[-1] and not after[-1] else []
     leaving = len(facts_leaving(operations, holding.difference(context.added_facts())))
     return judged(
-        facts=len(holding),
+        facts=await semantic.count(context.scope, include_superseded=False),
         leaving=leaving,
         before=before,
         after=after,

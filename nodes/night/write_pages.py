@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import entities, journal, pages
+from memory import entities, journal, night, pages
+from memory.facts import Listing
 from memory.journal import names_project
 from memory.night import (
+    EVERY,
     NightContext,
     Thought,
     assistant_names,
     night_in_hand,
     plan,
     proceed,
+    undreamed_facts,
 )
 from memory.records import (
     Attribute,
@@ -35,7 +38,7 @@ from memory.state import State, checked
 from memory.text import MONTHS, WEEKDAYS, content_stems, says, stem
 
 NEWEST = 500
-"""Newest facts that may belong to a project."""
+"""Newest facts that may belong to a project, fell since the last night, or name a day at first."""
 
 SHARED_WORDS = 2
 """Words that a fact of a project shares with the project's key and summary, at least."""
@@ -54,34 +57,72 @@ async def write_pages(
 
 
 async def _think(context: NightContext) -> Thought:
-    view = context.pending_view()
-    facts, profiles = await view.all_facts(), await view.everyone()
-    tended = [one for profile in profiles.values() if (one := tended_to(profile, facts))]
+    """Only pages that tonight's facts may change: to read all facts takes too long."""
+    view, assistant = context.pending_view(), assistant_names(context.settings)
+    touched, profiles = await _touched(context), await view.everyone()
+    ids = {*(await view.about(touched.values(), assistant)).values()}
+    ids |= {one["target"] for one in context.plans.operations() if one["kind"] in entities.KINDS}
+    ids |= {id_ for id_, one in profiles.items() if entities.cited_by([one]) & touched.keys()}
+    facts = await view.with_heirs(entities.cited_by(profiles[one] for one in ids & profiles.keys()))
+    tended = [
+        one for id_ in sorted(ids & profiles.keys()) if (one := tended_to(profiles[id_], facts))
+    ]
     profiles = entities.after(profiles, {}, tended)[0]
-    subjects = await view.subjects(assistant_names(context.settings))
+    subjects = await view.subjects(assistant, ids)
     senders = {who: profile for profile in profiles.values() for who in profile["senders"]}
     wanted = dict[str, Page | None]()
-    for id_, profile in profiles.items():
-        if id_ in subjects:
-            mine = pages.borne_out(subjects[id_].facts, profile, senders, context.owners)
-            wanted[id_] = pages.made(id_, profile["attributes"], mine)
-    wanted |= await _of_projects(context, facts, senders)
-    wanted[pages.DISPUTES] = pages.disputes_made(facts.values())
-    wanted[pages.DOUBTS] = pages.doubts_made(facts.values())
-    wanted[pages.DATED] = pages.dated_made(facts.values())
+    for id_ in subjects.keys() & profiles.keys():
+        mine = pages.borne_out(subjects[id_].facts, profiles[id_], senders, context.owners)
+        wanted[id_] = pages.made(id_, profiles[id_]["attributes"], mine)
+    wanted |= await _of_projects(context, senders)
     standing = await pages.everything(context.store, context.scope)
+    wanted |= await _of_marks(context, standing.get(pages.DATED), touched)
+    kept = profiles.keys() - ids
     changed = [
         write_page(id_, standing.get(id_), wanted.get(id_), "what holds now")
-        for id_ in sorted({*wanted, *standing})
+        for id_ in sorted({*wanted, *standing} - kept)
         if wanted.get(id_) != standing.get(id_)
     ]
     return Thought(operations=[*tended, *changed])
 
 
+async def _touched(context: NightContext) -> dict[str, Fact]:
+    """The facts that are new, and those that changed or fell since the last night, by operation."""
+    operations, view = context.plans.operations(), context.pending_view()
+    new = {*context.record.get("facts", []), *await undreamed_facts(context)}
+    changed = [one for one in operations if one["kind"] in ("add_fact", "change_fact")]
+    found = await view.facts([*new, *(one["target"] for one in changed)])
+    gone = [one for one in operations if one["kind"] == "remove_fact" and one["before"]]
+    found |= {one["target"]: cast(Fact, one["before"]) for one in gone}
+    known = await night.records(context.store, context.scope)
+    since = max((one["started"] for one in known if one["started"] < context.now), default="")
+    fell = Listing({"invalid_at": {"gte": since}}, limit=NEWEST)
+    fallen = await context.resources.semantic.facts_listed(context.scope, fell)
+    return found | await view.facts(fact["op"] for fact in fallen)
+
+
+async def _of_marks(
+    context: NightContext, dated: Page | None, touched: Mapping[str, Fact]
+) -> dict[str, Page | None]:
+    """The pages of contradictions, of doubts and of days, by id. `dated`: the last one as it is."""
+    view = context.pending_view()
+    disputed = {**touched, **await view.holding(EVERY._replace(has="disputed"))}
+    others = [op for fact in disputed.values() for op in fact.get("disputed", ())]
+    doubtful = {**touched, **await view.holding(EVERY._replace(has="doubtful"))}
+    named = [op for line in dated["lines"] for op in line["facts"]] if dated else []
+    newest = EVERY._replace(limit=NEWEST)
+    days = {**touched, **await (view.facts(named) if dated else view.holding(newest))}
+    return {
+        pages.DISPUTES: pages.disputes_made((disputed | await view.facts(others)).values()),
+        pages.DOUBTS: pages.doubts_made(doubtful.values()),
+        pages.DATED: pages.dated_made(days.values()),
+    }
+
+
 def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | None:
     """The change by which attributes stand on facts that hold; None if they all do.
 
-    `facts`: every fact, by operation id.
+    `facts`: those behind its attributes and what superseded them, by operation id.
     """
     observed = {one["id"] for one in profile["observations"]}
     changed: dict[str, Attribute | None] = {}
@@ -96,14 +137,15 @@ def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | 
 
 
 async def _of_projects(
-    context: NightContext, facts: Mapping[str, Fact], senders: Mapping[str, EntityProfile]
+    context: NightContext, senders: Mapping[str, EntityProfile]
 ) -> dict[str, Page | None]:
     """The pages of the projects that are not completed, by id."""
     slots = context.state["projects"]["slots"]
     wanted = {key: slot for key, slot in slots.items() if slot["status"] != "completed"}
     if not wanted:
         return {}
-    holding = [fact for fact in facts.values() if fact["invalid_at"] is None]
+    listing = EVERY._replace(order="valid_from", limit=NEWEST)
+    holding = (await context.pending_view().holding(listing)).values()
     newest = sorted(holding, key=lambda fact: (fact["valid_from"], fact["op"]))[-NEWEST:]
     ids = {id_ for fact in newest for id_ in fact["source_entries"]}
     entries = await journal.read_many(context.store, context.scope, sorted(ids))

@@ -81,6 +81,11 @@ _DIALECT = Dialect(
 )
 
 
+def _listing(field: str) -> str:
+    """A test whether a list in the payload has one of the values given."""
+    return f"jsonb_exists_any(m.payload -> '{field}', %s::text[])"
+
+
 class PostgresTable(MemoryTable):
     """The table in one database, for one embedder.
 
@@ -147,9 +152,15 @@ class PostgresTable(MemoryTable):
                 text, values = f"{text} AND m.terms @> %s::text[]", (*values, as_kept(wanted.terms))
             if wanted.names:
                 names = [storable(name) for name in wanted.names]
-                named = "jsonb_exists_any(m.payload -> 'entities', %s::text[])"
-                text = f"{text} AND (m.speaker = ANY(%s::text[]) OR {named})"
+                text = f"{text} AND (m.speaker = ANY(%s::text[]) OR {_listing('entities')})"
                 values = (*values, names, names)
+            if wanted.citing:
+                cited = [storable(one) for one in wanted.citing]
+                text = f"{text} AND ({_listing('source_entries')} OR {_listing('source_events')})"
+                values = (*values, cited, cited)
+            for field, test in ((wanted.has, ""), (wanted.lacks, "NOT ")):
+                if field:
+                    text, values = f"{text} AND {test}jsonb_exists(m.payload, %s)", (*values, field)
             query = f"FROM memories AS m WHERE {text}"
             [(total,)] = connection.execute(f"SELECT count(*) {query}", values)
             rows = connection.execute(

@@ -59,6 +59,14 @@ _DIALECT = Dialect(
 )
 
 
+_GIVEN = "IN (SELECT value FROM json_each(?))"
+
+
+def _listing(field: str) -> str:
+    """A test whether a list in the payload has one of the values given."""
+    return f"EXISTS (SELECT 1 FROM json_each(payload, '$.{field}') WHERE value {_GIVEN})"
+
+
 class SqliteTable(MemoryTable):
     """The table in one file, for one embedder."""
 
@@ -148,17 +156,22 @@ class SqliteTable(MemoryTable):
         for term in map(encoded, zip(wanted.terms)):
             text, values = f"{text} AND instr(' ' || terms || ' ', ?)", (*values, f" {term} ")
         if wanted.names:
-            named = "EXISTS (SELECT 1 FROM json_each(payload, '$.entities') WHERE value IN names)"
-            text = f"{text} AND (speaker IN names OR {named})"
+            named = f"(speaker {_GIVEN} OR {_listing('entities')})"
+            text, values = f"{text} AND {named}", (*values, *2 * [json.dumps([*wanted.names])])
+        if wanted.citing:
+            cites = f"({_listing('source_entries')} OR {_listing('source_events')})"
+            text, values = f"{text} AND {cites}", (*values, *2 * [json.dumps([*wanted.citing])])
+        for field, test in ((wanted.has, "NOT NULL"), (wanted.lacks, "NULL")):
+            if field:
+                text, values = (
+                    f"{text} AND json_type(payload, ?) IS {test}",
+                    (*values, f"$.{field}"),
+                )
         # One pass counts and sorts: to test each row again for the count costs more.
-        query = (
-            "WITH names AS (SELECT value FROM json_each(?))"
-            f" SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
-        )
+        query = f"SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         with self._file.reading():
-            given = (json.dumps(list(wanted.names)), *values)
-            found = [seq for (seq,) in self._connection.execute(query, given)]
+            found = [seq for (seq,) in self._connection.execute(query, values)]
             numbers = found[wanted.offset : end]
             rows = self.numbered(numbers)
         return [rows[seq] for seq in numbers], len(found)
