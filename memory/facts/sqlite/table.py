@@ -59,12 +59,9 @@ _DIALECT = Dialect(
 )
 
 
-_GIVEN = "IN (SELECT value FROM json_each(?))"
-
-
 def _listing(field: str) -> str:
     """A test whether a list in the payload has one of the values given."""
-    return f"EXISTS (SELECT 1 FROM json_each(payload, '$.{field}') WHERE value {_GIVEN})"
+    return f"EXISTS (SELECT 1 FROM json_each(payload, '$.{field}') WHERE value {_DIALECT.among})"
 
 
 class SqliteTable(MemoryTable):
@@ -156,17 +153,15 @@ class SqliteTable(MemoryTable):
         for term in map(encoded, zip(wanted.terms)):
             text, values = f"{text} AND instr(' ' || terms || ' ', ?)", (*values, f" {term} ")
         if wanted.names:
-            named = f"(speaker {_GIVEN} OR {_listing('entities')})"
+            named = f"(speaker {_DIALECT.among} OR {_listing('entities')})"
             text, values = f"{text} AND {named}", (*values, *2 * [json.dumps([*wanted.names])])
         if wanted.citing:
             cites = f"({_listing('source_entries')} OR {_listing('source_events')})"
             text, values = f"{text} AND {cites}", (*values, *2 * [json.dumps([*wanted.citing])])
         for field, test in ((wanted.has, "NOT NULL"), (wanted.lacks, "NULL")):
             if field:
-                text, values = (
-                    f"{text} AND json_type(payload, ?) IS {test}",
-                    (*values, f"$.{field}"),
-                )
+                text = f"{text} AND json_type(payload, ?) IS {test}"
+                values = (*values, f"$.{field}")
         # One pass counts and sorts: to test each row again for the count costs more.
         query = f"SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
         end = None if wanted.limit is None else wanted.offset + wanted.limit
@@ -204,7 +199,9 @@ class SqliteTable(MemoryTable):
         with self._file.reading():
             at, numbers = self._revision(), self._scopes(scope)
             found = [pair for one in numbers for pair in search(self._index(one), test, limit, at)]
-            return self._ranked(found, limit)
+            best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
+            rows = self.numbered(seq for seq, _ in best)
+        return [(rows[seq], score) for seq, score in best if seq in rows]
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
         """How many rows of a scope have each of these terms, of the kind that has most."""
@@ -302,11 +299,6 @@ class SqliteTable(MemoryTable):
 
     def _revision(self) -> int:
         return int(self._value("SELECT rev FROM clock"))
-
-    def _ranked(self, found: list[tuple[int, float]], limit: int) -> list[tuple[Row, float]]:
-        best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
-        rows = self.numbered(seq for seq, _ in best)
-        return [(rows[seq], score) for seq, score in best if seq in rows]
 
     def _sifted(self, where: Sql, limit: int | None, wanted: TextPrefilter) -> list[Row]:
         """The rows that pass and whose text is wanted, by `seq`."""
