@@ -286,7 +286,7 @@ async def read(
     until: datetime | None = None,
     limit: int | None = None,
 ) -> list[AuditEntry]:
-    """The newest `limit` entries from `since` on and before `until`, oldest first."""
+    """The newest `limit` entries from `since` on, or all before `until`, oldest first."""
     first = since.astimezone(UTC).isoformat() if since is not None else ""
     end = until.astimezone(UTC).isoformat() if until is not None else "9"
     found: list[AuditEntry] = []

@@ -156,7 +156,7 @@ async def settle(
     marks: Sequence[HandledMark],
     ticks: Iterable[TickReport] = (),
 ) -> None:
-    """Take events on disk out of the inbox; keep their ids, their reports and those on none."""
+    """Take events whose ticks are on disk out of the inbox; keep ids, and reports on them."""
     handled = {None, *(mark["id"] for mark in marks)}
     puts = [
         PutOp(scope.namespace(TICKS), _place(tick["tick"]), cast(dict[str, Any], dict(tick)))
