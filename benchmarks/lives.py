@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from langgraph.store.base import PutOp
+
 from benchmarks.conversations import Conversation, events_of, read_conversations, sessions
-from benchmarks.words import told
+from benchmarks.words import drawn_words, told, vocabulary
 from graph.api import AsyncAgent
 from memory.errors import InputError
 from memory.events import entry_for_event
 from memory.journal import puts
 from memory.operations import apply_operations
-from memory.records import Event, Observation, observe_entity
+from memory.records import (
+    Event,
+    FactDraft,
+    JournalEntry,
+    Observation,
+    observe_entity,
+    operation_id,
+)
 from memory.storage import write_batch
 
 SPELL = 20
@@ -23,6 +34,10 @@ OBSERVED = 5
 """Observations per entity."""
 BATCH = 500
 START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+YEAR = timedelta(days=365)
+PEOPLE, COMMON, LINKS = 400, 3_000, 10
+"""People of a year, named by words of this rank and above, and links from each of its facts."""
+LINK = {"relation": "related", "reason": "both speak of it", "at": START.isoformat()}
 
 
 def made_up(count: int) -> list[Event]:
@@ -76,6 +91,51 @@ def _event(name: str, at: datetime, sender: str, text: str) -> Event:
         "text": text,
         "channel": None,
         "addressed": False,
+    }
+
+
+async def remember(agent: AsyncAgent, count: int) -> None:
+    """Give a memory `count` facts of a year by 400 people, their entries, and ten links a fact."""
+    semantic, scope, drawn = agent.resources.semantic, agent.scope, random.Random(0)
+    every, ids = [_remembered(number, count) for number in range(count)], list[str]()
+    for start in range(0, count, BATCH):
+        some = every[start : start + BATCH]
+        ids += [fact["id"] for fact in await semantic.add(scope, [draft for _, draft in some])]
+        await write_batch(agent.store, [put for entry, _ in some for put in puts(scope, entry)])
+    ends = defaultdict[str, dict[str, Any]](dict)
+    for one in ids:
+        for other in drawn.sample(ids, min(LINKS, count)):
+            ends[one][other] = ends[other][one] = LINK
+    links = [
+        PutOp(
+            scope.namespace("links"),
+            one,
+            {"linked_to": sorted(others), "created": LINK["at"], "relations": others},
+        )
+        for one, others in ends.items()
+    ]
+    for start in range(0, len(links), BATCH):
+        await write_batch(agent.store, links[start : start + BATCH])
+
+
+def _remembered(number: int, count: int) -> tuple[JournalEntry, FactDraft]:
+    """An entry that nights are done with, and the fact that they made of it."""
+    at = START - YEAR + number * YEAR / count
+    who = vocabulary()[0][COMMON + number % PEOPLE].title()
+    event = _event(f"y{number}", at, who, f"{who} {' '.join(drawn_words(number))}.")
+    entry = entry_for_event(event, known_entities=(), projects=())
+    settled: JournalEntry = {**entry, "consolidation": "consolidated", "importance": 5}
+    return settled, {
+        "op": operation_id("benchmark", str(number)),
+        "text": event["text"],
+        "source_entries": [entry["id"]],
+        "source_events": [event["id"]],
+        "speaker": who,
+        "entities": [who],
+        "trust": 0.9,
+        "importance": 5,
+        "created": at.isoformat(),
+        "valid_from": at.isoformat(),
     }
 
 

@@ -1,12 +1,14 @@
 """The cost of a night: model calls, tokens and seconds by step, and their growth.
 
     python -m benchmarks.night [--data FILE] [--lives 20 100 1000] [--growth 100 1000 10000]
-                               [--json FILE]
+                               [--held 1000 100000] [--json FILE]
 
 All events are journaled, and one night goes over them, through the real graph. `--lives` takes the
 turns of a file in LoCoMo's format: --data, else CIRCADIAN_LOCOMO, else made-up sentences.
-`--growth` takes made-up sentences. The offline model answers. Any other model would get the same
-number of calls with prompts of the same length; the offline model's own time is not counted.
+`--growth` takes made-up sentences. `--held` is a night of 100 made-up sentences in memories that
+hold as many facts of a year, with ten links each, settled by a night before. The offline model
+answers. Any other model would get the same number of calls with prompts of the same length; the
+offline model's own time is not counted.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -31,7 +35,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.lives import live, made_up, read_turns
+from benchmarks.lives import START, live, made_up, read_turns, remember
+from benchmarks.stores import Noise
+from benchmarks.tables import megabytes
 from graph.agent import open_agent
 from memory.errors import InputError
 from memory.models.offline import OfflineChatModel
@@ -43,6 +49,8 @@ SOME = GROWTH[:2]
 """Sizes that take a minute together. The last one takes some minutes more."""
 BUDGET = 15
 """Model calls per 100 entries. The smallest night may make 8."""
+NEW = 100
+"""Entries of the night in a memory that holds many facts."""
 WARM_UP = 20
 """Entries of a first night that is not shown: it pays for imports."""
 PUBLISHED = (
@@ -107,6 +115,18 @@ class Row:
         return 1_000 * self.own_seconds / self.entries
 
 
+@dataclass(frozen=True)
+class Held:
+    """A night of NEW entries in a memory that holds many facts."""
+
+    held: int
+    own_seconds: float
+    """Of processor time, without the model's."""
+    memory_bytes: int
+    """Most of the process, while it was filled included."""
+    stopped: str | None
+
+
 async def night_of(folder: Path, events: Sequence[Event]) -> Row:
     """Run one night over these events."""
     model, now = Clocked(), datetime.fromisoformat(events[-1]["at"]) + timedelta(hours=8)
@@ -131,6 +151,42 @@ async def night_of(folder: Path, events: Sequence[Event]) -> Row:
     )
 
 
+async def night_in(folder: Path, held: int) -> Held:
+    """Run a night of NEW entries in a memory that holds `held` facts."""
+    model, events, ended = Clocked(), made_up(WARM_UP + NEW), START + timedelta(days=2)
+    opening = open_agent(folder, model=model, embedder=Noise(), clock=lambda: ended)
+    async with opening as agent:
+        await remember(agent, held)
+        await live(agent, events[:WARM_UP])
+        await agent.ainvoke({"request": "sleep"})
+        await live(agent, events[WARM_UP:])
+        spent, worked = model.seconds, time.process_time()
+        slept = await agent.ainvoke({"request": "sleep"})
+        worked = time.process_time() - worked - (model.seconds - spent)
+    return Held(
+        held,
+        round(worked, 3),
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024,
+        slept["report"]["night"].get("stopped"),
+    )
+
+
+def measure_held(sizes: Sequence[int]) -> list[Held]:
+    """Run such a night for each size, each in a process of its own, which tells its memory."""
+    rows = []
+    for size in sorted(sizes):
+        with tempfile.TemporaryDirectory() as folder:
+            context = multiprocessing.get_context("spawn")
+            with context.Pool(1) as pool:
+                rows.append(pool.apply(_night_in, (Path(folder) / "data", size)))
+        print(f"night: {NEW} entries beside {size:,} facts in {rows[-1].own_seconds:,.1f} s")
+    return rows
+
+
+def _night_in(folder: Path, held: int) -> Held:
+    return asyncio.run(night_in(folder, held))
+
+
 def measure(lives: Sequence[Sequence[Event]]) -> list[Row]:
     """Run a night for each list of events, each in its own data folder."""
     rows = []
@@ -141,12 +197,16 @@ def measure(lives: Sequence[Sequence[Event]]) -> list[Row]:
     return rows
 
 
-def show(lives: Sequence[Row], grown: Sequence[Row], told_of: str, console: Console) -> None:
+def show(
+    lives: Sequence[Row], grown: Sequence[Row], held: Sequence[Held], told_of: str, console: Console
+) -> None:
     """Print the tables and their explanations."""
     for row in lives:
         console.print(_steps(row, told_of))
     if grown:
         console.print(_growth(grown))
+    if held:
+        console.print(_held(held))
     beside = _table("What published systems spend", "system", "model calls", "tokens", "source")
     for line in PUBLISHED:
         beside.add_row(*line)
@@ -198,13 +258,28 @@ def _growth(rows: Sequence[Row]) -> Table:
     return table
 
 
-def as_json(lives: Sequence[Row], grown: Sequence[Row], told_of: str) -> dict[str, Any]:
+def _held(rows: Sequence[Held]) -> Table:
+    table = _table(f"A night of {NEW} entries", "facts held", "own s", "ratio", "memory")
+    for row in rows:
+        table.add_row(
+            f"{row.held:,}",
+            f"{row.own_seconds:,.2f}",
+            f"{row.own_seconds / rows[0].own_seconds:.2f}",
+            megabytes(row.memory_bytes),
+        )
+    return table
+
+
+def as_json(
+    lives: Sequence[Row], grown: Sequence[Row], held: Sequence[Held], told_of: str
+) -> dict[str, Any]:
     """The figures as JSON."""
     return {
         "measured": MEASURED,
         "lives_of": told_of,
         "lives": [_row_json(row) for row in lives],
         "growth": [_row_json(row) for row in grown],
+        "held": [asdict(row) for row in held],
         "published": [
             dict(zip(("system", "calls", "tokens", "source"), row, strict=True))
             for row in PUBLISHED
@@ -220,7 +295,13 @@ def _row_json(row: Row) -> dict[str, Any]:
     }
 
 
-def run(data: Path | None, lives: Sequence[int], growth: Sequence[int], path: Path) -> None:
+def run(
+    data: Path | None,
+    lives: Sequence[int],
+    growth: Sequence[int],
+    path: Path,
+    held: Sequence[int] = (),
+) -> None:
     """Measure, print the tables, write the JSON to `path`.
 
     Raises InputError if `data`, or the file that the variable names, cannot be used.
@@ -234,9 +315,10 @@ def run(data: Path | None, lives: Sequence[int], growth: Sequence[int], path: Pa
         lived, told_of = [made_up(count) for count in sorted(lives)], "made-up sentences"
     measure([made_up(WARM_UP)])
     rows, grown = measure(lived), measure([made_up(count) for count in sorted(growth)])
-    show(rows, grown, told_of, Console())
+    beside = measure_held(held)
+    show(rows, grown, beside, told_of, Console())
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(as_json(rows, grown, told_of), indent=2) + "\n")
+    path.write_text(json.dumps(as_json(rows, grown, beside, told_of), indent=2) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -245,10 +327,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--lives", type=_entries, nargs="*", default=LIVES, metavar="ENTRIES")
     parser.add_argument("--growth", type=_entries, nargs="*", default=GROWTH, metavar="ENTRIES")
+    parser.add_argument("--held", type=_entries, nargs="*", default=(), metavar="FACTS")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/night.json"))
     options = parser.parse_args(arguments)
     try:
-        run(options.data, options.lives, options.growth, options.json)
+        run(options.data, options.lives, options.growth, options.json, options.held)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2

@@ -60,14 +60,15 @@ def vocabulary() -> tuple[list[str], list[float]]:
 
 def told(number: int) -> str:
     """A fact as long as `sentence`, with word frequencies of real texts."""
-    return f"Ada keeps number {number}: {' '.join(_drawn(number))}."
+    return f"Ada keeps number {number}: {' '.join(drawn_words(number))}."
 
 
 def asked(number: int) -> str:
     """A question about fact number `number`, with four of its words."""
-    return f"What was it about {' '.join(_drawn(number)[::3])}?"
+    return f"What was it about {' '.join(drawn_words(number)[::3])}?"
 
 
-def _drawn(number: int) -> list[str]:
+def drawn_words(number: int) -> list[str]:
+    """The words of sentence number `number`."""
     words, weights = vocabulary()
     return random.Random(number).choices(words, cum_weights=weights, k=12)

@@ -8,7 +8,14 @@ import pytest
 
 from graph.api.async_agent import AsyncAgent
 from memory.operations.apply import apply_operations
-from memory.records.operations import add_entry, add_fact, link, link_facts, observe_entity
+from memory.records.operations import (
+    add_entry,
+    add_fact,
+    link,
+    link_facts,
+    link_memories,
+    observe_entity,
+)
 from memory.records.records import Operation
 from tests.support.agents import Opening, entries, night_model, said
 from tests.support.facts import draft
@@ -33,7 +40,7 @@ KEPT: dict[str, list[Operation]] = {
     "somebody was observed in it": [
         observe_entity(ADA, "Ada", observation(1, sources=["one"]), kept=9, now=AT, reason="x")
     ],
-    "an insight stands on it, though no link says so": [
+    "an insight stands on it": [
         add_entry(
             entry(
                 "insight_20260102_x",
@@ -43,7 +50,8 @@ KEPT: dict[str, list[Operation]] = {
                 tags=["insight"],
             ),
             "x",
-        )
+        ),
+        link_memories("insight_20260102_x", "event_20260101_one", AT, "evidence of the insight"),
     ],
     "it is linked": [
         add_fact(draft("f1", "Beans.", source_events=["elsewhere"]), "x"),
@@ -96,7 +104,7 @@ async def test_a_link_between_facts_keeps_no_entry(opening: Opening) -> None:
 async def test_fading_entries_alone_begin_a_night_and_cited_ones_do_not(opening: Opening) -> None:
     model = scripted(otherwise=night_model)
     async with opening(model) as agent:
-        cited = [old("one"), *KEPT["an insight stands on it, though no link says so"]]
+        cited = [old("one"), *KEPT["an insight stands on it"]]
         store, scope, semantic = agent.store, agent.scope, agent.resources.semantic
         for operations, gone in ((cited, []), ([old("two")], ["event_20260101_two"])):
             await apply_operations(operations, store=store, semantic=semantic, scope=scope)

@@ -14,10 +14,28 @@ from tests.support.tables import ids, put, scope
 @pytest.fixture
 def people(table: MemoryTable) -> MemoryTable:
     """Four rows of Ana's agent, and one of Ben's."""
-    put(table, "ana", "a", "Boats are red", speaker="Ana", valid_from="2026-03-03", importance=2)
-    put(table, "ana", "b", "A red house", entities=["Ana", "Ö'Neil"], valid_from="2026-03-01")
+    told: dict[str, Any] = {"importance": 2, "source_events": ["told"]}
+    put(table, "ana", "a", "Boats are red", speaker="Ana", valid_from="2026-03-03", **told)
+    put(
+        table,
+        "ana",
+        "b",
+        "A red house",
+        entities=["Ana", "Ö'Neil"],
+        valid_from="2026-03-01",
+        disputed=["x"],
+    )
     put(table, "ana", "c", "Reddish", kind="episode", speaker="Cid", valid_from="2026-03-02")
-    put(table, "ana", "d", "Red boats sail", speaker="Dan", importance=9, valid_from="2026-03-03")
+    put(
+        table,
+        "ana",
+        "d",
+        "Red boats sail",
+        speaker="Dan",
+        importance=9,
+        valid_from="2026-03-03",
+        source_entries=["said"],
+    )
     put(table, "ben", "e", "Boats are red", speaker="Ana", valid_from="2026-03-03")
     return table
 
@@ -33,6 +51,10 @@ LISTS: list[tuple[dict[str, Any], str]] = [
     ({"names": ["Ana"]}, "ba"),
     ({"names": ["Dan", "Ö'Neil"]}, "db"),
     ({"names": ["an"]}, ""),
+    ({"citing": ["told", "said"]}, "da"),
+    ({"citing": ["tol"]}, ""),
+    ({"has": "disputed"}, "b"),
+    ({"lacks": "disputed", "names": ["Ana"]}, "a"),
     ({"filters": {"kind": "episode"}}, "c"),
     ({"filters": {"importance": {"gte": 2}}, "order": "importance"}, "da"),
     ({"filters": {"kind": "fact"}, "terms": terms("red"), "names": ["Ana"]}, "ba"),

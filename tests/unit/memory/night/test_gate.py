@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -126,12 +127,15 @@ async def test_a_memory_is_lost_where_a_prompt_has_no_room_for_it(
     async def kept(*given: Any) -> list[Probe]:
         return [{"query": "beans?", "found": ["e1"], "at": NOW}]
 
-    async def every(scope: Any) -> list[Fact]:
-        return [fact("a")]
+    async def by_op(scope: Any, ops: Sequence[str]) -> dict[str, Fact]:
+        return {op: fact(op) for op in ops if op == "a"}
+
+    async def count(scope: Any, *, include_superseded: bool) -> int:
+        return 1
 
     fallen = supersede_fact(fact("a"), "b", NOW, [], "moved")
     plans = SimpleNamespace(operations=lambda *phase: [fallen])
-    resources = SimpleNamespace(semantic=SimpleNamespace(all=every))
+    resources = SimpleNamespace(semantic=SimpleNamespace(by_op=by_op, count=count))
     context: Any = SimpleNamespace(plans=plans, resources=resources, store=None, scope=None)
     context.settings, context.added_facts = Settings(), set
     monkeypatch.setattr(weigh_night, "_sources", hits)
