@@ -180,10 +180,7 @@ def of_compaction(
     by: str = "summary",
     error: str | None = None,
 ) -> AuditEntry:
-    """The old part of the history was replaced by a summary, kept in `archive`.
-
-    `by` is "summary" or, if the model gave none, "extract"; then `error` says why.
-    """
+    """The old part of the history was replaced, `by` a summary or an extract, kept in `archive`."""
     detail = {"messages": messages, "by": by} | ({"error": safe(error)} if error else {})
     return entry_of(at, "compaction", archive, detail=detail, model=model, tick=tick)
 
@@ -260,8 +257,7 @@ async def write(
 ) -> None:
     """Write `entries` in one batch and log each; idempotent.
 
-    `visit` (0..999) orders writes of one tick at the same time. `also`: the caller's own store
-    writes in the same transaction.
+    `visit` (0..999) orders writes of one tick at one time. `also`: writes of the same transaction.
     """
     days = sorted({_day(entry["at"]) for entry in entries})
     puts = [PutOp(scope.namespace(AUDIT), day, {}, index=False) for day in days]
@@ -290,10 +286,7 @@ async def read(
     until: datetime | None = None,
     limit: int | None = None,
 ) -> list[AuditEntry]:
-    """The newest `limit` entries from `since` on, oldest first; reads only the days it needs.
-
-    `until` goes without a limit; the time itself does not count.
-    """
+    """The newest `limit` entries from `since` on, or all before `until`, oldest first."""
     first = since.astimezone(UTC).isoformat() if since is not None else ""
     end = until.astimezone(UTC).isoformat() if until is not None else "9"
     found: list[AuditEntry] = []
@@ -311,10 +304,7 @@ async def read(
 async def newest(
     store: BaseStore, scope: Scope, limit: int, offset: int
 ) -> tuple[list[AuditEntry], int]:
-    """`limit` entries after the newest `offset`, newest first, and the number of all.
-
-    Reads the days on which they are, and counts the others.
-    """
+    """`limit` entries after the newest `offset`, newest first, and the number of all."""
     found: list[AuditEntry] = []
     passed = 0
     for day in await list_items(store, scope.namespace(AUDIT), newest_first=True):

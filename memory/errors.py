@@ -1,26 +1,4 @@
-"""All errors raised on purpose.
-
-CircadianError
-├── InputError            bad usage or input; the message says what to do (exit status 2)
-│   ├── NotFoundError     what was named is not there
-│   ├── StateError        the thread's state breaks a rule; names the key
-│   └── FolderError       the data folder cannot be used as asked
-│       └── NewerError    a newer version made it, or changed it meanwhile
-├── ConflictError         memory has changed since; nothing was changed
-├── BusyError             another process holds the agent; posted events stay in the inbox
-├── LongWork              what was asked takes longer than the caller waits; nothing was changed
-├── ModelError            the model gave no usable answer after retries; the work stays pending
-│   ├── ConfigurationError  the key, the model's name or the address is wrong; nothing counts
-│   ├── ModelRefused      the model declines to answer
-│   ├── ContextOverflow   the prompt is longer than the model takes
-│   ├── ServiceDown       the service did not answer, or refused; circuit breakers count these
-│   └── CircuitOpen       a failing service is not called for a while
-├── MemoryStoreError      the memory could not be read or written
-│   └── DatabaseDown      PostgreSQL cannot be reached; accepted events are kept
-├── Refusal               the rules do not allow a change; worded for the model that asked
-├── ServerError           a server asked over HTTP is not there, or refuses
-└── TokenError            a user's token is invalid
-"""
+"""All errors raised on purpose. docs/errors.md lists them with their bases and what they mean."""
 
 from __future__ import annotations
 
@@ -72,10 +50,7 @@ def explained(problems: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 class CircadianError(RuntimeError):
-    """Base of all errors raised on purpose.
-
-    A `RuntimeError`, because a server shows the text of standard types only.
-    """
+    """Base of all errors raised on purpose. A server shows the text of standard types only."""
 
     report: Mapping[str, Any] | None = None
     """The report of the run that raised this at its end: what the run did all the same."""
@@ -99,17 +74,11 @@ class StateError(InputError):
 
 
 class FolderError(InputError):
-    """The data folder, or the database in its place, cannot be used as asked.
-
-    Unwritable, damaged, or made with another embedder.
-    """
+    """The data folder or database is unwritable, damaged or made with another embedder."""
 
 
 class NewerError(FolderError):
-    """A newer version made the data folder or database, or changed its form meanwhile.
-
-    A process that has it open stops writing; a server exits.
-    """
+    """A newer version made or changed the data folder or database. A server exits."""
 
 
 class ConflictError(CircadianError):
@@ -125,10 +94,7 @@ class LongWork(CircadianError):
 
 
 class ModelError(CircadianError):
-    """The model gave no usable answer after retries. The work stays pending.
-
-    Unusable answers cost tokens too.
-    """
+    """The model gave no usable answer, which costs tokens, too. The work stays pending."""
 
     llm_calls = 0
     """Calls that were answered before giving up."""
@@ -138,8 +104,7 @@ class ModelError(CircadianError):
 class ConfigurationError(ModelError):
     """The model's key, name or address is wrong; the message names the variable to set.
 
-    It is nobody's failure: it counts neither against the event nor for a circuit breaker or the
-    emergency stop. The event waits for the next run.
+    It counts neither against the event nor for a circuit breaker or the emergency stop.
     """
 
 
@@ -148,10 +113,7 @@ class ModelRefused(ModelError):
 
 
 class ServiceDown(ModelError):
-    """The service did not answer, or refused to serve. Circuit breakers count these.
-
-    An unusable answer and a rejected request are plain ModelErrors.
-    """
+    """The service did not answer, or refused to serve. Circuit breakers count these alone."""
 
 
 class CircuitOpen(ModelError):
@@ -167,10 +129,7 @@ class MemoryStoreError(CircadianError):
 
 
 class DatabaseDown(MemoryStoreError):
-    """PostgreSQL cannot be reached. The message says whether the event was accepted.
-
-    Events accepted before are kept.
-    """
+    """PostgreSQL cannot be reached. The message says whether the event was accepted."""
 
 
 class Refusal(CircadianError):
@@ -201,10 +160,7 @@ class TokenError(CircadianError):
 
 
 def failed(kind: str, text: str) -> CircadianError:
-    """The error for a failure in a report, by the name of its type.
-
-    A bug is told as a ModelError, too: the event got no answer.
-    """
+    """The error for a failure in a report, by its type; a bug is told as a ModelError."""
     types = {one.__name__: one for one in _family(CircadianError) if one is not Refusal}
     return types.get(kind, ModelError)(text)
 

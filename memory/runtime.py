@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from memory.errors import InputError
 from memory.facts import SemanticMemory
-from memory.models import Answer, Breakers, ask, ask_for, breakers_of
+from memory.models import Answer, Breakers, ask, ask_for, breakers_of, load_chat_model
 from memory.prompt import Extensions, PromptComponent
 from memory.records import LOCAL_USER, HandledMark, Report, Scope, Usage
 from memory.settings import Settings, configured
@@ -91,7 +91,7 @@ class Resources:
     """A run that previews or applies a night only; waiting events keep waiting."""
     bounds: Bounds | None = None
     """What a server's operator allows."""
-    load_model: Callable[[str], BaseChatModel] = field(default=lambda name: _load(name))
+    load_model: Callable[[str], BaseChatModel] = load_chat_model
     """Loads a model by the name in a setting, such as compact_model."""
 
     def __post_init__(self) -> None:
@@ -189,13 +189,8 @@ async def process_resources(
 ) -> AsyncIterator[Resources]:
     """The process's resources, from before its first run to its end.
 
-    Creating them reads files; a node that did so would hold up every run of a server. `extra` loads
-    the user's extensions; without it there are none.
-
-    Raises:
-        FolderError: the data folder, or the database, cannot be used as asked.
-        DatabaseDown: the database cannot be reached.
-        InputError: unknown model name, missing key, or whatever `extra` raises.
+    Creating them reads files, which no node of a server may do. `extra` loads the user's
+    extensions. Raises as `open_installation`, `choose_model` and `extra` do.
     """
     process = await asyncio.to_thread(_process)
     try:
@@ -233,10 +228,8 @@ def present(store: BaseStore | None) -> BaseStore:
 def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
     """The run's settings. LangGraph passes None if the caller gave no context.
 
-    On a server, what a context leaves out is as the operator has it.
-
-    Raises:
-        InputError: on a server, the context has what only the operator may choose.
+    On a server, what a context leaves out is as the operator has it; what only the operator may
+    choose raises InputError.
     """
     settings = context if isinstance(context, Settings) else None
     if settings is None:
@@ -267,11 +260,7 @@ def _check_chosen(settings: Settings, usual: Mapping[str, Any], may: frozenset[s
 
 
 def checked_settings(given: Settings | Mapping[str, Any] | None) -> Settings:
-    """What a caller gave as settings.
-
-    Raises:
-        InputError: there is no such setting, or a value does not fit it.
-    """
+    """What a caller gave as settings. Raises InputError for a name or value that is none."""
     if isinstance(given, Settings):
         return given
     try:
@@ -287,12 +276,6 @@ def checked_settings(given: Settings | Mapping[str, Any] | None) -> Settings:
     close = get_close_matches(name, Settings.model_fields, n=1)
     known = f"did you mean {close[0]}?" if close else "`circadian config --explain` lists all"
     raise InputError(f"settings: there is no setting {name!r:.80}; {known}")
-
-
-def _load(name: str) -> BaseChatModel:
-    from memory.models import load_chat_model
-
-    return load_chat_model(name)
 
 
 @dataclass

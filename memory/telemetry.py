@@ -115,10 +115,8 @@ def invoke_agent(thread: str) -> AbstractContextManager[Span]:
 
 
 async def invoke_agent_stream(thread: str, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Stream a run of an agent in a span, which is not the current span of the consumer.
-
-    A generator may be resumed in one task and closed in another, which could not reset the context
-    that the first one left.
+    """Stream a run of an agent in a span, which is not the current span of the consumer: one task
+    may resume a generator and another close it.
     """
     with _started(_RUN, _of_run(thread), "internal") as made:
         async with aclosing(parts):

@@ -15,8 +15,16 @@ from memory import audit, entities, journal, night
 from memory.audit import of_decision
 from memory.errors import CircadianError, ConflictError, InputError, NotFoundError
 from memory.journal import links
-from memory.night import Plans, applied, built_on, inverse, status_of, take_back
-from memory.operations import changed_since, find_conflicts
+from memory.night import (
+    Plans,
+    applied,
+    built_on,
+    changed_since,
+    find_conflicts,
+    inverse,
+    status_of,
+    take_back,
+)
 from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
 from memory.text import shortened
 

@@ -28,17 +28,9 @@ HOW = (
     '{"decision": "refuse", "reason": "..."}'
 )
 
-_WORDS: dict[str, Literal["approve", "refuse"]] = {
-    "approve": "approve",
-    "approved": "approve",
-    "accept": "approve",
-    "yes": "approve",
-    "y": "approve",
-    "refuse": "refuse",
-    "refused": "refuse",
-    "reject": "refuse",
-    "no": "refuse",
-    "n": "refuse",
+_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("approve", "approved", "accept", "yes", "y"), "approve"),
+    **dict.fromkeys(("refuse", "refused", "reject", "no", "n"), "refuse"),
 }
 
 
@@ -71,19 +63,13 @@ class AnswerInput(BaseModel):
 
 
 def question_id(event: Event | None, now: str, tool: str, args: Mapping[str, Any]) -> str:
-    """`ask_<10 hex digits>`, from the event (or an autonomous tick's time), tool and arguments.
-
-    A repeated tick with the same call asks the same question.
-    """
+    """`ask_<10 hex digits>`, from the event (or an autonomous tick's time), tool and arguments."""
     what = [event["id"] if event else now, tool, dict(args)]
     return f"ask_{_digest(what)}"
 
 
 def deed_key(event: Event | None, question: str | None, tick: int = 0) -> str:
-    """Key of a tick's one dangerous call: from its event, else its question, else its number.
-
-    A repeated tick has the same key.
-    """
+    """Key of a tick's one dangerous call: from its event, else its question, else its number."""
     return _event_key(event["id"]) if event else question or f"tick_{tick:08d}"
 
 
@@ -92,8 +78,7 @@ def decision_of(
 ) -> Decision | str:
     """A person's answer to `question` as a decision, or a sentence on what is wrong with it.
 
-    Accepts a word (yes, no, approve, refuse), true and false, an object as in HOW, and the form of
-    LangChain's human-in-the-loop middleware: `{"decisions": [{"type": ...}]}`.
+    Accepts a word, true and false, an object as in HOW, and LangChain's human-in-the-loop form.
     """
     if isinstance(given, bool):
         given = "approve" if given else "refuse"
@@ -154,10 +139,7 @@ async def answers(
 async def keep(
     store: BaseStore, scope: Scope, question: str, decision: Decision, *, run: str | None = None
 ) -> Decision:
-    """Store an answer and return the one that counts, which is the first of several.
-
-    `run`: the server's run that brought it.
-    """
+    """Store an answer that a server's `run` brought; return the first of several, which counts."""
     puts = [PutOp(scope.namespace(ANSWERS), question, dict(decision))]
     if run is not None:
         puts.append(PutOp(scope.namespace(ANSWERED), run, {"question": question}))

@@ -49,10 +49,7 @@ _LONGEST_QUESTION = 30
 
 
 def event_class_of(text: str, names: Collection[str] = ()) -> tuple[EventClass, str]:
-    """The class of a text, by the first rule that fits, and the reason.
-
-    `names`: what the assistant is called.
-    """
+    """The class of a text, by the first rule that fits, and why. `names`: the assistant's."""
     called = {name.casefold() for name in names}
     for event_class, rule in _RULES:
         if (why := rule(text, called)) is not None:
@@ -151,14 +148,8 @@ def assess(
 ) -> Assessment:
     """Assess a tick: class and complexity of its text, and signals from the state.
 
-    Args:
-        text: the task; None if there is none.
-        kind: what the text is.
-        goals: all goals by id.
-        percentage: how full the context is (0..100).
-        recent_errors: failures in a row.
-        names: what the assistant is called.
-        plannable: whether the goal in hand may be decomposed first.
+    `percentage`: how full the context is. `recent_errors`: failures in a row. `names`: the
+    assistant's. `plannable`: whether the goal in hand may be decomposed first.
     """
     event_class, why = _class_of(text or "", kind, names)
     complexity, counted = complexity_of(text or "")
@@ -193,8 +184,7 @@ def complexity_of(text: str) -> tuple[int, str]:
     """The complexity of a text (1..5), and what was counted.
 
     It is 1, plus 1 for each of: more than 20 tokens; more than 60; two parts or more; four or more;
-    a word for several steps, such as "plan". Parts are separated by line breaks, sentences, commas,
-    semicolons, "and" and "then".
+    a word for several steps, such as "plan". "And" and punctuation separate parts.
     """
     tokens = approximate_tokens(text)
     pieces = [piece for one in sentences(text) for piece in _APART.split(one)]

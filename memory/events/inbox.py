@@ -95,7 +95,6 @@ async def post(
     """Write events into the inbox in one transaction, in order; known ids are skipped.
 
     An event that was set aside is tried again. Two different events of one id are an InputError.
-    `also`: writes that go with new events.
     """
     with accepting():
         by_id = {event["id"]: event for event in events}
@@ -122,8 +121,7 @@ async def waiting(
 ) -> list[InboxItem]:
     """Waiting events, oldest first, without those whose tick the state contains (`handled`).
 
-    `post` skips handled events, but one process may handle an id while another posts it, so
-    handled ids are looked up here, too.
+    Handled ids are looked up, too: another process may have posted one meanwhile.
     """
     items = await list_items(store, scope.namespace(INBOX))
     done = await already_handled(store, scope, [item.key for item in items])
@@ -158,10 +156,7 @@ async def settle(
     marks: Sequence[HandledMark],
     ticks: Iterable[TickReport] = (),
 ) -> None:
-    """Take events whose ticks are on disk out of the inbox, and remember their ids.
-
-    Of `ticks`, the reports on these events are kept, and those on none. One transaction.
-    """
+    """Take events whose ticks are on disk out of the inbox; keep ids, and reports on them."""
     handled = {None, *(mark["id"] for mark in marks)}
     puts = [
         PutOp(scope.namespace(TICKS), _place(tick["tick"]), cast(dict[str, Any], dict(tick)))
@@ -259,8 +254,7 @@ def _place(tick: int) -> str:
 async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledMark]) -> None:
     """Mark events as answered that are not settled yet, for `waiting_now` alone.
 
-    Counting reads no checkpoints. If a crash loses the tick, the next run answers the event again,
-    marked or not.
+    If a crash loses the tick, the next run answers the event again, marked or not.
     """
     namespace = scope.namespace(INBOX)
     found = await store.abatch([GetOp(namespace, mark["id"]) for mark in marks])
@@ -274,10 +268,7 @@ async def note_answered(store: BaseStore, scope: Scope, marks: Sequence[HandledM
 
 
 async def waiting_now(store: BaseStore, below: tuple[str, ...] = ()) -> tuple[int, str | None]:
-    """The number of unanswered events of all agents below a namespace, and when the oldest came.
-
-    The time is ISO 8601; None without any event.
-    """
+    """The number of unanswered events of all agents below a namespace, and when the oldest came."""
     return await count_named(store, INBOX, "received_at", without="answered", below=below)
 
 
@@ -299,10 +290,9 @@ async def give_back(
 
 
 async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> list[str]:
-    """Return events that were set aside, all or one, to the inbox with no failed attempts.
+    """Return events that were set aside, all or one, to their places in the inbox; returns the ids.
 
-    They keep their places in the order of receipt. One transaction; takes no lock. Returns the ids,
-    oldest first. Raises InputError if `event_id` is not set aside.
+    Takes no lock. Raises InputError if `event_id` is not set aside.
     """
     rows = [row for row in await set_aside(store, scope) if event_id in (None, row["event"]["id"])]
     if event_id is not None and not rows:
@@ -319,10 +309,7 @@ async def retry(store: BaseStore, scope: Scope, event_id: str | None = None) -> 
 
 
 async def withdraw(store: BaseStore, scope: Scope, event_id: str) -> InboxItem:
-    """Take an event that waits or was set aside out of the inbox for good; returns it.
-
-    Raises NotFoundError if it does neither. The caller holds the agent.
-    """
+    """Take an event out of the inbox for good; returns it. Raises NotFoundError."""
     gets = [GetOp(scope.namespace(name), event_id) for name in (INBOX, SET_ASIDE, HANDLED)]
     waiting, aside, handled = await store.abatch(gets)
     found = waiting or aside
@@ -398,20 +385,19 @@ async def take_in(
 ) -> Arrived:
     """Write the new messages and events of the state into the inbox.
 
-    The history's reducer refuses a message that cannot be an event. One that is in the thread all
-    the same is left out with a note: an error would come back in every later run. So would one for
-    messages beyond `room`, and no run could even stop the agent: they stay for the next run.
-
-    Raises:
-        InputError: unknown request, malformed event, or more events than there is room for; nothing
-            was taken.
+    A message that cannot be an event is left out with a note: an error would come back in every
+    later run. So would one for messages beyond `room`: they stay for the next run. Raises
+    InputError, with nothing taken: unknown request, malformed event, or more events than there is
+    room for.
     """
     check_request(state.get("request"))
     brought = state.get("events") or []
     if not isinstance(brought, list):
         raise InputError(f"events must be a list of objects with a text; got {brought!r:.80}")
     standing = state.get("messages", [])
-    handled = await already_handled(store, scope, _last_asked(standing))
+    behind = standing[_answered(standing) + 1 :]
+    asked = [event for m in behind if isinstance(m, HumanMessage) and (event := _event(m))]
+    handled = await already_handled(store, scope, asked)
     people, foreign = new_messages(standing, handled)
     named = [m.model_copy(update={"id": given_id(m, standing)}) for m in people]
     first = await _as_first_given(named, store, scope, run_id)
@@ -456,10 +442,7 @@ async def _beyond(
 
 
 def _completed(raw: Any, run_id: str | None, place: int, owner: str, now: datetime) -> Any:
-    """The event with defaults; its id derives from the run, so that a repeated run repeats it.
-
-    Without a run id an event must have an id of its own.
-    """
+    """The event with defaults; its id derives from the run, so that a repeated run repeats it."""
     if run_id is None:
         return raw
     return completed(raw, id_=operation_id("event", run_id, str(place)), owner=owner, now=now)
@@ -510,12 +493,6 @@ def _answered(messages: Sequence[AnyMessage]) -> int:
     return next(answers, -1)
 
 
-def _last_asked(messages: Sequence[AnyMessage]) -> list[str]:
-    """Event ids of the marked human messages after the newest answer."""
-    behind = messages[_answered(messages) + 1 :]
-    return [event for m in behind if isinstance(m, HumanMessage) and (event := _event(m))]
-
-
 def _event(message: HumanMessage) -> str | None:
     """The event id in the message's mark, if it is the message's id, too."""
     event = mark_of(message)["event"] if is_history(message) else None
@@ -553,8 +530,7 @@ async def _as_first_given(
 ) -> list[HumanMessage]:
     """The messages with the ids of the run's first attempt.
 
-    After a crash a server repeats a run, even one that had ended; a message without an id of its
-    own then gets another one.
+    After a crash a server repeats a run; a message without an id of its own then gets another one.
     """
     if run_id is None or not new:
         return list(new)

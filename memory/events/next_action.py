@@ -1,9 +1,8 @@
 """What a run can do next: budgets, waiting events by verdict, goals, sleep, the emergency stop.
 
-Pure, except for a person's request for an emergency stop. The request is in the store, so that it
-reaches a run in progress: namespace (below `(user, thread)`) `controls` "stop" -> {at, by}.
-`intake` reads it before each event. It is deleted once a checkpoint holds the stop, or when the
-stop is cleared.
+Pure, except for a person's request for an emergency stop, which reaches a run in progress through
+the store: namespace (below `(user, thread)`) `controls` "stop" -> {at, by}, until a checkpoint
+holds the stop, or it is cleared.
 
 Hours of sleep are local, times are aware. If the clocks skip the start hour, the night begins right
 after the skip; if the hour comes twice, the night begins the first time.
@@ -22,7 +21,7 @@ from langgraph.store.base import BaseStore
 from memory.events.rules import classify
 from memory.records import Classification, Event, InboxItem, Report, Scope, is_reflection
 from memory.settings import Settings
-from memory.state import Look, SleepCause, Slumber, Spending, State, filled
+from memory.state import Look, SleepCause, Spending, State, filled
 from memory.text import zone_name
 
 FIRST_WAIT = timedelta(minutes=1)
@@ -36,8 +35,7 @@ def spent(
 ) -> Spending:
     """`spending` after one more tick. Tokens always count.
 
-    `autonomous`: no event set the tick off. `acted`: the tick changed something outside of the
-    agent, so that the next look at the goals does not wait.
+    After a tick that `acted` outside of the agent the next look at the goals does not wait.
     """
     held = held_at(spending, now)
     if acted:
@@ -56,10 +54,7 @@ def at_least(spending: Spending, now: datetime, tokens: int) -> Spending:
 
 
 def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
-    """Why only events are answered now, as a sentence; None while the budget lasts.
-
-    A limit of 0 allows no autonomous ticks.
-    """
+    """Why only events are answered now, as a sentence; None while the budget lasts."""
     held = held_at(spending, now)
     most = settings.autonomous_ticks_per_hour
     if not most or not settings.tokens_per_day:
@@ -90,9 +85,8 @@ def held_at(spending: Spending, now: datetime) -> Spending:
 def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
     """The hour or day to count in, and what was spent in it.
 
-    Setting the clock back by hours does not renew the budget: within a day the later hour stays.
-    If it is set back by days, as in a replay of old events, the count goes on from the new day;
-    otherwise a single time far in the future would block the assistant until then.
+    Setting the clock back by hours does not renew the budget. If it is set back by days, the count
+    goes on from the new day: a single time in the far future would block the assistant.
     """
     if current > held:
         return current, 0
@@ -111,9 +105,8 @@ def looked(state: State, settings: Settings, now: datetime) -> Spending:
 def next_look(state: State, settings: Settings, now: datetime) -> datetime | None:
     """When the goals are looked at again; None if now.
 
-    Where nothing has changed since the last look, a model would say the same again. The waits
-    double from FIRST_WAIT to `goal_pause_minutes`, because what the agent cannot see may change,
-    too.
+    Where nothing has changed a model would say the same again: the waits double from FIRST_WAIT to
+    `goal_pause_minutes`, because what the agent cannot see may change, too.
     """
     look = state["spending"].get("look")
     if look is None or look["found"] != _fingerprint(state, settings, now):
@@ -168,10 +161,7 @@ class Pending(NamedTuple):
         return not any(self)
 
     def ready(self, state: State, settings: Settings, now: datetime) -> Judged | None:
-        """The event to act on now, people's first.
-
-        Reflections wait while the agent is asleep, and while the budget is used up.
-        """
+        """The event to act on now, people's first; reflections wait for a waking and a budget."""
         waits = state["mode"] == "sleep" or over(state["spending"], settings, now) is not None
         return next(iter([*self.people, *([] if waits else self.own)]), None)
 
@@ -240,8 +230,7 @@ async def forget_stop(store: BaseStore, scope: Scope) -> None:
 
 
 RECOVERY = 0.05
-"""Share of the context by which the history must grow before fatigue returns: otherwise a night
-that could not shorten it would repeat after every message."""
+"""Share of the context by which the history must grow before fatigue sends to sleep again."""
 
 
 class Window(NamedTuple):
@@ -294,13 +283,9 @@ def wake_due(now: datetime, settings: Settings, *, asleep_since: datetime | None
 
 
 def tired(share: float, settings: Settings, *, pending: bool, rested: float = 0.0) -> bool:
-    """Whether fatigue sends the agent to sleep: the history is long and nothing is pending.
+    """Whether fatigue sends the agent to sleep: the history is long and nothing is `pending`.
 
-    Args:
-        share: share (0..1) of the context that the history fills.
-        settings: with the fatigue threshold; None turns fatigue off.
-        pending: anything waits to be done.
-        rested: the share when the agent last woke.
+    `share` (0..1) of the context is filled now, and `rested` was when the agent last woke.
     """
     at = settings.fatigue_threshold
     if at is None or pending or share < at:
@@ -334,16 +319,16 @@ def own_sleep(
 
 def hours_over(state: State, settings: Settings, now: datetime) -> bool:
     """Whether the schedule wakes the agent. A night that a person asked for has no hours."""
-    if state["mode"] != "sleep":
+    slumber = state["slumber"]
+    if state["mode"] != "sleep" or slumber["why"] in ("request", None):
         return False
-    return wake_due(now, settings, asleep_since=_moment(_own_since(state["slumber"])))
+    return wake_due(now, settings, asleep_since=_moment(slumber["since"]))
 
 
 def called_away(state: State, settings: Settings, now: datetime) -> str | None:
     """Why dreaming ends early, apart from new messages; None if it does not.
 
-    Reasons are that a person woke the agent, and that its hours are over, which may have woken it
-    earlier in this run, before an unfinished night was resumed. Compacting is always finished.
+    A person woke the agent, or its hours are over. Compacting is always finished.
     """
     changes = state["report"]["mode_changes"]
     awake = state["mode"] == "awake"
@@ -352,10 +337,6 @@ def called_away(state: State, settings: Settings, now: datetime) -> str | None:
         return "it was woken"
     over = awake or hours_over(state, settings, now)
     return f"its hours are over ({hours_named(settings)})" if over else None
-
-
-def _own_since(slumber: Slumber) -> str | None:
-    return None if slumber["why"] in ("request", None) else slumber["since"]
 
 
 def hours_named(settings: Settings) -> str:
@@ -369,9 +350,6 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def misconfigured(report: Report) -> str | None:
-    """Why every further tick of this run would fail: key, name or address of the model is wrong.
-
-    One such failure may be due to its event, as where a gateway forbids a text.
-    """
+    """Why every further tick of this run would fail: key, name or address of the model is wrong."""
     wrong = [one for one in report["failures"] if one.get("kind") == "ConfigurationError"]
     return wrong[-1]["error"] if len(wrong) > 1 and not report["ticks"] else None

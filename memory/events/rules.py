@@ -90,10 +90,7 @@ def entry_in(
 
 
 def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) -> bool:
-    """Whether the tick that ends now sets off a reflection; `event` is what the tick answered.
-
-    A reflection never sets off another one, or the run would not end. Interval 0 means never.
-    """
+    """Whether the tick that ends now sets off a reflection; a reflection never sets off another."""
     if interval <= 0 or is_reflection(event):
         return False
     return tick - last_reflection >= interval
@@ -102,10 +99,9 @@ def due(tick: int, last_reflection: int, interval: int, *, event: Event | None) 
 def reflection_event(
     tick: int, now: datetime, settings: Settings, *, since: int, calls: int, failed: int
 ) -> Event:
-    """The reflection event that tick `tick` sets off, `since` ticks after the last one.
+    """The reflection event that tick `tick` sets off; the same one if the tick is repeated.
 
-    `calls` and `failed` count the session's tool calls. A tick that is repeated after a crash posts
-    the same event.
+    `since`: ticks after the last one. `calls`, `failed`: the session's tool calls.
     """
     return {
         "id": f"{OWN}reflection_{tick}",
@@ -134,8 +130,7 @@ def owners_of(settings: Settings, *, user: str, served: bool) -> tuple[str, ...]
 def set_off_by_owner(event: Event | None, *, owners: Collection[str], served: bool) -> bool:
     """Whether an owner set off the tick on `event` (None: an autonomous tick).
 
-    On a server clients choose sender ids, so only a chat message without a `name` counts: it is
-    from the authenticated user.
+    On a server clients choose sender ids: only a chat message without a `name` is from the user.
     """
     if event is None or is_reflection(event):
         return False
@@ -151,10 +146,7 @@ MOST_SHARED = 500
 def shared_after(
     state: State, events: Iterable[Event], settings: Settings, owners: Collection[str]
 ) -> dict[str, str]:
-    """The channels on which others than owners write, after these events: since when, by channel.
-
-    Open conversations count, too. The assistant's own messages do not, nor the system's.
-    """
+    """After these events, the channels on which others than owners write, and since when."""
     talks = state["conversations"].values()
     after = dict(state["shared_channels"])
     for sender, channel, at in [

@@ -4,6 +4,7 @@ from memory.facts.semantic import Episode, SemanticMemory
 from memory.facts.table import (
     Counted,
     Listing,
+    MemoryTable,
     Row,
     Vector,
     fact_of,
@@ -16,6 +17,7 @@ __all__ = [
     "Counted",
     "Episode",
     "Listing",
+    "MemoryTable",
     "Row",
     "SemanticMemory",
     "Vector",

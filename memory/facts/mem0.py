@@ -42,10 +42,7 @@ Embedding = Sequence[float] | Vector
 
 
 class LangChainEmbedder(EmbeddingBase):
-    """Any LangChain `Embeddings`, loaded on first use.
-
-    Mem0 embeds text by text; `ready` supplies vectors that were embedded together before.
-    """
+    """Any LangChain `Embeddings`, loaded on first use; `ready` brings vectors made before."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -54,10 +51,7 @@ class LangChainEmbedder(EmbeddingBase):
 
     @contextmanager
     def ready(self, vectors: Mapping[str, Embedding | None]) -> Iterator[None]:
-        """Use these vectors inside. Not for two threads at once.
-
-        None for a text keeps the vector that its fact has, if any.
-        """
+        """Use these vectors inside; None for a text keeps its fact's. For one thread."""
         self._ready = vectors
         try:
             yield

@@ -36,6 +36,7 @@ from memory.facts.table import (
     Waiting,
     checked_draft,
     checked_fact,
+    checked_form,
     embedded_text,
     fact_filters,
     fact_of,
@@ -58,8 +59,7 @@ Result = TypeVar("Result")
 Scored = list[tuple[Row, float]]
 
 EMBEDDED_CHARS = 4_000
-"""Characters of a text that are embedded: an embedder refuses a text that exceeds its limit, and
-would refuse it every time."""
+"""Characters of a text that are embedded: an embedder refuses a longer one every time."""
 
 _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""
@@ -112,12 +112,9 @@ _EPISODES = TypeAdapter(list[Episode])
 class SemanticMemory:
     """The memories of one installation. Cheap to make: everything opens when it is first used.
 
-    Every call is about one scope. A row of another scope is never read, changed or counted, even
-    by its id.
-
-    Raises MemoryStoreError where the table cannot be read or written (nothing is then half done),
-    or while its breaker is open; InputError for a draft or a change that breaks the record's form;
-    ModelError where the embedder gives no vectors.
+    Every call is about one scope. A row of another scope is never read, changed or counted, even by
+    its id. Raises MemoryStoreError where the table fails or its breaker is open, InputError for a
+    record of a wrong form, ModelError where the embedder gives no vectors.
     """
 
     breakers: Breakers | None = None
@@ -131,14 +128,7 @@ class SemanticMemory:
         dimension: int,
         embeddings: Callable[[], Embeddings],
     ) -> None:
-        """Use the table that `open_table` makes.
-
-        Args:
-            open_table: opens the table; called again after `close`.
-            mem0_dir: the folder of Mem0's own files.
-            dimension: how many numbers a vector of the embedder has.
-            embeddings: loads the embedder; called once, when a text must be embedded.
-        """
+        """`open_table` is called again after `close`, `embeddings` once, when first needed."""
         self._load_table, self._mem0_dir, self._dimension = open_table, mem0_dir, dimension
         self._load_embeddings = embeddings
         self._opening = threading.RLock()
@@ -151,9 +141,8 @@ class SemanticMemory:
     async def add(self, scope: Scope, drafts: Sequence[FactDraft]) -> list[Fact]:
         """Write facts, all or none; return them in the drafts' order.
 
-        A draft whose `op` already made a fact returns that fact unchanged. A draft that repeats a
-        fact which still holds, with the same text and sources, returns that fact, and its `op` is
-        kept as an alias of it. New texts are embedded in one call.
+        A draft whose `op` already made a fact returns that. One that repeats the text and sources
+        of a fact which holds returns that fact, and its `op` is kept as an alias.
         """
         checked = [checked_draft(draft) for draft in drafts]
         if not checked:
@@ -224,10 +213,7 @@ class SemanticMemory:
         )
 
     async def update(self, scope: Scope, fact_id: str, changes: Mapping[str, Any]) -> Fact:
-        """Change fields of one fact; return the changed fact.
-
-        `id`, `op` and the access counts cannot be changed.
-        """
+        """Change fields of one fact, but not id, op and access counts; return the fact."""
         for name in changes:
             if name not in Fact.__annotations__ or name in _FIXED:
                 raise InputError(f"a fact has no field {name!r} that can be changed")
@@ -243,14 +229,9 @@ class SemanticMemory:
     async def put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
         """Index journal entries, all or none: found by words at once, by meaning once embedded.
 
-        An episode that stands under the same `op` is updated where it differs; it keeps its vector
-        while the text to embed stays the same.
+        A standing episode is updated; it keeps its vector while the text to embed stays the same.
         """
-        try:
-            checked = _EPISODES.validate_python(list(rows), strict=True)
-            json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
-        except ValueError as error:
-            raise InputError(f"not an episode: {error}") from error
+        checked = checked_form(list(rows), _EPISODES, "an episode")
         await self.run(self._put_episodes, scope, checked)
 
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
@@ -264,10 +245,7 @@ class SemanticMemory:
         await self.run(lambda: table().touch([row.id for row in table().select(filters)], at))
 
     async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
-        """Embed the newest `limit` rows without a vector of the embedder in use; return how many.
-
-        One embedder call and one write; of one scope, or of all.
-        """
+        """Embed the newest `limit` rows that wait, of one scope or all; return how many."""
         filters = scope_filters(scope) if scope else {}
         waiting = await self.run(lambda: self.open_table().unembedded(filters, limit))
         vectors = await self.embed([row.text for row in waiting])
@@ -295,10 +273,7 @@ class SemanticMemory:
         return vector if vector.any() else None
 
     async def embed(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of `texts`, each embedded once, all in one call. A blank text gets zeros.
-
-        Raises MemoryStoreError for vectors that do not fit this memory.
-        """
+        """The vectors of `texts`, each embedded once, all in one call. A blank text gets zeros."""
         distinct = list(dict.fromkeys(text for text in texts if text.strip()))
         vectors = {text: np.zeros(self._dimension, dtype=np.float32) for text in texts}
         if distinct:

@@ -1,25 +1,22 @@
 """The table of memories, whichever database keeps it, under Mem0's store and under recall.
 
 A row is what Mem0 gives its vector store: an id, a vector and a payload. Facts are written through
-Mem0 and live only here. Journal entries live in the store, and have a row here to be found by. Both
-have the same payload fields, so that one search finds and one rule ranks them.
+Mem0 and live only here; journal entries have a row here to be found by. Both have the same payload
+fields, so that one search finds and one rule ranks them.
 
 Two payload fields are instructions to the table. `terms` (a list of texts) holds the words that
-find the row; the table takes it out of the payload. Without `terms`, the table computes them from
-`data` (`memory.text.terms`), and again when `ANALYSIS_VERSION` changes. With an empty list no word
-finds the row. `embed` is the text to embed instead of `data`. Every write looks up `op` and
-`identity` (equal for two facts with the same text and sources).
+find the row; without it, the table computes them from `data`, and again when `ANALYSIS_VERSION`
+changes. `embed` is the text to embed instead of `data`. Every write looks up `op` and `identity`
+(equal for two facts with the same text and sources).
 
 A filter maps a column to a value (None: the row has none), to a list of values, or to a range of
-`gt`, `gte`, `lt`, `lte`. A row passes if all of them hold. Anything else is a ValueError that
-names it.
+`gt`, `gte`, `lt`, `lte`. A row passes if all of them hold.
 
-Words rank by BM25 (Robertson and Zaragoza 2009) with Lucene's inverse document frequency,
-log(1 + (N - n + 0.5) / (n + 0.5)): above 0 for every word, so that a word in half of the texts
-still counts. Each kind of row is a collection of its own; otherwise a fact that repeats an entry
-would make the entry's words common. Words are rarer in a larger collection, so the scores of each
-kind are scaled by the weight of the whole query in it: a text with all words of the query scores
-the same among ten texts of its kind or ten thousand.
+Words rank by BM25 (Robertson and Zaragoza 2009) with Lucene's inverse document frequency, which is
+above 0 for every word. Each kind of row is a collection of its own; otherwise a fact that repeats
+an entry would make the entry's words common. The scores of each kind are scaled by the weight of
+the whole query in it: a text with all words of the query scores the same among ten texts of its
+kind or ten thousand.
 """
 
 from __future__ import annotations
@@ -143,6 +140,8 @@ class Sql(NamedTuple):
 class Dialect(NamedTuple):
     """How a database says a filter."""
 
+    aliases: str
+    """Aliases `a` with their rows `m`."""
     column: str
     """A column, as a template of its `name`."""
     value: str
@@ -172,7 +171,7 @@ class MemoryTable(ABC):
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         """The rows of a statement, as of one moment; `{where}` in it is the test of `filters`.
 
-        `values`: of the parameters behind that test.
+        `values`: of the parameters behind that test, behind each of several.
         """
 
     @abstractmethod
@@ -181,25 +180,26 @@ class MemoryTable(ABC):
 
     @abstractmethod
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
-        """Add a row, unless its scope has a row of its kind and `op`.
-
-        Without a vector it is found by words only, until `set_vectors` adds one.
-        """
+        """Add a row, unless its scope has one of its kind and `op`; a vector may follow."""
 
     @abstractmethod
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too, while the row exists."""
 
-    @abstractmethod
     def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
         """The matching rows that these operations made, by operation; aliases count."""
+        among, values = self._among("op", list(ops), "text")
+        query = (
+            f"SELECT a.op, {ROW}, 0 AS own FROM {self.dialect.aliases}"
+            f" WHERE {{where}} AND a.{among}"
+            f" UNION ALL SELECT m.op, {ROW}, 1 FROM memories AS m WHERE {{where}} AND m.{among}"
+            " ORDER BY own, seq"
+        )
+        return {op: self._row(*row) for op, *row, _ in self._asked(filters, query, *values)}
 
     @abstractmethod
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps the present one.
-
-        A new text without a vector drops the old text's vector: the row is unembedded.
-        """
+        """Replace one row's vector, payload or both; None keeps it, unless the text is new."""
 
     @abstractmethod
     def delete(self, filters: Filters) -> int:
@@ -236,10 +236,7 @@ class MemoryTable(ABC):
 
     @abstractmethod
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1).
-
-        Rows are filtered before they are ranked, so that other rows never crowd them out.
-        """
+        """The nearest matching rows, nearest first, with cosine (-1..1)."""
 
     def nearest_each(
         self, vectors: Sequence[Vector], filters: Filters, limit: int
@@ -251,11 +248,7 @@ class MemoryTable(ABC):
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
-        """The matching rows with any of these index terms, best first, with BM25 (> 0).
-
-        Word statistics are a scope's own, over its rows of all kinds. Ties go to the row written
-        first.
-        """
+        """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
 
     @abstractmethod
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
@@ -271,10 +264,7 @@ class MemoryTable(ABC):
         return [SessionPlace(*row) for row in self._asked(filters, query, *values)]
 
     def beside(self, filters: Filters, numbers: Collection[int], aside: int) -> set[int]:
-        """The `seq` of the `aside` episodes before and after each of these in its session.
-
-        `filters` test the rows that are given: a session is of one scope.
-        """
+        """The `seq` of the `aside` episodes before and after each of these in its session."""
         among, values = self._among("m.seq", list(numbers), "bigint")
         query = f"SELECT {_beside_columns(aside)} FROM memories AS m WHERE {{where}} AND {among}"
         rows = self._asked(filters, query, *values)
@@ -331,11 +321,7 @@ def split(filters: Filters) -> tuple[dict[str, str | None], dict[str, object]]:
 
 
 def where(filters: Filters, dialect: Dialect) -> Sql:
-    """`filters` as a test of a row.
-
-    Raises:
-        ValueError: an unknown column or operator, or a value that does not fit the column.
-    """
+    """`filters` as a test of a row. Raises ValueError, which names what does not fit."""
     tests = [_test(name, wanted, dialect) for name, wanted in filters.items()]
     text = " AND ".join(test.text for test in tests)
     return Sql(text or "1 = 1", tuple(value for test in tests for value in test.values))
@@ -400,11 +386,7 @@ def unit(vector: Sequence[float] | Vector, dimension: int) -> Vector:
 
 
 def checked_vector(vector: Vector, dimension: int) -> Vector:
-    """`vector`, if it has `dimension` finite numbers.
-
-    Raises:
-        MemoryStoreError: it has not.
-    """
+    """`vector`, if it has `dimension` finite numbers. Raises MemoryStoreError if not."""
     if vector.shape != (dimension,):
         raise MemoryStoreError(
             f"the embedder gave a vector of shape {vector.shape}, and this memory keeps vectors of "
@@ -475,7 +457,7 @@ def fact_filters(scope: Scope, *, include_superseded: bool = True) -> dict[str, 
 
 def checked_draft(draft: FactDraft) -> FactDraft:
     """`draft`, checked: it has a text and a source. Raises InputError."""
-    checked = _payload_checked(draft, _DRAFT)
+    checked = checked_form(draft, _DRAFT)
     if not checked["text"].strip():
         raise InputError("a fact has no text")
     if not checked["source_entries"] and not checked["source_events"]:
@@ -485,16 +467,16 @@ def checked_draft(draft: FactDraft) -> FactDraft:
 
 def checked_fact(fact: Mapping[str, Any]) -> Fact:
     """`fact`, checked. Raises InputError."""
-    return _payload_checked(fact, _FACT)
+    return checked_form(fact, _FACT)
 
 
-def _payload_checked(record: Mapping[str, Any], form: TypeAdapter[Form]) -> Form:
+def checked_form(record: object, form: TypeAdapter[Form], what: str = "a fact") -> Form:
     """`record`, checked against its form; JSON can say it. Raises InputError."""
     try:
         checked = form.validate_python(record, strict=True)
         json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:
-        raise InputError(f"not a fact: {error}") from error
+        raise InputError(f"not {what}: {error}") from error
     return checked
 
 
@@ -520,10 +502,7 @@ def identity_of(record: FactDraft) -> str:
 
 
 def fact_of(row: Row) -> Fact:
-    """The fact in a row of the table.
-
-    Fields that nights add are absent where empty, as they were before a night that was undone.
-    """
+    """The fact in a row. Empty fields that nights add are left out, as before an undone night."""
     named = [name for name in _METADATA if name not in _BY_NIGHT or row.payload.get(name)]
     counted = {"access_count": row.access_count, "last_access": row.last_access}
     try:

@@ -2,11 +2,9 @@
 
 Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
 until the store is changed; "residue" -> {at}, from then until free pages and logs are clean.
-Neither is there once a forget has ended.
 
-A deleted row stays in an SQLite file and in its write-ahead log until it is overwritten, and old
-versions of a row stay in PostgreSQL until a vacuum. `clean` removes both. Log archives and backups
-are the operator's.
+A deleted row stays in an SQLite file and its log until it is overwritten, and in PostgreSQL until a
+vacuum. `clean` removes both. Log archives and backups are the operator's.
 """
 
 from __future__ import annotations
@@ -53,9 +51,7 @@ OPEN, RESIDUE = "open", "residue"
 
 
 class Begun(TypedDict):
-    """Whom or what to forget, and what a second look would not find once facts and state are
-    changed.
-    """
+    """Whom or what to forget, and what a second look would not find after the first changes."""
 
     entity: str
     """A name as it was given, or the id of a fact or an entry."""
@@ -368,11 +364,7 @@ _CLEARS_STATISTICS = 180_000
 
 
 async def clean(part: Any, tables: tuple[str, ...]) -> None:
-    """Rewrite the file or, in PostgreSQL, the `tables` of a saver or a store.
-
-    Raises:
-        MemoryStoreError: another process is reading the file.
-    """
+    """Rewrite the file or, in PostgreSQL, the `tables` of a saver or a store."""
     if hasattr(part, "scrub"):
         await part.scrub(partial(_vacuum_file, part.file))
     elif hasattr(part, "file"):
@@ -398,10 +390,7 @@ async def _vacuum_file(file: OpenedFile) -> None:
 
 
 async def _vacuum_tables(pool: Any, tables: tuple[str, ...]) -> None:
-    """Rewrite the tables and the planner's statistics, which contain common values.
-
-    The server skips tables of other owners.
-    """
+    """Rewrite the tables and the planner's statistics, which contain common values."""
     from memory.storage.postgres import clear_errors
 
     with clear_errors(pool.name):
@@ -456,13 +445,11 @@ async def mend(
 
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
-    """Remove every row of an agent, or of a user in all agents; return how many.
-
-    `whose`: the filters of the agent's scope, or of the user.
-    """
-    count = await semantic.run(_erase_rows, semantic, whose)
+    """Remove every row that `whose` filters, of an agent or of a user; return how many."""
+    facts = await semantic.run(_delete_facts, semantic, {**whose, "kind": "fact"})
+    others = await semantic.run(lambda: semantic.open_table().delete(whose))
     await semantic.scrub()
-    return count
+    return facts + others
 
 
 def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
@@ -490,8 +477,3 @@ def _delete_facts(semantic: SemanticMemory, filters: Mapping[str, object]) -> in
             for id_ in batch:
                 mem0.delete(id_)
     return len(ids)
-
-
-def _erase_rows(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
-    facts = _delete_facts(semantic, {**whose, "kind": "fact"})
-    return facts + semantic.open_table().delete(whose)

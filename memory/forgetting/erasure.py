@@ -140,8 +140,7 @@ def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
 def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
     """Decide which memories are erased with those of `start`, and how the others stay.
 
-    `acts`: the assistant's acts because of erased events. Of a statement an entry on which another
-    fact stands stays, even if it has no words left.
+    `acts`: because of erased events. Where another fact stands on an entry, it stays without words.
     """
     names = start.subject
     gone = descendants(known, names, start.events | start.memories)
@@ -374,10 +373,7 @@ def _of_fact(fact: Fact, known: KnownMemory) -> Start:
 
 
 def sentences_on(content: str, text: str) -> list[str]:
-    """The sentences of an entry on which a fact stands: those that share most words with it.
-
-    All of them where none shares a word: nobody knows which one it is.
-    """
+    """The sentences of an entry on which a fact stands: all that share most words with it."""
     wanted, lines = set(terms(text)), sentences(content)
     shared = [len(wanted.intersection(terms(line))) for line in lines]
     return [line for line, number in zip(lines, shared, strict=True) if number == max(shared)]
@@ -392,10 +388,7 @@ def _sources(facts: Iterable[Fact], known: KnownMemory) -> Iterator[tuple[Journa
 
 
 def _made_of(known: KnownMemory, cut: Collection[str], needed: Collection[str]) -> Iterator[str]:
-    """Notes, insights and archives made from an entry that loses a sentence.
-
-    They go whole, unless a fact stands on them: nobody knows which part has the sentence.
-    """
+    """What was made from an entry that loses a sentence goes whole, unless a fact stands on it."""
     for entry in known.entries:
         made_from = (*entry["sources"], *entry.get("evidence", []))
         derived = not is_of_event(entry) and entry["id"] not in needed

@@ -120,10 +120,7 @@ def _is_longer(name: str, said: re.Pattern[str]) -> bool:
 
 @lru_cache(4_096)
 def compared(name: str) -> str:
-    """A name as a forget compares it: `memory.text.names.name_key`, for any apostrophe and hyphen.
-
-    More than what makes two names one entity: to leave something is worse than to erase too much.
-    """
+    """A name as a forget compares it, for any apostrophe and hyphen: rather too much."""
     key = _on_one_line(_folded(name))
     return key.lstrip("@ ") or key
 
@@ -223,10 +220,8 @@ class Scrubber:
         ids: frozenset[str] = frozenset(),
         renamed: Mapping[str, str] | None = None,
     ) -> None:
-        """`written`: arguments of tool calls in ticks of erased events, from the audit log.
-
-        `ids`: of events, with a name as part of a word. `renamed`: new keys of projects whose own
-        key names the person.
+        """`written`: arguments of tool calls in ticks of erased events. `ids`: of events, with a
+        name as a part of a word. `renamed`: new keys of projects whose own key names the person.
         """
         self.names, self.renamed = names, dict(renamed or {})
         self._ids, self._labels = ids, dict[str, str]()
@@ -252,8 +247,7 @@ class Scrubber:
     def value(self, value: Any) -> Any:
         """`value` (JSON) with all its texts scrubbed; `[forgotten]` where nothing of one is left.
 
-        The structure stays: a list keeps its length and an object its keys, except for keys that
-        name the person.
+        A list keeps its length and an object its keys, except for keys that name the person.
         """
         return self._walk(value, blank=False) if self.may_change(value) else value
 

@@ -39,7 +39,8 @@ def plans_after(
 ) -> list[PlanRecord | None]:
     """A night's plans as they stay, in order; None for a plan that is dropped."""
     erasure = _with_planned(plans, erasure)
-    saw_erased = _saw_erased(record, erasure)
+    began = "9" if record is None else record["started"]
+    saw_erased = bool(erasure.memories) and began >= erasure.since
     after = [plan_after(plan, erasure, saw_erased=saw_erased) for plan in plans]
     if record is None or record["ended"] is not None:
         return [*after]
@@ -115,10 +116,7 @@ def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: st
 
 
 def _with_planned(plans: Sequence[PlanRecord], erasure: Erasure) -> Erasure:
-    """The erasure with the ids of what the night planned to add from erased sources.
-
-    A preview's facts and insights are in no store, and its later operations refer to them.
-    """
+    """The erasure with what the night planned to add from erased sources: it is in no store."""
     gone = set(erasure.gone)
     for plan in plans:
         for operation in plan["operations"]:
@@ -147,10 +145,6 @@ def _stripped(operation: Operation, erasure: Erasure) -> Operation:
         "sources": [],
         "reason": FORGOTTEN,
     }
-
-
-def _saw_erased(record: NightRecord | None, erasure: Erasure) -> bool:
-    return bool(erasure.memories) and (record is None or record["started"] >= erasure.since)
 
 
 def _told(texts: Sequence[str], erasure: Erasure, *, quotes: bool) -> list[str]:

@@ -65,10 +65,7 @@ def dropped(values: Mapping[str, Any], erasure: Erasure) -> list[ParkedTick]:
 
 
 def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[str, int]) -> Values:
-    """The scrubbed state between two runs; {} for an agent that has never run.
-
-    Settle the inbox first: events that the state contains must no longer wait there.
-    """
+    """The scrubbed state between two runs, once the inbox is settled; {} without a run."""
     after: Values = {}
     for key, value in at_rest(values).items():
         rule = _RULES.get(key)
@@ -113,8 +110,7 @@ def ticks_of(
 ) -> set[int]:
     """The ticks in the conversation that one of `events` set off.
 
-    If the event's message was compacted away, its `handled` mark names the tick, unless an event
-    that stays has the same tick: an event taken as context bears the number of the tick before it.
+    Of a message compacted away the `handled` mark names the tick, unless another event has it, too.
     """
     asked = {_tick(one): _event(one) for one in messages if isinstance(one, HumanMessage)}
     theirs = {tick for tick, event in asked.items() if tick is not None and event in events}
@@ -124,10 +120,7 @@ def ticks_of(
 
 
 def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int | None]:
-    """The ticks in the conversation whose tools returned an erased memory.
-
-    A tick whose beginning was compacted away counts too: its tools may have returned anything.
-    """
+    """The ticks in the conversation whose tools returned an erased memory, or may have."""
     if not erasure.gone:
         return set()
     found = {_tick(one) for one in messages if _shows_erased(one, erasure)}

@@ -7,15 +7,13 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
 from pydantic import ValidationError
 
 from memory.errors import FolderError, NewerError
-from memory.facts import SemanticMemory
 from memory.facts.sqlite import SqliteTable
 from memory.installation.locks import (
     FOLDER_FILE,
@@ -25,39 +23,23 @@ from memory.installation.locks import (
     files_of_agent,
     hold_files,
 )
-from memory.installation.metadata import Metadata, WantedEmbedder
+from memory.installation.metadata import InstalledMemory, Metadata, WantedEmbedder
 
 FOLDER_SCHEMA = 1
-"""The layout that this version reads and writes.
-
-It counts every change, to any file, that an older version cannot read. A process that has the
-folder open compares it before it writes.
-"""
+"""The layout of the folder. It counts every change that an older version cannot read."""
 
 HEAD = "folder.json"
 """The file that makes a folder a data folder."""
 
 
-@dataclass(frozen=True)
-class DataFolder:
+class DataFolder(InstalledMemory):
     """An open data folder. Opening one writes nothing, unless it is new or of an older layout."""
 
-    path: Path
-    embedder: str
-    """The name of the folder's embedder."""
-    dimension: int
-    load: Callable[[], Embeddings] = field(repr=False)
-    """Loads the embedder; called once, when it is first needed."""
-
-    @property
-    def name(self) -> str:
-        """How to call it in a message."""
-        return str(self.path)
-
-    @cached_property
-    def embeddings(self) -> Embeddings:
-        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
-        return self.load()
+    def __init__(
+        self, path: Path, embedder: str, dimension: int, load: Callable[[], Embeddings]
+    ) -> None:
+        super().__init__(embedder, dimension, load)
+        self.path, self.name = path, str(path)
 
     @property
     def checkpoints_db(self) -> Path:
@@ -83,19 +65,6 @@ class DataFolder:
     def locks_dir(self) -> Path:
         """One lock file per agent."""
         return self.path / "locks"
-
-    def semantic(self) -> SemanticMemory:
-        """The folder's facts: the same object at every call."""
-        return self._semantic
-
-    @cached_property
-    def _semantic(self) -> SemanticMemory:
-        return SemanticMemory(
-            self.open_facts,
-            mem0_dir=self.mem0_dir,
-            dimension=self.dimension,
-            embeddings=lambda: self.embeddings,
-        )
 
     def open_facts(self) -> SqliteTable:
         """The table of facts, brought up to date. To be closed."""
@@ -134,13 +103,10 @@ def open_folder(
 
     A new folder records its embedder: `embeddings`, or else `embedder`, or else the default
     (offline with `offline`, or if no OpenAI key is set). Later openings use the recorded one; to
-    ask for another is an error, except with `change`, which records it for `reindex`. A folder of
-    an older layout is upgraded first.
+    ask for another is an error, except with `change`, which records it for `reindex`.
 
-    Raises:
-        FolderError: not a folder, not writable, or made with another embedder.
-        NewerError: made by a newer version.
-        InputError: the embedder of a new folder is unknown or lacks its key.
+    Raises FolderError where it cannot be used so, NewerError for a newer version's, and InputError
+    for an embedder that is unknown or lacks its key.
     """
     path = path.expanduser().absolute()
     wanted = WantedEmbedder(embedder, offline, embeddings)
@@ -149,22 +115,14 @@ def open_folder(
         with _alone(path):
             head = _written(path, new)
     wanted.check(head, str(path))
-    folder = DataFolder(
-        path=path,
-        embedder=head.embedder,
-        dimension=head.dimension,
-        load=lambda: wanted.load(head.embedder),
-    )
+    folder = DataFolder(path, head.embedder, head.dimension, lambda: wanted.load(head.embedder))
     if head.schema_version < FOLDER_SCHEMA:
         _bring_up_to_date(folder)
     return folder
 
 
 def _bring_up_to_date(folder: DataFolder) -> None:
-    """Upgrade the facts, then the version that older programs check.
-
-    If this process is killed in between, the next opening repeats it.
-    """
+    """Upgrade the facts, then the version that older programs check; a kill repeats both."""
     if folder.facts_db.exists():
         folder.open_facts().close()
     with _alone(folder.path):

@@ -1,6 +1,6 @@
 """The writer's lock: one process runs an agent at a time, a server keeps the whole data folder.
 
-These are the locks of a data folder; `database_locks` has those of a database. They use `flock`:
+These are the locks of a data folder; `database` has those of a database. They use `flock`:
 the operating system releases the lock of a process that dies, and two handles of one process
 exclude each other. Lock files are never deleted: waiting processes have them open.
 """
@@ -32,11 +32,7 @@ PRODUCT = "circadian"
 
 
 class WriterLock(AbstractAsyncContextManager[None]):
-    """The right to write, to be taken again and again. Not re-entrant.
-
-    Taking it raises BusyError, which names the process that keeps it too long. Tasks that share a
-    handle exclude each other, too.
-    """
+    """The right to write, to be taken again and again, by one task at a time; else BusyError."""
 
     def __init__(self, hold: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         """`hold`: a context that takes the lock and gives it back, made for each time."""
@@ -79,10 +75,7 @@ def called(thread: str, name: str | None) -> str:
 
 
 def files_of_agent(locks_dir: Path, thread: str) -> dict[Path, bool]:
-    """The lock files of an agent, each with whether it is exclusive. The shared one stops servers.
-
-    A thread id may hold any character, a file name may not.
-    """
+    """An agent's lock files, each with whether it is exclusive; the shared one stops servers."""
     file = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
     return {locks_dir / FOLDER_FILE: False, locks_dir / file: True}
 
@@ -158,10 +151,7 @@ def _drop(attempt: asyncio.Future[list[int] | Path]) -> None:
 
 
 def _holder(path: Path) -> str:
-    """Who holds `path`, as its holder signed it.
-
-    Only exclusive holders sign. Of several agents that share the folder, one is named.
-    """
+    """Who holds `path`, as its exclusive holder signed it; of several agents one is named."""
     agents = [file for file in path.parent.glob("agent-*.lock") if _is_held(file)]
     signed = agents[0] if agents and path.name == FOLDER_FILE else path
     return signed.read_text() or "another process"

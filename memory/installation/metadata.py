@@ -1,14 +1,20 @@
-"""An installation's metadata: its schema and embedder, and the rules for opening it again.
+"""What a data folder and a database have in common: metadata, embedder and facts.
 
-A data folder keeps it in a file, a database in a table.
+A data folder keeps its metadata in a file, a database in a table.
 """
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel
 
 from memory.errors import FolderError
+from memory.facts import MemoryTable, SemanticMemory
 from memory.models import DIMENSION as OFFLINE_DIMENSION
 from memory.models import OFFLINE, choose_embedder, embedding_dimension, load_embedder
 
@@ -35,11 +41,7 @@ class WantedEmbedder:
         """The embedder the caller insists on. None: the recorded one, or else the default."""
 
     def new(self, schema: int) -> Metadata:
-        """The metadata of a new installation. Blocking.
-
-        The default embedder is offline if asked for, or if no OpenAI key is set. An unknown
-        dimension is found by embedding one word.
-        """
+        """The metadata of a new installation. Blocking: it may have to embed a word."""
         name = self.name or choose_embedder(None, offline=self._offline)
         return Metadata(schema_version=schema, embedder=name, dimension=self._dimension(name))
 
@@ -74,3 +76,38 @@ class WantedEmbedder:
 
     def _dimension(self, name: str) -> int:
         return embedding_dimension(name, self.load(name))
+
+
+class InstalledMemory(ABC):
+    """An open installation: its embedder and its facts. Both open when they are first used."""
+
+    def __init__(self, embedder: str, dimension: int, load: Callable[[], Embeddings]) -> None:
+        """`embedder`, `dimension`: of the metadata; `load`: loads the embedder, called once."""
+        self.embedder, self.dimension, self._load = embedder, dimension, load
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
+        return self._load()
+
+    def semantic(self) -> SemanticMemory:
+        """The facts: the same object at every call."""
+        return self._semantic
+
+    @cached_property
+    def _semantic(self) -> SemanticMemory:
+        return SemanticMemory(
+            self.open_facts,
+            mem0_dir=self.mem0_dir,
+            dimension=self.dimension,
+            embeddings=lambda: self.embeddings,
+        )
+
+    @property
+    @abstractmethod
+    def mem0_dir(self) -> Path:
+        """Mem0's own files."""
+
+    @abstractmethod
+    def open_facts(self) -> MemoryTable:
+        """The table of facts, brought up to date. To be closed."""

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 def checked_lock(lock: WriterLock, check: Callable[[], None], queue: asyncio.Lock) -> WriterLock:
     """A lock that is refused once a newer version has upgraded the installation.
 
-    A run that waited for the lock would write an older form over the newer one. Callers of one
-    process wait in the order in which they came, without a limit; the lock's own limit counts for
-    other processes. `check`: the installation's `check`, which blocks. `queue`: of this process.
+    A run that waited for it would write an older form over the newer one. Callers of one process
+    wait in turn (`queue`), without a limit. `check`: the installation's, which blocks.
     """
 
     @asynccontextmanager
@@ -56,10 +55,7 @@ def open_installation(
 ) -> Installation:
     """Open the installation that `data` or the variables name; make it if there is none. Blocking.
 
-    Raises:
-        FolderError: it cannot be used as asked; see `open_folder`, `open_database`.
-        DatabaseDown: the database cannot be reached.
-        InputError: unknown embedder, missing key, wrong URL or missing package.
+    Raises as `open_folder` and `open_database`, and InputError for a missing package.
     """
     url = database_url(deployment, data)
     wanted: dict[str, Any] = {

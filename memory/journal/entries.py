@@ -107,9 +107,8 @@ def heuristic_importance(
 ) -> int:
     """Importance 1..10.
 
-    2, +3 for a direct message, +2 for a mention, +1 for each kind of keyword (goal; quest or task;
-    the name of a known entity), + the sender's bonus (0..2). A mention in a room is not a direct
-    message.
+    2, +3 for a direct message, +2 for a mention, which a room has, +1 for each kind of keyword
+    (goal; quest or task; the name of a known entity), + the sender's bonus (0..2).
     """
     score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
     score += _DIRECT * direct + _MENTION * mentioned
@@ -122,10 +121,7 @@ def mentions(text: str) -> bool:
 
 
 def names_project(text: str, key: str) -> bool:
-    """Whether a project's key occurs in `text` as whole words; spaces, `_` and `-` are equal.
-
-    Apostrophes and hyphens belong to a word ("don't", "e-mail"), but not the `'s` of a genitive.
-    """
+    """Whether a project's key occurs in `text` as whole words; spaces, `_` and `-` are equal."""
     words = [re.escape(word) for word in re.split(r"[\s_-]+", key) if word]
     if not words:
         return False
@@ -177,12 +173,8 @@ def entry_by_tool(
 ) -> JournalEntry:
     """Entry that `add_journal_entry` writes; its id derives from `origin` and `position`.
 
-    Args:
-        importance: 1..10; None: by the heuristic, to which `known_entities` count.
-        source_entity: whose word the entry rests on.
-        trust: of its source (0..1); a conclusion is not trusted more than its source.
-        origin: the tick or night that writes it.
-        position: counts the entries of one origin.
+    `importance` None: by the heuristic, to which `known_entities` count. `source_entity`: whose
+    word it rests on. `trust`: of its source; a conclusion is not trusted more than that.
     """
     stamp = now.isoformat()
     made_by = operation_id("journal", origin, str(position), *source_events)
@@ -248,10 +240,7 @@ LONGEST_ANSWER = 12
 
 
 def questions_answered(entries: Iterable[JournalEntry]) -> dict[str, str]:
-    """The id of the question that an entry answers, by the entry's id.
-
-    The question is somebody else's, and the last that was said before on the same channel.
-    """
+    """The id of the question of somebody else that an entry answers, by the entry's id."""
     found, last = dict[str, str](), dict[str | None, JournalEntry]()
     for entry in by_time(one for one in entries if one["source_type"] not in CONCLUDED):
         # Without a channel people write to the assistant alone, and read nobody else.
@@ -322,16 +311,7 @@ async def read_many(
 
 async def pending(store: BaseStore, scope: Scope) -> list[JournalEntry]:
     """Entries that a night still has to settle, oldest first."""
-    return await _listed(store, scope.namespace(PENDING), scope)
-
-
-async def archives(store: BaseStore, scope: Scope) -> list[JournalEntry]:
-    """Archives of compactions, oldest first."""
-    return await _listed(store, scope.namespace(ARCHIVES), scope)
-
-
-async def _listed(store: BaseStore, namespace: tuple[str, ...], scope: Scope) -> list[JournalEntry]:
-    waiting = await list_items(store, namespace)
+    waiting = await list_items(store, scope.namespace(PENDING))
     found = await read_many(store, scope, [item.value["id"] for item in waiting])
     return by_time(found.values())
 
@@ -344,10 +324,7 @@ def archive_tries(entry: JournalEntry) -> Iterator[JournalEntry]:
 
 
 async def first_free(store: BaseStore, scope: Scope, tries: Iterator[JournalEntry]) -> JournalEntry:
-    """The first of `tries` whose id is free, or the stored entry with its id and content.
-
-    Thus a repeated write makes one entry. `tries` must be endless.
-    """
+    """The first of the endless `tries` that is free, or stored with the same content."""
     while True:
         wanted = next(tries)
         standing = await read(store, scope, wanted["id"])

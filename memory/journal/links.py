@@ -24,10 +24,7 @@ async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, 
 
 
 def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str] | None:
-    """Ids of the two ends; None if one is a fact that does not exist.
-
-    `facts`: operation id -> fact id.
-    """
+    """Ids of the two ends; None if one is no stored fact. `facts`: operation id -> fact id."""
     value = operation["after"] or operation["before"]
     first, second = operation["target"], value["other"]
     if value["of"] == "facts":
@@ -122,10 +119,7 @@ async def puts_after(
     facts: Mapping[str, str],
     gone: Collection[str] = (),
 ) -> list[PutOp]:
-    """Store writes for the links among `operations`; an end without links is deleted.
-
-    `gone`: ids of removed memories, whose links are removed, too.
-    """
+    """Store writes for the links among `operations`, without those of removed memories (`gone`)."""
     standing = await read(store, scope, {*named_by(operations, facts), *gone})
     across = {other for id_ in gone if id_ in standing for other in standing[id_]["linked_to"]}
     standing |= await read(store, scope, across - standing.keys())

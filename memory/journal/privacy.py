@@ -46,8 +46,7 @@ class Listeners(NamedTuple):
 def is_private(entry: JournalEntry, listeners: Listeners, settings: Settings) -> bool:
     """Whether these listeners are not to know it: an owner said it to the assistant in private.
 
-    So is what the assistant concluded by itself. What was said to others, or on the listeners'
-    channel, is not private.
+    So is what the assistant concluded by itself; not what others or the listeners' channel heard.
     """
     if listeners.audience == "private":
         return False

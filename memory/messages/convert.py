@@ -185,10 +185,7 @@ _WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
 
 
 def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
-    """A chat message as an event; its sender is its `name`, or without one the owner.
-
-    `valid_event` refuses an empty name.
-    """
+    """A chat message as an event; its sender is its `name`, or without one the owner."""
     event: Event = {
         "id": str(message.id),
         "at": now.isoformat(),
@@ -203,18 +200,12 @@ def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
 
 
 def with_kind(event: Event, message: HumanMessage) -> Event:
-    """The event of `message`, of kind `chat` unless it has a `name`, which could be anybody's.
-
-    Set after `valid_event`, since no event may bring its kind from outside.
-    """
+    """The event of `message`, of kind `chat` if it has no `name`. No event brings its kind."""
     return {**event, "kind": "chat"} if message.name is None else event
 
 
 def message_of(event: Event, *, tick: int) -> HumanMessage:
-    """An event as a human message of the history, with the event's id.
-
-    A reflection has no name, because nobody said it.
-    """
+    """An event as a human message with the event's id; of a reflection without a name."""
     return HumanMessage(
         content=event.get("content", event["text"]),
         id=event["id"],
@@ -235,13 +226,11 @@ def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(
-        block if isinstance(block, str) else str(block.get("text") or _placeholder(block))
+        block
+        if isinstance(block, str)
+        else str(block.get("text") or f"[{block.get('type', 'content')}]")
         for block in content
     )
-
-
-def _placeholder(block: Mapping[str, Any]) -> str:
-    return f"[{block.get('type', 'content')}]"
 
 
 def is_history(message: BaseMessage) -> bool:
@@ -270,10 +259,7 @@ def marked(message: M, **more: Any) -> M:
 
 
 def text_only(message: HumanMessage) -> HumanMessage:
-    """The message with `[image]` and the like in place of media; unchanged if it is text only.
-
-    The history keeps it so after its tick, because every checkpoint copies the whole state.
-    """
+    """The message with `[image]` and the like in place of media, as the history keeps it."""
     if isinstance(message.content, str) or all(map(_is_text, message.content)):
         return message
     return message.model_copy(update={"content": text_of(list(map(_plain, message.content)))})

@@ -54,14 +54,11 @@ AGAIN = "again:"
 def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
     """LangGraph's `add_messages`, except that new input never replaces a message of the history.
 
-    A human message with the same id and the same mark is an edit and replaces the earlier one. An
-    answer can be edited without a mark. A human message never replaces one of another kind, nor the
-    other way round. What is removed goes first, so that it can be given anew at the end. Messages
-    that wait stand behind the history.
-
-    Raises:
-        InputError: a new message cannot be an event, for example because its name is empty. Raised
-            here, before it gets into the thread, where it would trouble every later run.
+    A human message with the same id and mark is an edit and replaces the earlier one. An answer can
+    be edited without a mark. A human message replaces none of another kind, nor the other way
+    round. What is removed goes first, so that it can be given anew at the end. Messages that wait
+    stand behind the history. Raises InputError for what cannot be an event, before it troubles
+    every later run.
     """
     from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
@@ -96,10 +93,7 @@ def merge_messages(left: Any, right: Any) -> list[AnyMessage]:
 
 
 def _is_taken_in(waiting: BaseMessage, given: Sequence[BaseMessage]) -> bool:
-    """Whether a message that waits is given anew: in its place in the history, and no longer here.
-
-    Nothing but a human message takes the place of one.
-    """
+    """Whether a message that waits is given anew, for its place in the history."""
     return any(
         one.id == waiting.id and one is not waiting and isinstance(one, HumanMessage)
         for one in given
@@ -142,10 +136,7 @@ def waiting(message: HumanMessage, *, outside: bool = False) -> HumanMessage:
 
 
 def changes(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> list[BaseMessage]:
-    """The update that makes `before` into `after`.
-
-    A removal names a message that the node was given: LangGraph streams none of these to clients.
-    """
+    """The update that makes `before` into `after`. Its removals are streamed to no client."""
     ends = min(len(before), len(after))
     same = next(compress(count(), map(is_not, before, after)), ends)
     while same < ends and before[same] == after[same]:

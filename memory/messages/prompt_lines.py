@@ -164,10 +164,7 @@ def with_earlier(hit: RecallHit) -> str:
 
 
 def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = False) -> str:
-    """A memory under a night's question, `[3] Tue 2026-11-17 09:00 speaker: text`, with its marks.
-
-    An inference is nobody's words, so it has no speaker.
-    """
+    """A memory under a night's question, with its marks; an inference has no speaker."""
     mark = PAST if hit.get("superseded") else doubt_mark(hit)
     who = one_line((not inferred and hit["speaker"]) or _NOBODY)
     marks = f"{INFERENCE if inferred else ''}{mark}"
@@ -267,7 +264,8 @@ def read_projects(lines: Sequence[str]) -> list[ProjectLine]:
         if active := _ACTIVE.match(line):
             context = tuple(each.strip() for each in _until_heading(lines[at + 1 :]))
             found.insert(0, ProjectLine(active["key"], active["summary"], "active", context))
-    for line in _under(lines, OTHER_PROJECTS):
+    start = lines.index(OTHER_PROJECTS) + 1 if OTHER_PROJECTS in lines else len(lines)
+    for line in lines[start:]:
         if other := _OTHER.match(line):
             found.append(ProjectLine(other["key"], other["summary"], other["status"]))
     return found
@@ -317,10 +315,6 @@ def read_entries(message: str) -> list[DatedLine]:
     return [entry for entry in map(read_dated, lines) if entry]
 
 
-def _under(lines: Sequence[str], heading: str) -> list[str]:
-    return _until_heading(lines[lines.index(heading) + 1 :]) if heading in lines else []
-
-
 def _until_heading(lines: Sequence[str]) -> list[str]:
     headings = [at for at, line in enumerate(lines) if line == OTHER_PROJECTS]
     return list(lines[: headings[0]] if headings else lines)
@@ -361,8 +355,7 @@ class Handles:
     def resolve(self, given: str | int) -> str | None:
         """The id that a model means by `given`; None if it was not shown.
 
-        That is a number (`3`, `[3]`, `#3`, `(3)`, `entry 3`, the line `[3] ...`), an id, or the
-        beginning of exactly one id.
+        That is a number (`3`, `#3`, `entry 3`, the line `[3] ...`), an id, or the beginning of one.
         """
         text = str(given).strip()
         number = _number(text)
@@ -375,10 +368,7 @@ class Handles:
         return begun[0] if len(begun) == 1 and len(bare) >= LEAST_PREFIX else None
 
     def unknown(self, given: Iterable[str], what: str) -> str | None:
-        """What a model is told about citations that were not shown; None if all were.
-
-        `what`: the noun for what was shown.
-        """
+        """What a model is told about citations of a `what` that was not shown; None if all were."""
         found = [one for one in dict.fromkeys(given) if self.resolve(one) is None]
         named = ", ".join(shortened(one, _LONGEST_CITED) for one in found)
         return f"There is no {what} {named}: {self.range}." if found else None

@@ -110,10 +110,7 @@ M = TypeVar("M", HumanMessage, ToolMessage)
 
 
 def escaped(text: str) -> str:
-    r"""`text` with a backslash in every closing tag and in our opening tags: `<\/goals>`.
-
-    Everything else, including code, is unchanged.
-    """
+    r"""`text` with a backslash in every closing tag and in our opening tags: `<\/goals>`."""
     return _OPENS.sub(r"<\\", text)
 
 
@@ -201,10 +198,7 @@ def _about(name: str, mark: Mapping[str, Any], zone: tzinfo) -> dict[str, str]:
 
 
 def _marked(message: M, tag: str, attributes: dict[str, str]) -> M:
-    """The message with its text in a block; texts in several content blocks are escaped one by one.
-
-    A provider may join them, so no text may form a tag together with the next one.
-    """
+    """The message with its text in a block; no text of a content block may complete a tag."""
     content: str | list[Any] = message.content
     if isinstance(content, str):
         return message.model_copy(update={"content": as_data(tag, content, **attributes)})

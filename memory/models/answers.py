@@ -52,10 +52,7 @@ def refusal_of(message: AIMessage) -> str | None:
 
 
 def as_read(message: AIMessage) -> AIMessage:
-    """The answer without its thinking; calls that cannot be run say so in their arguments.
-
-    Thinking in blocks of its own stays: it is in no text, and some providers ask for it back.
-    """
+    """The answer without its thinking, but for blocks; calls that cannot be run say so."""
     content = message.content
     if isinstance(content, str):
         content = without_thinking(content)
@@ -92,8 +89,7 @@ _LONE = re.compile(
 def without_thinking(text: str) -> str:
     """The text without `<think>...</think>`, which is no part of the answer. Tags in code stay.
 
-    A thought that never ends is dropped where the text begins with it. Some servers send only the
-    closing tag.
+    A text is dropped that begins with an endless thought. Some servers send only the closing tag.
     """
     if "<" not in text:
         return text
@@ -137,10 +133,7 @@ _DOUBTFUL = re.compile(
 
 
 def sure_words(text: str) -> str:
-    """The beginning of an unfinished answer that surely is words for a person.
-
-    Neither thinking nor a call printed as text; the rest is known when the answer is complete.
-    """
+    """The beginning of an unfinished answer that is surely no thinking and no printed call."""
     words = "".join(_outside(text, ended=False)).lstrip() if "<" in text else text.lstrip()
     doubtful = _DOUBTFUL.search(words)
     return words[: doubtful.start()] if doubtful else words

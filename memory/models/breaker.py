@@ -41,11 +41,8 @@ class Breaker:
     async def call(self, send: Callable[[], Awaitable[T]], *, failure: type[Exception]) -> T:
         """The result of `send`. Only errors of the type `failure` count against the service.
 
-        Any other error of `memory.errors` shows that the service answers. A wrong configuration, a
-        bug and a cancelled call show nothing and leave the breaker as it is.
-
-        Raises:
-            CircuitOpen: the service is left alone; no call was made.
+        Other errors of `memory.errors` show that it answers. A wrong configuration, a bug and a
+        cancelled call change nothing. Raises CircuitOpen where no call was made.
         """
         trying = self._enter()
         try:

@@ -69,8 +69,7 @@ CORRECTIONS = 2
 class Answer:
     """A usable answer: text without thinking, tool calls, or both.
 
-    A call whose arguments are not a JSON object, or were cut off, is kept to be refused: its
-    arguments say what is wrong (MALFORMED), and no tool runs with them.
+    A call with unusable arguments is kept to be refused: they say what is wrong (MALFORMED).
     """
 
     message: AIMessage
@@ -104,17 +103,13 @@ async def ask(
     in the prompt, because a provider's cache keeps the beginning of the prompt.
 
     Rate limits, 5xx, dropped connections, time limits and broken bodies are tried again, at most
-    `attempts` times in all (default: `model_attempts`), after exponential backoff with
-    jitter (0..1 from `jitter`), or after the provider's Retry-After. For `breaker` all that is one
-    call. An answer that is empty, cannot be read, or prints a call of a tool as text is asked for
-    once more, with what is wrong. `names`: tools that may be meant by that, beside `tools`.
+    `attempts` times in all (default: `model_attempts`), after exponential backoff with `jitter`
+    (0..1), or after the provider's Retry-After. For `breaker` all that is one call. An answer that
+    is empty, cannot be read, or prints a call of a tool (also of `names`) as text is asked for once
+    more.
 
-    Raises:
-        ConfigurationError: the key, the model's name or the address is wrong.
-        ContextOverflow: the prompt is longer than the model takes. Never tried again.
-        CircuitOpen: the model is left alone; no call was made.
-        ModelRefused: the model declines. Never tried again.
-        ModelError: no usable answer. One line, without secrets; it says what was spent.
+    Raises as `persist`; also ModelRefused, which is never tried again, and ModelError for an
+    unusable answer. One line, without secrets; it says what was spent.
     """
     closing = {} if calls else _NO_CALLS.get(model._llm_type)
     runnable = model if not tools or closing is None else _with_tools(model, tools, closing)
@@ -158,8 +153,7 @@ _NO_CALLS: Mapping[str, dict[str, Any]] = {
     "azure-openai-chat": {"tool_choice": "none"},
     "anthropic-chat": {"tool_choice": {"type": "none"}},
 }
-"""Kind of model -> the option with which it keeps its tools and calls none. Others are asked
-without tools."""
+"""Kind of model -> the option with which it keeps its tools and calls none; others lose them."""
 
 
 async def ask_for(
@@ -174,10 +168,9 @@ async def ask_for(
 ) -> tuple[T, Usage]:
     """Ask for an answer in the form of `schema`, through a bound tool of that name.
 
-    JSON in the answer's text is read as well, fenced or among words. An answer that does not fit is
-    shown to the model with what is wrong, at most twice; a cut-off answer is asked for again,
-    shorter. The usage covers all calls. Errors and `breaker` as in `ask`; ModelError too when no
-    answer fits.
+    JSON in the answer's text is read as well. An answer that does not fit is shown to the model
+    with what is wrong, at most twice. The usage covers all calls. Raises as `ask`; ModelError too
+    when no answer fits.
     """
     form = model.with_structured_output(schema, method="function_calling", include_raw=True)
     shown = list(messages)
@@ -319,10 +312,7 @@ _MOST_TOKENS = 2**40
 
 
 def _countable(message: AIMessage, model: BaseChatModel) -> AIMessage:
-    """The message with counts of tokens that are whole numbers, or without any.
-
-    A model of the user's own may put anything there.
-    """
+    """The message with counts of tokens that are whole numbers, or without any."""
     if not message.usage_metadata:
         return message
     usage = _counts(message.usage_metadata)

@@ -21,11 +21,7 @@ from memory.text import content_stems, stem, words
 
 
 class FastEmbedEmbeddings(Embeddings):
-    """A model of fastembed; the first use of a model downloads it.
-
-    Raises ImportError where fastembed is not installed, and ValueError for a model that it does
-    not know or cannot fetch.
-    """
+    """A model of fastembed; the first use downloads it. Raises ImportError or ValueError."""
 
     def __init__(self, model: str) -> None:
         fastembed: Any = importlib.import_module("fastembed")

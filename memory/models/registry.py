@@ -47,11 +47,7 @@ _CONNECT_SECONDS = 5.0
 
 
 def load_chat_model(name: str) -> BaseChatModel:
-    """The chat model called `name`. No call is made and nothing is downloaded.
-
-    Raises:
-        InputError: unknown form, missing key (named), or a package to install.
-    """
+    """The chat model called `name`. Nothing is called or downloaded. Raises InputError."""
     if name == OFFLINE:
         from memory.models.offline import OfflineChatModel
 
@@ -140,10 +136,7 @@ def choose_embedder(name: str | None, *, offline: bool = False) -> str:
 
 
 def embedding_dimension(name: str, embeddings: Embeddings) -> int:
-    """The length of the embedder's vectors: known, or found by embedding one word (blocking).
-
-    Raises as `once`, of `memory.models.retry`.
-    """
+    """The length of the embedder's vectors: known, or found by embedding one word (blocking)."""
     if name == OFFLINE:
         return DIMENSION
     whom = Service.of(embeddings, "embedder")

@@ -379,15 +379,9 @@ async def persist(
 ) -> T:
     """The result of `send`, tried again while it raises Again or a failure that may pass.
 
-    `breaker` counts all tries as one call. Cancellation and bugs pass through unchanged. The errors
-    below are one line each, without secrets.
-
-    Raises:
-        ConfigurationError: the key, the model's name or the address is wrong.
-        ContextOverflow: the prompt is longer than the model takes.
-        ServiceDown: the service gives no answer, or refuses to serve us.
-        CircuitOpen: the service is left alone; no call was made.
-        ModelError: any other failure of the provider.
+    `breaker` counts all tries as one call. Cancellation and bugs pass through unchanged. Raises
+    ConfigurationError, ContextOverflow, ServiceDown, CircuitOpen (no call was made), or ModelError
+    for any other failure of the provider: one line each, without secrets.
     """
 
     async def one_try() -> T:

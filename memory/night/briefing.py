@@ -91,10 +91,7 @@ async def mark_shown(store: BaseStore, scope: Scope, briefing: Briefing) -> None
 
 
 def changed(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[str]:
-    """What the night learned and what no longer holds, the most important first. Pure.
-
-    `facts`: those that the operations name, by operation id.
-    """
+    """What the night learned and what no longer holds, the most important first. Pure."""
     merged = {
         frozenset((one["target"], one["after"]["other"]))
         for one in operations

@@ -113,10 +113,7 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
 
 
 async def _facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:
-    """The facts that hold and rest on an entry of the batch: stored awake, or by earlier nights.
-
-    A night that is not shown them makes them again in other words.
-    """
+    """The facts that hold and rest on an entry of the batch: unseen, a night makes them again."""
     semantic, scope, ids = context.resources.semantic, context.scope, {one["id"] for one in batch}
     waiting = await undreamed_facts(context)
     ends = await journal.links.read(context.store, scope, ids)
@@ -145,20 +142,13 @@ def _as_hit(fact: Fact) -> RecallHit:
 
 
 async def counted_entries(store: BaseStore, scope: Scope, since: str | None) -> list[JournalEntry]:
-    """The entries after `since` that count towards a reflection.
-
-    Insights, archives and the assistant's entries about itself do not.
-    """
+    """The entries after `since` that count towards a reflection, none by the assistant."""
     entries = await journal.since(store, scope, since)
     return [entry for entry in entries if journal.counts(entry)]
 
 
 async def _decided_already(store: BaseStore, scope: Scope) -> set[str]:
-    """Facts, entities and reflection that held nights have decided about.
-
-    They wait until a person applies or discards that night, so that they are not paid for twice. A
-    held night that can no longer be applied does not count.
-    """
+    """Facts, entities and reflection that held nights decided about: they wait for a person."""
     found: set[str] = set()
     for record in await night.records(store, scope):
         if record.get("status") == "held" and not (

@@ -26,9 +26,7 @@ LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
 MENDING = 2
-"""Calls of each step beyond the budget that mend what the model got wrong.
-
-Every step has its own, so that slips in scores leave refused facts theirs.
+"""Calls of each step beyond the budget that mend answers; of one step, so that others keep theirs.
 """
 
 PROFILES = 1
@@ -66,10 +64,9 @@ def account(
 ) -> Account:
     """The budget of a night over the journal ids `pending`.
 
-    A small night may spend more than the share of its entries (LEAST_CALLS). Later nights make up
-    for that: they call no model until enough entries have come, so that many small nights cost no
-    more than one large night. Every entry counts once. A night that a person asked for (`asked`)
-    does not wait.
+    A small night may spend more than the share of its entries (LEAST_CALLS). Later nights call no
+    model until enough entries have come, so that many small nights cost no more than a large one. A
+    night that a person asked for (`asked`) does not wait.
     """
     made = sum(
         line["llm_calls"] for one in earlier for line in one["steps"] if line["step"] not in FREE
@@ -136,15 +133,8 @@ def may_ask_again(
     a night that mends every refused fact and compares none leaves outdated facts beside new ones.
     The first MENDING calls that mend something take none of those.
 
-    Args:
-        plans: The night's plans before the answer in hand.
-        record: The night.
-        settings: Its settings.
-        batch: The batch in hand.
-        calls: Model calls of the answer in hand.
-        mending: How many of those mended an earlier answer.
-        facts: New facts of the night, with those of the answer in hand.
-        mends: Whether the other call is to mend something.
+    `calls`, `mending` and `facts` include the answer in hand, which no plan has yet. `mends`:
+    whether the other call is to mend something.
     """
     made = _calls_counted(plans, calls, mending)
     mended = mending + sum(plan.get("mending", 0) for plan in plans.of("consolidate"))
@@ -188,10 +178,7 @@ def next_step(
 
 
 def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings) -> str | None:
-    """Why the night calls no model any more, or None.
-
-    The first reason stays, because later steps without a model would look like a recovery.
-    """
+    """Why the night calls no model any more, or None. The first reason stays."""
     if why := record.get("stopped"):
         return why
     if model_is_down(plans):
@@ -200,10 +187,7 @@ def stopped(record: NightRecord, plans: Sequence[PlanRecord], settings: Settings
 
 
 def model_is_down(plans: Sequence[PlanRecord]) -> bool:
-    """Whether the night gives up on the model: two plans in a row without a usable answer.
-
-    A single failure may be due to its batch. An open circuit breaker fails every batch.
-    """
+    """Whether the night gives up: two plans in a row without an answer, or an open breaker."""
     if plans and plans[-1].get("left_alone"):
         return True
     failed = [bool(plan["errors"]) and not plan.get("overflowed") for plan in plans[-2:]]
@@ -279,10 +263,7 @@ def to_score(
 
 
 def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
-    """The entries to consolidate: scored, important enough, and not in a loop yet.
-
-    A question is as important as its answer, which says nothing without it.
-    """
+    """The entries to consolidate: scored, in no loop yet, and as important as their answers."""
     taken = _worked_on("consolidate", plans)
     found = [one for one in plans.pending() if one["scoring_method"] != "heuristic"]
     weights = _weights(found)
@@ -378,10 +359,7 @@ def entry_lines(
     settings: Settings,
     asked: Mapping[str, str] | None = None,
 ) -> str:
-    """The batch as the model sees it, each entry under its number; a very long one is cut.
-
-    `asked`: the assistant's questions that entries answer, by the event that an entry is from.
-    """
+    """The batch as the model sees it, each entry under its number, with the question it answers."""
     lines = list[str]()
     for entry in batch:
         line = prompt_lines.entry_line(entry, handles.of(entry["id"]), settings.zone)
@@ -392,10 +370,7 @@ def entry_lines(
 
 
 def questions_before(messages: Sequence[AnyMessage]) -> dict[str, str]:
-    """The assistant's last question to the speaker of each event, by event.
-
-    An answer such as "Yes, both" says nothing without its question.
-    """
+    """The assistant's last question to the speaker of each event, by event."""
     found, asked = dict[str, str](), ""
     talk: tuple[str | None, Any] = (None, None)
     for message in messages:
@@ -419,16 +394,9 @@ def next_batch(
     tokens: int,
     shown: Callable[[Item], str],
 ) -> list[Item]:
-    """The first of `waiting`: at most `size` items and `tokens` tokens, but at least one item.
+    """The first of `waiting`: at most `size` items and `tokens` tokens, at least one item.
 
-    Once a batch was too long for the model, the following batches are at most half as large.
-
-    Args:
-        waiting: The items, in order.
-        plans: The plans of the step so far.
-        size: Most items.
-        tokens: Most tokens.
-        shown: Gives an item's text in the prompt.
+    Once a batch was too long for the model, the following ones are at most half as large.
     """
     halves = [max(1, len(plan["inputs"]) // 2) for plan in plans if plan.get("overflowed")]
     batch, left = list[Item](), tokens

@@ -113,9 +113,9 @@ class PendingView:
         return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
 
     async def neighbours(self, facts: Sequence[Fact], limit: int) -> dict[str, list[Fact]]:
-        """For each fact, by operation id, the nearest facts that hold, the nearest first.
+        """For each fact, by operation id, the facts nearest to it that hold, nearest first.
 
-        Nearness combines meaning, words, shared entities and time (A-MEM). All words weigh the
+        Nearness combines meaning, words, entities and time (A-MEM). All words weigh the
         same, because a rarity would change with every new fact.
         """
         new, depth, vectors = await self._new(), DEPTH * limit, dict[str, Vector]()
@@ -229,10 +229,7 @@ class PendingView:
 
 
 class PendingFacts:
-    """A search index of planned facts.
-
-    `vectors`: one per fact, in the same order, each of length 1.
-    """
+    """A search index of planned facts, each with its vector of length 1."""
 
     def __init__(self, facts: Sequence[Fact], vectors: Sequence[Vector]) -> None:
         self.facts = facts

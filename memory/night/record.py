@@ -52,11 +52,7 @@ STEPS = (
 
 
 class Plans(Sequence[PlanRecord]):
-    """A night's plan records, in order, and what follows from them.
-
-    Each plan is read once, when it is added: reading all plans after every batch would take
-    quadratic time in a long night.
-    """
+    """A night's plan records, in order, and what follows from them, found when each is added."""
 
     def __init__(
         self, plans: Iterable[PlanRecord] = (), entries: Mapping[str, JournalEntry] | None = None
@@ -321,10 +317,8 @@ def _pointer(scope: Scope, night_id: str | None) -> PutOp:
 async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> str | None:
     """Remove memory contents from nights older than the newest `keep` applied ones.
 
-    Returns when the oldest night began that can be undone; None while all of them can.
-
-    Ids, kinds and reasons of operations stay. Values that an undo needs go, and with them the text
-    of pruned entries. Undecided previews and held nights of that age are reduced too.
+    Ids, kinds and reasons of operations stay; values that an undo needs go. Returns when the oldest
+    night began that can be undone; None while all of them can.
     """
     known = await records(store, scope)
     for record in to_reduce(known, keep=keep):

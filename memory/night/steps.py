@@ -143,10 +143,7 @@ class NightContext:
     async def ask(
         self, messages: Sequence[BaseMessage], form: type[Form], *, mends: bool = False
     ) -> tuple[Form, Usage]:
-        """Ask the model for an answer of this form. Raises ModelError.
-
-        `mends`: whether to mend an earlier answer.
-        """
+        """Ask the model for an answer of this form, which may mend another. Raises ModelError."""
         answer, usage = await self.resources.ask_for(messages, form, self.settings, self.config)
         self.mending += usage["llm_calls"] - (not mends)
         return answer, usage
@@ -156,13 +153,8 @@ class NightContext:
     ) -> Asked[Form]:
         """Ask for an answer of this form, and once more if parts of it cannot be used.
 
-        The second answer holds only what was amiss in the first, so the first one counts even if
-        the second fails. Raises ModelError if the first fails.
-
-        Args:
-            messages: The prompt.
-            form: The answer's form.
-            amiss: What the model is told about its answer; None if all of it can be used.
+        `amiss` gives what the model is told; None if all can be used. The second answer holds only
+        that, so the first counts even if the second fails. Raises ModelError.
         """
         first, usage = await self.ask(messages, form)
         problem = amiss(first)
@@ -219,9 +211,8 @@ class NightContext:
     async def without_own_facts(self) -> Changes:
         """Memory without the facts that this night adds, with entries scored as by now.
 
-        For recalls within a night. The night has stored those facts and its preview has not, but
-        both must find the same. The entries that the facts were made of are found in their place.
-        Facts of earlier nights are as this night leaves them.
+        For recalls within a night: it has stored those facts and its preview has not, but both must
+        find the same. Facts of earlier nights are as this night leaves them.
         """
         operations, own = self.plans.operations(), self.added_facts()
         added = await self.resources.semantic.by_op(self.scope, own)
@@ -248,10 +239,9 @@ class NightContext:
 async def night_in_hand(
     state: State, runtime: Runtime[Settings], config: RunnableConfig, *, entries: bool = False
 ) -> NightContext:
-    """Read the night that the state points to.
+    """Read the night that the state points to. Raises LookupError without one.
 
-    `entries`: also read the journal entries that the night began with. While compacting this
-    always happens; later only few steps need them. Raises LookupError if there is no such night.
+    `entries`: also the journal entries that it began with, which compacting always reads.
     """
     cursor, store, scope = state.get("night"), store_of(runtime), scope_of(config)
     record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None

@@ -1,28 +1,45 @@
-"""Undo a night: inverse operations, later nights that built on it, and recovery after a crash.
+"""Taking a night back or applying it later: inverses, and conflicts with what changed since.
 
 Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before the first change
-until after the last. Facts and the store are separate files, so a crash in between leaves a memory
-that is neither the one before the night nor the one after. The next run then finishes the undo.
+until after the last: facts and the store are separate files, and the next run finishes the undo.
+
+There are two checks for conflicts. An undo accepts a value that already is as the operation would
+leave it. A preview or a held night does not: it would make everything twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langgraph.store.base import BaseStore, PutOp
 from typing_extensions import TypedDict
 
-from memory import audit
+from memory import audit, entities, journal
 from memory.audit import of_undo
 from memory.compaction import SUMMARIES, kept_keys
 from memory.facts import SemanticMemory
+from memory.journal import links
 from memory.night import record as night
 from memory.night.record import Plans
 from memory.operations import apply
-from memory.records import NightRecord, Operation, OperationKind, PlanRecord, Scope, operation_id
-from memory.storage import write_batch
+from memory.records import (
+    BLANK,
+    EntityProfile,
+    Fact,
+    FactDraft,
+    JournalEntry,
+    NightRecord,
+    Operation,
+    OperationKind,
+    PlanRecord,
+    Scope,
+    operation_id,
+    told,
+)
+from memory.storage import list_items, write_batch
 
 OPEN_UNDO = "open_undo"
 
@@ -81,10 +98,7 @@ async def unfinished_undo(store: BaseStore, scope: Scope) -> UndoBegun | None:
 
 
 async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> str | None:
-    """Finish an interrupted undo; returns the night's id, or None if there is no such undo.
-
-    Finishing twice has the same effect as once: the mark and the audit line are written last.
-    """
+    """Finish an interrupted undo, once or again; returns the night's id, None without one."""
     begun = await unfinished_undo(store, scope)
     if begun is None:
         return None
@@ -122,10 +136,7 @@ def _pointer(scope: Scope, begun: UndoBegun | None) -> PutOp:
 
 
 def inverse(operations: Sequence[Operation]) -> list[Operation]:
-    """The operations that undo `operations`, in reverse order.
-
-    Operations without an inverse (meeting someone, cutting the conversation) are left out.
-    """
+    """The operations that undo `operations`, in reverse order, as far as they have inverses."""
     taken = (_inverse(one) for one in reversed(operations))
     return [one for one in taken if one is not None]
 
@@ -148,11 +159,6 @@ def _inverse(one: Operation) -> Operation | None:
     }
 
 
-def made_or_changed(operations: Iterable[Operation]) -> set[str]:
-    """The ids of memories that these operations made or changed."""
-    return {one["target"] for one in operations if one["kind"] not in DERIVED}
-
-
 def built_on(
     operations: Sequence[Operation],
     later: Sequence[tuple[str, Sequence[Operation]]],
@@ -161,14 +167,9 @@ def built_on(
     """The later nights that build on these operations: night id -> the shared ids.
 
     A night builds on an earlier one if it changed, pruned, linked or cited a memory that the
-    earlier one made or changed.
-
-    Args:
-        operations: Of this night.
-        later: (night id, operations) of each later night.
-        facts: Ids of facts by operation id, since an insight cites a fact by its own id.
+    earlier one made or changed. `facts`: ids of facts by operation id, as an insight cites them.
     """
-    mine = made_or_changed(operations)
+    mine = {one["target"] for one in operations if one["kind"] not in DERIVED}
     mine |= {facts[one] for one in mine if one in facts}
     found: dict[str, list[str]] = {}
     for later_night, others in later:
@@ -187,3 +188,175 @@ def _ends(operation: Operation) -> list[str]:
     value = operation["after"] or operation["before"] or {}
     other = [value["other"]] if operation["kind"] in ("link", "unlink") and value else []
     return [*other, *(value.get("evidence", ()) if operation["kind"] == "add_entry" else ())]
+
+
+# Conflicts with what somebody changed meanwhile.
+
+_ON_FACTS = ("add_fact", "change_fact", "remove_fact")
+_TAKING = ("prune_entry", "remove_fact", "unobserve_entity", "remove_entity")
+Record = TypeVar("Record")
+
+_COUNTED = ("id", "access_count", "last_access")
+"""Fields of a fact that reading it changes."""
+
+
+@dataclass
+class CheckedTargets:
+    """The targets of operations, with all checked operations applied."""
+
+    entries: dict[str, JournalEntry]
+    facts: dict[str, Fact]
+    """By operation id."""
+    profiles: dict[str, EntityProfile]
+    going: frozenset[str] = frozenset()
+    """Targets that the operations remove, as an interrupted undo may have done already."""
+    as_found: bool = False
+    """Whether a target must still be as its operation found it, too."""
+    conflicting: dict[str, None] = field(default_factory=dict)
+
+    def check(self, one: Operation) -> None:
+        """Note a conflict of `one` with its target, then apply it."""
+        target = one["target"]
+        if not self._fits(one):
+            self.conflicting[target] = None
+        if one["kind"] in apply.ON_ENTRIES:
+            self.entries |= apply.entries_after(_taken(self.entries, target), [one])
+        elif one["kind"] in _ON_FACTS:
+            self.facts |= apply.facts_after(_taken(self.facts, target), [one])
+        else:
+            self.profiles |= entities.after(_taken(self.profiles, target), {}, [one])[0]
+
+    def _fits(self, one: Operation) -> bool:
+        target, before, after = one["target"], one["before"], one["after"]
+        if self.as_found:
+            return self._is_as_found(one)
+        if target in self.going and not self._stands(target):
+            return True
+        match one["kind"]:
+            case "score_entry" | "mark_entry":
+                entry = self.entries.get(target)
+                return entry is not None and apply.fields_after(entry, before, after) is not None
+            case "prune_entry":
+                return self.entries.get(target) in (None, before)
+            case "change_fact":
+                fact = self.facts.get(target)
+                return fact is not None and apply.fields_after(fact, before, after) is not None
+            case "remove_fact":
+                return _untouched(self.facts.get(target), before)
+            case "change_entity":
+                profile = self.profiles.get(target)
+                return profile is not None and entities.changed(profile, one) is not None
+        return True
+
+    def _is_as_found(self, one: Operation) -> bool:
+        target, before = one["target"], one["before"]
+        record: Any = self.entries.get(target) or self.facts.get(target)
+        match one["kind"]:
+            case "add_entry" | "add_fact":
+                return record is None
+            case "score_entry" | "mark_entry" | "prune_entry" | "change_fact":
+                plain = before.keys() - {*apply.JOINED}
+                return record is not None and all(
+                    record.get(name, BLANK.get(name)) == before[name] for name in plain
+                )
+            case "change_entity":
+                profile = self.profiles.get(target)
+                return profile is not None and _known_as(profile, before)
+        return True
+
+    def _stands(self, target: str) -> bool:
+        return target in self.entries or target in self.facts or target in self.profiles
+
+
+async def find_conflicts(
+    operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[str]:
+    """The ids of targets that are neither as the operations expect nor as they leave them."""
+    operations = told(operations)
+    mine = [o for o in operations if o["kind"] in (*apply.ON_ENTRIES, *_ON_FACTS, *entities.KINDS)]
+    standing = await _standing(mine, store, semantic, scope)
+    standing.going = frozenset(_targets(mine, _TAKING))
+    pruned = [
+        standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries
+    ]
+    for one in mine:
+        standing.check(one)
+    if pruned:
+        cited = await apply.cited_ids(
+            pruned, operations, store=store, semantic=semantic, scope=scope
+        )
+        kept = [one["id"] for one in pruned if apply.stands_under(one, cited)]
+        standing.conflicting |= dict.fromkeys(kept)
+    return list(standing.conflicting)
+
+
+async def _standing(
+    operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> CheckedTargets:
+    """The targets of operations, and the facts that they name, as memory has them."""
+    return CheckedTargets(
+        await journal.read_many(store, scope, _targets(operations, apply.ON_ENTRIES)),
+        apply.facts_after(await semantic.by_op(scope, _facts_named(operations)), []),
+        await entities.read(store, scope, _targets(operations, entities.KINDS)),
+    )
+
+
+def _taken(records: dict[str, Record], target: str) -> dict[str, Record]:
+    return {target: records.pop(target)} if target in records else {}
+
+
+def _untouched(fact: Fact | None, draft: FactDraft) -> bool:
+    """Whether the fact is gone, older than this draft, or exactly as the draft made it."""
+    if fact is None or fact["op"] != draft["op"]:
+        return True
+    made, now = ({**BLANK, **one} for one in (apply.fact_from(draft), fact))
+    names = {*made, *now} - {*_COUNTED}
+    return all(cast(Any, made).get(name) == cast(Any, now).get(name) for name in names)
+
+
+def _targets(operations: Sequence[Operation], kinds: Collection[str]) -> list[str]:
+    return [one["target"] for one in operations if one["kind"] in kinds]
+
+
+def _facts_named(operations: Sequence[Operation]) -> list[str]:
+    found = dict.fromkeys(_targets(operations, _ON_FACTS))
+    for one in operations:
+        if one["kind"] == "change_fact":
+            by = (one[when].get("superseded_by") for when in ("before", "after"))
+            found |= dict.fromkeys(op for op in by if op)
+        elif one["kind"] == "link":
+            found |= dict.fromkeys(links.fact_ops(one))
+    return list(found)
+
+
+async def changed_since(
+    operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
+) -> list[str]:
+    """The ids of what differs from what `operations` found; [] if they can be applied."""
+    operations = told(operations)
+    standing = await _standing(operations, store, semantic, scope)
+    standing.as_found = True
+    new = {*_targets(operations, ("add_entry", "add_fact"))}
+    holding = {op for op, fact in standing.facts.items() if fact["invalid_at"] is None}
+    marked = {item.key for item in await list_items(store, scope.namespace(apply.UNDREAMED))}
+    since = await apply.last_reflection(store, scope)
+    found = [op for op in _facts_named(operations) if op not in holding | new]
+    for one in operations:
+        if one["kind"] in (*apply.ON_ENTRIES, *_ON_FACTS, *entities.KINDS):
+            standing.check(one)
+    found += standing.conflicting
+    found += [op for op in _targets(operations, ("settle_fact",)) if op not in marked | new]
+    at = [one["before"]["at"] for one in operations if one["kind"] == "reflected"]
+    found += ["reflection"] if at and at[0] != since else []
+    return list(dict.fromkeys(found))
+
+
+def _known_as(profile: EntityProfile, fields: Mapping[str, Any]) -> bool:
+    """Whether a profile has these attributes and observations, the latter as far as given."""
+    observed: dict[str, Mapping[str, Any]] = {one["id"]: one for one in profile["observations"]}
+    return all(
+        profile["attributes"].get(name) == was for name, was in fields["attributes"].items()
+    ) and all(
+        id_ in observed and (was or {}).items() <= observed[id_].items()
+        for id_, was in fields["observations"].items()
+    )

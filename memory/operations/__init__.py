@@ -1,4 +1,4 @@
-"""Operations on long-term memory: applying, collecting and checking them for conflicts."""
+"""Operations on long-term memory: applying, collecting and correcting."""
 
 from memory.operations import apply
 from memory.operations.apply import (
@@ -14,7 +14,6 @@ from memory.operations.apply import (
     last_reflection,
 )
 from memory.operations.collector import Collector, PlanCollector, collector_of, with_collector
-from memory.operations.conflicts import changed_since, find_conflicts
 from memory.operations.corrections import (
     CORRECTING,
     BegunCorrection,
@@ -37,7 +36,6 @@ __all__ = [
     "begin_correction",
     "begun_corrections",
     "carry_out",
-    "changed_since",
     "cited_ids",
     "collector_of",
     "correction_id",
@@ -46,7 +44,6 @@ __all__ = [
     "fact_from",
     "facts_after",
     "facts_named",
-    "find_conflicts",
     "finish_corrections",
     "last_reflection",
     "with_collector",

@@ -41,8 +41,7 @@ def fields_after(
 ) -> dict[str, Any] | None:
     """The fields to write; {} if the change is made already, None on a conflict.
 
-    A conflict is a field, other than the lists of JOINED, with neither the value of `before` nor
-    that of `after`, because somebody changed it meanwhile.
+    A conflict is a field, not of JOINED, that is neither as it was nor as it is to be.
     """
     now = {name: standing.get(name, BLANK.get(name)) for name in after}
     plain = [name for name in after if name not in JOINED]
@@ -59,11 +58,7 @@ def _joined(now: Sequence[Any], before: Sequence[Any], after: Sequence[Any]) -> 
 
 
 def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> dict[str, Fact]:
-    """Facts by operation id once `operations` are applied, in order.
-
-    A fact that is not stored yet has its operation id as its id. `superseded_by` is an operation
-    id, too.
-    """
+    """Facts by operation id once `operations` are applied; `superseded_by` is one, too."""
     ops = {fact["id"]: fact["op"] for fact in facts.values()}
     after = {op: _by_op(fact, ops) for op, fact in facts.items()}
     for one in told(operations):
@@ -172,18 +167,10 @@ async def apply_operations(
     scope: Scope,
     also: Sequence[PutOp] = (),
 ) -> list[str]:
-    """Apply `operations`; return the ids of the new memories, in order.
+    """Apply `operations`, in order; return the ids of the new memories. Twice is the same as once.
 
-    Applying twice is the same as applying once. An operation on something that was changed
-    meanwhile is skipped.
-
-    Args:
-        operations: In order.
-        store: Journal, profiles and links.
-        semantic: Facts.
-        scope: Whose memory.
-        also: The caller's own writes that mark the work as done, such as that of a phase. They are
-            in the transaction of the other writes or, if facts go, after them.
+    An operation on something that was changed meanwhile is skipped. `also`: the caller's own
+    writes, which mark the work as done: in the last transaction, after facts that go.
     """
     operations = told(operations)
     facts = await _write_facts(operations, semantic, scope)
@@ -251,10 +238,7 @@ async def _change_facts(
     semantic: SemanticMemory,
     scope: Scope,
 ) -> None:
-    """Change fields of facts that still have the values to be replaced.
-
-    No fact is superseded by a fact that is missing, by itself, or by a fact that it superseded.
-    """
+    """Change fields of facts that still have the values to be replaced; none is its own heir."""
     for operation in operations:
         if operation["kind"] != "change_fact":
             continue
@@ -328,10 +312,7 @@ async def _missing(
     scope: Scope,
     store: BaseStore,
 ) -> list[str]:
-    """The ends of new links that do not exist, so that nothing is linked to them.
-
-    `facts`: the ids of existing facts; `pruned`: the ids of entries about to go.
-    """
+    """The ends of new links that do not exist, so that nothing is linked to them."""
     made = [one for one in operations if one["kind"] == "link"]
     added = {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
     asked = links.named_by(made, facts) - {*facts.values()} - added

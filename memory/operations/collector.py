@@ -55,10 +55,7 @@ class PlanCollector(Collector):
         *,
         judged: bool = False,
     ) -> None:
-        """`shown`: in the order of the prompt, which numbers them from 1.
-
-        `operations`: those of earlier answers in the same loop. `judged`: a model judges the facts.
-        """
+        """`shown`: in the order of the prompt. `operations`: of earlier answers."""
         self.shown = shown
         self.operations = list(operations)
         self._earlier = len(self.operations)

@@ -112,10 +112,7 @@ async def finish_corrections(
     semantic: SemanticMemory,
     scope: Scope,
 ) -> SessionMemory:
-    """Finish those that were broken off; returns session memory as they leave it.
-
-    The caller holds the agent.
-    """
+    """Finish those that were broken off; returns session memory. The caller holds the agent."""
     for begun in await begun_corrections(store, scope):
         memory = corrected(memory, begun, owners)
         await carry_out(begun, store=store, semantic=semantic, scope=scope)
@@ -153,10 +150,7 @@ def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operat
 
 
 def _about(old: Fact, said: str) -> list[str]:
-    """Whom and what the new fact is about.
-
-    Names that the old text has and the new one lacks are gone; the new one's stand in their place.
-    """
+    """Whom and what the new fact is about: names of the old text give way to those of the new."""
     kept = [one for one in old["entities"] if says(said, one) or not says(old["text"], one)]
     if len(kept) == len(old["entities"]):
         return kept

@@ -30,10 +30,7 @@ def add(
     auto_generated: bool = False,
     marks: Marks | None = None,
 ) -> tuple[Goals, str]:
-    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id.
-
-    `marks`: whose it is, and on whose words it rests.
-    """
+    """Add a goal `goal_{tick}_{index}`, index from `next_index`; return all goals and its id."""
     goal_id = f"goal_{tick}_{index}"
     if not description.strip():
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
@@ -72,10 +69,7 @@ def reword(goals: Mapping[str, Goal], goal_id: str, description: str, marks: Mar
 
 
 def is_public(marks: Marks, text: str) -> bool:
-    """Whether others than owners may know this text of a goal or project.
-
-    One from before there was `public` may be an owner's secret, unless it is somebody else's.
-    """
+    """Whether others than owners may know this text; of unknown origin it is an owner's secret."""
     return lines_of(text) <= {*marks["public"]} if "public" in marks else "by" in marks
 
 
@@ -135,10 +129,7 @@ def update(
 def recompute(goals: Mapping[str, Goal]) -> Goals:
     """Make goals consistent after an edit by hand: tree, completed leaves at 100, rollup.
 
-    A goal without its parent becomes a root.
-
-    Raises:
-        StateError: an id differs from its key, a progress is outside 0..100, or there is a cycle.
+    A goal without its parent becomes a root. Raises StateError for what cannot be mended.
     """
     after: Goals = {}
     for key, goal in goals.items():
@@ -156,10 +147,7 @@ def recompute(goals: Mapping[str, Goal]) -> Goals:
 def completions(
     before: Mapping[str, Goal], after: Mapping[str, Goal], now: datetime
 ) -> list[CompletedTask]:
-    """The root goals completed between `before` and `after`.
-
-    Completed tasks are a log: a goal that is reopened and completed again is listed twice.
-    """
+    """The root goals completed between `before` and `after`, for a log: each time anew."""
     return [
         {"description": goal["description"], "timestamp": now.isoformat()}
         for goal_id, goal in changed(before, after).items()
@@ -175,12 +163,9 @@ def changed(before: Mapping[str, Goal], after: Mapping[str, Goal]) -> Goals:
 
 
 def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
-    """All goals with their depth (roots 0), each before its subtasks, as in a prompt.
+    """All goals with their depth (roots 0), each before its subtasks, by priority, then age.
 
-    Roots are sorted by priority, then age; subtasks in their parent's order.
-
-    Raises:
-        StateError: goals form a cycle.
+    Raises StateError: goals form a cycle.
     """
     roots = [goal for goal in goals.values() if goal["parent_id"] not in goals]
     roots.sort(key=lambda goal: (_ORDER[goal["priority"]], _age(goal)))
@@ -197,11 +182,7 @@ def tree(goals: Mapping[str, Goal]) -> list[tuple[int, Goal]]:
 
 
 def in_hand(goals: Mapping[str, Goal]) -> Goal | None:
-    """The goal to work on: active, without open subtasks, of the highest priority.
-
-    Of several, the first in the order of the tree, so that the steps of one goal follow each other
-    before those of a younger goal.
-    """
+    """The goal to work on: active, no open subtasks, highest priority, first in the tree."""
     leaves = [
         goal
         for _, goal in tree(goals)

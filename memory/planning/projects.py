@@ -78,9 +78,8 @@ def swap(
 ) -> tuple[Projects, SwapResult]:
     """Page the active project out and `key` in; an update joins the old project's context.
 
-    With `replace` the update replaces that context, which the result then holds. The old project is
-    always paused and stamped. A swap to the active project only saves the update. `public`: others
-    than owners listen, and are told of no project that they may not know.
+    With `replace` it replaces that context, which the result then holds. A swap to the active
+    project only saves the update. `public`: as in `create`.
     """
     seen = known_to(projects, public)
     old = seen["active"]
@@ -124,8 +123,7 @@ def update(
     """Change the active project; None or a blank update keeps its context.
 
     An update is appended to the context, or replaces it with `replace`. A status other than active
-    frees the active slot; `completed` also returns a completed task. `public`: others than owners
-    listen; what they may not know stays as it is.
+    frees the slot; `completed` also returns a task. `public`: what is hidden stays as it is.
     """
     seen = known_to(projects, public)
     key = seen["active"]

@@ -49,11 +49,9 @@ def add(
     by: str | None = None,
     private: bool = False,
 ) -> tuple[SessionMemory, dict[str, Any]]:
-    """Add a fact or pattern; return the new memory and the tool's result.
+    """Add a fact or pattern, unless it is known; return the new memory and the tool's result.
 
-    A known item, ignoring case and spacing, is not added again; the result says so. `by`: who said
-    it, unless an owner did; the prompt shows the item with this name. `private`: nobody but owners
-    heard it.
+    `by`: who said it, unless an owner did. `private`: nobody but owners heard it.
     """
     text = content.strip()
     if not text:
@@ -90,12 +88,9 @@ def compact(
 
     An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
     name, and what others said stays word for word. `rests_on`: item -> those besides owners on
-    whose words it may rest. `private`: nobody but owners hears the tick. Otherwise its prompt did
-    not show the private items, and they stay.
-
-    Raises:
-        Refusal: an item is about the assistant, both lists are empty while there are several
-            items, or something that others said would be lost.
+    whose words it may rest. Not `private`, the tick did not show the private items, and they stay.
+    Raises Refusal for an item about the assistant, two empty lists, or the loss of what others
+    said.
     """
     hidden = [] if private else memory.get("private", [])
     facts = _each_once([*(one for one in memory["key_facts"] if one in hidden), *new_facts])

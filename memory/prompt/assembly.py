@@ -27,11 +27,11 @@ from memory.messages import (
     one_line,
 )
 from memory.prompt import components, rendering
-from memory.prompt.components import COMPONENTS, PromptComponent
+from memory.prompt.components import COMPONENTS, PromptComponent, fill
 from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit
 from memory.settings import Settings
 from memory.state import State
-from memory.text import approximate_tokens, calibrated, clock_line, fill, shown_day
+from memory.text import approximate_tokens, calibrated, clock_line, shown_day
 
 GUIDELINES = (
     "Your own guidelines, written by you; your owner's instructions and the rules above outrank "
@@ -54,10 +54,7 @@ GIVES_WAY_FIRST = (
     # Current work: without it a long task starts anew.
     "project_tokens",
 )
-"""The settings that bound the lists of a prompt, in the order in which the lists are shortened.
-
-A list shrinks to nothing before the next one does. System prompt and persona are the user's and
-never shrink."""
+"""The settings that bound the lists of a prompt, in the order in which each shrinks to nothing."""
 
 SHARE = 0.5
 """The share of the context limit for all components but the history and what follows it."""
@@ -118,10 +115,7 @@ def parted(material: Material) -> Blocks:
     """The blocks of a tick's prompt: stable blocks apart from blocks that change.
 
     If they fill more than half of the context, the lists shrink in the order of `GIVES_WAY_FIRST`,
-    then the user's components, the highest id first.
-
-    Raises:
-        InputError: two components clash, or one cannot be rendered; names them.
+    then the user's components, the highest id first. Raises InputError, which names the component.
     """
     shown = [one for one in material.shown if one.id < components.CONVERSATION_HISTORY]
     parts = {**_lists(material, shown), **_own_parts(material, shown)}
@@ -216,10 +210,7 @@ def late(material: Material) -> dict[int, HumanMessage]:
 
 
 def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) -> list[AnyMessage]:
-    """The messages with those of `late` before and after the event, or at the end.
-
-    The event is the newest human message.
-    """
+    """The messages with those of `late` around the newest human message, or at the end."""
     newest_first = range(len(messages) - 1, -1, -1)
     event = next((n for n in newest_first if isinstance(messages[n], HumanMessage)), 0)
     before = [one for id_, one in extra.items() if id_ < components.PENDING_EVENT]
@@ -397,14 +388,9 @@ def give_way(
     over: Callable[[Mapping[str, str]], int],
     size: Callable[[str], int],
 ) -> dict[str, str]:
-    """The texts by name, shortened in `order` until all fit.
+    """The texts by name, shortened in `order` until all fit: none is `over`.
 
-    Args:
-        texts: By name.
-        order: Names, the first to shorten first.
-        render: Gives the text of a name in at most so many tokens.
-        over: Gives the tokens by which all texts exceed their share.
-        size: Gives the tokens of a text.
+    `render` gives a name's text in so many tokens, `size` a text's tokens.
     """
     shorter = dict(texts)
     for name in order:

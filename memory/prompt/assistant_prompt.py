@@ -28,12 +28,8 @@ _BEYOND = 0xE0000
 
 
 def accepted(prompt: AssistantPrompt, text: str) -> str:
-    """`text` as a prompt: trimmed, with plain line ends.
-
-    Invisible characters are refused, because a person confirms what is shown.
-
-    Raises:
-        Refusal: it is empty, too long, in force already, or has invisible characters.
+    """`text` as a prompt, with plain line ends. Raises Refusal, as for invisible characters: a
+    person confirms what is shown.
     """
     plain = text.replace("\r\n", "\n").strip()
     if not plain:
@@ -72,13 +68,7 @@ def changed(
 
 
 def rolled_back(prompt: AssistantPrompt, version: int, *, at: datetime, by: str) -> AssistantPrompt:
-    """The prompt with the text of `version` as a new version; 0 is the empty prompt.
-
-    Returns `prompt` itself if that text is in force already.
-
-    Raises:
-        InputError: the version is not kept; names those that are.
-    """
+    """The prompt with the text of `version` as a new one; 0 is empty. Raises InputError."""
     texts = {0: "", **{one["version"]: one["text"] for one in prompt["versions"]}}
     if version not in texts:
         known = ", ".join(str(one) for one in texts)

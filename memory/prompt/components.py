@@ -10,8 +10,9 @@ The built-in ids are 1000 apart (1500 aside), which leaves room for a user's own
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from typing_extensions import TypedDict
@@ -20,7 +21,7 @@ from memory.errors import InputError
 from memory.messages import TRUST
 from memory.records import ContextUse
 from memory.settings import Settings
-from memory.text import advisory, check_template, utilisation
+from memory.text import advisory, utilisation
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -111,8 +112,7 @@ Project or goal:
 - long work with steps -> both
 - a reminder -> goal with its day; say that you keep no set hour
 - a simple one-off request -> neither: do it"""
-"""The instructions of every tick, with the decision tables; always the same, so that a provider's
-cache holds."""
+"""The instructions of every tick, always the same, so that a provider's cache holds."""
 
 DEFAULT_PROMPT = GUIDE
 
@@ -127,8 +127,7 @@ class PromptComponent:
     name: str
     description: str
     content: Content
-    """A template with {placeholders}, or a function that makes text from the state. The function is
-    quick and does not change the state."""
+    """A template with {placeholders}, or a quick function that makes text from the state."""
     is_static: bool
     """True for the built-in ones."""
     enabled: bool
@@ -259,10 +258,8 @@ def component(
 
     Before 5000 it is a block: of the system message if it is a text whose placeholders do not
     change, else in front of the newest event. From 5000 it is a message of its own: before the
-    event (5001..5999), after it (6001..6999) or at the very end (7001..7999).
-
-    Raises:
-        InputError: the id or key is taken or out of range, a placeholder is unknown, ...
+    event (5001..5999), after it (6001..6999) or at the very end (7001..7999). Raises InputError for
+    an id, a key or a placeholder that is wrong.
     """
     _check_place(id, key)
     made = PromptComponent(
@@ -369,8 +366,7 @@ FULL_AT = 90.0
 """Percent of a component's budget; from here on the next line would not fit."""
 
 LARGE_AT = 40.0
-"""Percent of the context that one component should stay below. The history has its own thresholds
-for compaction."""
+"""Percent of the context that one component should stay below; not so the history."""
 
 TOOLS_AT = 20.0
 """Percent of the context that tool schemas should stay below."""
@@ -449,3 +445,47 @@ def _problems(part: ComponentHealth) -> list[str]:
     elif key not in (TOOLS, HISTORY) and share > LARGE_AT:
         found.append(f"{key} takes {share} % of the context; shorten it or lower its budget.")
     return found
+
+
+# Templates: texts with {placeholders}, checked when they are registered, filled later.
+
+
+def placeholders(template: str, where: str) -> list[str]:
+    """The names in braces, in order; a doubled brace is a literal brace.
+
+    Raises InputError, which `where` begins: a brace is unbalanced, or encloses more than a name.
+    """
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        raise InputError(f"{where}: {error}; write {{{{ or }}}} for a brace") from None
+    names: list[str] = []
+    for _, name, form, conversion in parts:
+        if name is None:
+            continue
+        if form or conversion or not name.isidentifier():
+            raise InputError(
+                f"{where}: {{{name}}} is not a placeholder; write {{{{ or }}}} for a brace"
+            )
+        names.append(name)
+    return names
+
+
+def check_template(template: str, known: Collection[str], where: str) -> None:
+    """Raise InputError, beginning with `where`, for a placeholder that is not `known`."""
+    for name in placeholders(template, where):
+        if name not in known:
+            raise InputError(
+                f"{where}: unknown placeholder {{{name}}}; known are "
+                f"{', '.join(f'{{{one}}}' for one in known)}; write {{{{ or }}}} for a brace"
+            )
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Fill the placeholders of `template`. A line goes if it has some and all are empty."""
+    lines = []
+    for line in template.split("\n"):
+        names = placeholders(line, "template")
+        if not names or any(values[name] for name in names):
+            lines.append(line.format_map(values))
+    return "\n".join(lines)

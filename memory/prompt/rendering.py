@@ -16,7 +16,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from memory.messages import MARK as SUMMARY
 from memory.messages import as_data, one_line, prompt_lines
 from memory.planning import tree
-from memory.prompt.components import COMPONENTS, GUIDE, STATIC, SYSTEM_PROMPT
+from memory.prompt.components import COMPONENTS, GUIDE, STATIC, SYSTEM_PROMPT, fill
 from memory.records import (
     Conversation,
     EntityProfile,
@@ -35,7 +35,6 @@ from memory.text import (
     approximate_tokens,
     calibrated,
     cut_to,
-    fill,
     shown_day,
     shown_time,
     with_nearness,
@@ -57,14 +56,8 @@ def fitting(
 ) -> tuple[list[str], int]:
     """(the first lines that fit `tokens`; the number of lines left out).
 
-    Texts are shortened to `most` tokens only if the list does not fit with whole texts.
-
-    Args:
-        rows: in order.
-        line: `line(row, n)` gives a row's line with a text of at most n tokens.
-        tokens: the budget.
-        calibration: the model's tokens per approximate token.
-        most: tokens of a shortened text; default a tenth of the budget.
+    `line(row, n)` gives a row's line with a text of at most n tokens. Texts are shortened to `most`
+    tokens (default: a tenth) only if the list does not fit with whole ones.
     """
     whole = _first([line(row, tokens) for row in rows], tokens, calibration)
     if not whole[1]:
@@ -97,8 +90,7 @@ LEAST_OF_A_MEMORY = 60
 """Tokens of the shortest memory."""
 
 _STEP = 0.25
-"""Share of the history's budget that is left out at once, so that the prompt's beginning stays the
-same for many ticks and a provider's cache holds."""
+"""Share of the history's budget that is left out at once, so that a provider's cache holds."""
 
 
 def block(tag: str, text: str) -> str:
@@ -109,10 +101,7 @@ def block(tag: str, text: str) -> str:
 def system_prompt(
     settings: Settings, override: str | None = None, values: Mapping[str, str] | None = None
 ) -> str:
-    """Component 0: the user's prompt, then the context's template or the default one.
-
-    The user's prompt is not part of the template, so that no override can drop it.
-    """
+    """Component 0: the user's prompt, which no override drops, then the template or the default."""
     own = fill(override or str(COMPONENTS[SYSTEM_PROMPT].content), values or placeholders(settings))
     if not settings.user_prompt:
         return own
@@ -211,10 +200,7 @@ def goals(
     calibration: float = 1.0,
     now: str | None = None,
 ) -> str:
-    """Component 4000: the goal tree, indented by two spaces a level, without finished roots.
-
-    Dates near `now` stand out in goals that are still open.
-    """
+    """Component 4000: the goal tree without finished roots; dates near `now` stand out."""
     open_roots = {
         goal_id
         for goal_id, goal in all_goals.items()
@@ -236,10 +222,7 @@ def goals(
 def projects(
     all_projects: Projects, settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
-    """Part of component 1000: the active project in at most 3/4 of the budget, then the others.
-
-    The lines of the active project's context are indented, so that none passes for another item.
-    """
+    """Part of component 1000: the active project in 3/4 of the budget, then the others."""
     active, slots, tokens = all_projects["active"], all_projects["slots"], settings.project_tokens
     if tokens <= 0:
         return "\n".join(left_out(len(slots), "projects"))
@@ -352,10 +335,7 @@ def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str
 
 
 def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS) -> str:
-    """Component 4500: the tools that wait for a person's leave, oldest first.
-
-    Without their arguments, which may be nobody else's business.
-    """
+    """Component 4500: the tools that wait for a person's leave, oldest first, without arguments."""
     return "\n".join(
         f"- {one_line(one['tool'])} (asked {shown_time(one['asked_at'], settings.zone)})"
         for one in questions

@@ -1,12 +1,11 @@
 """Episodes: journal entries as recall finds them, beside the facts.
 
 An entry is written to the store together with a mark that it is not indexed yet. Whoever writes
-entries then indexes them (`memory.operations.apply`, an import, a forget): first the rows, then the
-speakers' names; the mark is removed last. A crash leaves the mark, and indexing is repeated with
-the same result when an agent is opened, when a run begins, and with the next entry.
+entries then indexes them: first the rows, then the speakers' names; the mark is removed last. After
+a crash, indexing is repeated when an agent is opened, a run begins, or with the next entry.
 
-Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} ·
-`speakers` name (`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis, rows}.
+Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} · `speakers` name
+(`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis, rows}.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ class Utterance(NamedTuple):
 async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
     """Index the marked entries, and embed them together with a batch of earlier unembedded rows.
 
-    While the embedder fails, new entries are found by words alone, and embedded later.
-
-    Raises:
-        MemoryStoreError: the table cannot be read or written.
+    While the embedder fails, new entries are found by words alone. Raises MemoryStoreError.
     """
     done = await _index_marked(store, index, scope)
     try:
@@ -75,10 +71,7 @@ async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -
 
 
 async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
-    """Index the marked entries after they were written; a failure is logged, not raised.
-
-    The marks then stay, and the next call indexes their entries.
-    """
+    """Index the marked entries after they were written; a failure is logged and the marks stay."""
     with _logged():
         await index_entries(store, index, scope)
 
@@ -90,10 +83,7 @@ async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
 
 
 def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:
-    """An entry as it is indexed. Pure.
-
-    `before`: what was said before it in its session, latest first.
-    """
+    """An entry as it is indexed, with what was said `before` it, latest first. Pure."""
     speaker, text = entry["source_entity"], entry["content"]
     names = {name for name in (speaker, *(said.speaker for said in before)) if name}
     row: Episode = {

@@ -32,15 +32,13 @@ SAYS_HALF = 0.5
 """The same in a prompt, whose room is small."""
 
 LIFTED = 3
-"""A memory lifts at most the best N of its linked memories: with many links it would lift a crowd
-past better matches."""
+"""A memory lifts at most the best N of its links: many would lift a crowd past better matches."""
 
 INHERITED = 0.95
 """Score of a successor, as a share of the score of the superseded memory that was found."""
 
 FAR_BELOW = 0.5
-"""Share of its score that an entry keeps if all its facts were superseded, and it says more about
-the query than they did."""
+"""Share of its score that an entry keeps which says more than its facts, all superseded, did."""
 
 AMONG_BEST = 30
 """The best N memories that no longer hold are shown with their successors."""
@@ -71,13 +69,8 @@ def merged(
 
     A fact that restates its source entry is merged with it, at the entry's own rank, so that making
     facts of some entries moves no others. Any other fact takes the entry's place if it has the
-    entry's words of the query. Equal texts are merged at the better rank.
-
-    Args:
-        found: best first.
-        facts: the facts made from the found entries, and their successors, by id; facts among
-            `found` may be left out.
-        wanted: the terms of the query.
+    entry's words of the query (`wanted`). Equal texts are merged at the better rank. `facts`: those
+    made from the found entries, and their successors, by id; some of `found` may be left out.
     """
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
     given = [one for one in found if one.row.payload["kind"] == "fact"]
@@ -445,15 +438,10 @@ def _once(found: Iterable[Candidate]) -> list[Candidate]:
 def lifted_by_links(
     found: Sequence[Candidate], near: Sequence[Collection[str]], share: float
 ) -> list[Candidate]:
-    """Add `share` of the score of the first candidates to their linked memories. Pure.
+    """Add `share` of the score of the first candidates to their linked memories (`near`). Pure.
 
-    Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat
-    its words. A memory below a later statement is not lifted.
-
-    Args:
-        found: best first.
-        near: for each of the first candidates, the ids that it is linked to.
-        share: 0..1.
+    Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat its
+    words. A memory below a later statement is not lifted.
     """
     first_hand = (one for one in enumerate(found) if not one[1].drawn)
     said = ((number, one) for number, one in first_hand if "superseded" not in one.parts)

@@ -63,16 +63,11 @@ SHORTEST = 3
 
 
 def used(shown: Mapping[str, str], answer: str, *, asked: str) -> list[str]:
-    """The ids of the facts that the answer used, in the order shown. Pure.
+    """The ids of the facts (`shown`) that the answer used, in the order shown. Pure.
 
     A fact that was only shown gains nothing by it: what recall brings up by mistake would rank ever
-    higher. It is used if the answer cites it, or has a term of it that is rare among the facts
-    shown and that the question did not hold already.
-
-    Args:
-        shown: the facts' texts by id.
-        answer: all that the assistant said or wrote in its tick.
-        asked: what it answers. Its own words prove no use.
+    higher. It is used if the `answer`, with what the tick wrote, cites it, or has a term of it that
+    is rare among the facts shown and that the question (`asked`) did not hold already.
     """
     mine = {id_: set(terms(text)) - STOP_WORDS for id_, text in shown.items()}
     common = Counter(term for told in mine.values() for term in told)

@@ -1,13 +1,12 @@
 """Ranking: the order of the memories that a search found, and why. Pure.
 
 Relevance combines words (BM25) and meaning (cosine), each scaled to 0..1, with how well the rest of
-an entry's session fits, who spoke, when, and how much was said. Recency, importance and trust, in
-the form of Generative Agents (Park et al. 2023), have small weights: they break ties. A conclusion
-drawn from other memories ranks behind them, unless it says more about the query.
+an entry's session fits, who spoke, when, and how much was said. Recency, importance and trust (Park
+et al. 2023) have small weights: they break ties. A conclusion drawn from other memories ranks
+behind them, unless it says more about the query.
 
 The score of the best is then weighed against chance: how many memories would have the same words of
-the query if the words were spread at random. One rare word, or two that seldom meet, say much;
-words that many memories have say little. So a score means the same in every installation.
+the query if the words were spread at random. So a score means the same in every installation.
 """
 
 from __future__ import annotations
@@ -190,16 +189,8 @@ def rank(
 ) -> list[Candidate]:
     """Rank the results of both searches, best first; ties go to the newer one.
 
-    Rows with neither a near meaning nor a shared word are left out, except those in `beside`.
-
-    Args:
-        query: as `read_query` reads it.
-        near: rows found by meaning, with cosine.
-        worded: rows found by words, with BM25.
-        beside: neighbours of found entries in their sessions.
-        now: for recency; UTC.
-        settings: the weights of recency, importance and trust.
-        by_words: the embedder compares little more than words.
+    Rows found neither `near` in meaning nor by a shared word are left out, except those `beside`
+    found entries in their sessions. `by_words`: the embedder compares little more than words.
     """
     words, meaning = scaled(worded), stretched(near)
     rows = {row.id: row for row, _ in (*near, *worded) if row.id in words or row.id in meaning}

@@ -139,20 +139,15 @@ async def recall(
     how the others compare with it. [] if nothing fits. Without the embedder words decide.
 
     Args:
-        query: what to look for.
-        scope: whose memory.
+        query, limit: an empty query or a limit below 1 is an InputError.
+        scope, semantic, store: whose memory, and where it is.
         now: for recency; UTC.
-        semantic: the facts and the index.
-        store: the journal and the links.
         settings: of recall.
-        limit: most hits.
         max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
         visible: ids of events and entries; what comes from these alone is left out.
         changes: a pending night's changes, as if they were made.
-
-    Raises InputError (the query is empty, the limit below 1), MemoryStoreError.
     """
     if not query.strip():
         raise InputError("there is nothing to recall: the query is empty")

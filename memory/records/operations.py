@@ -147,10 +147,7 @@ def observe_entity(
     now: str,
     reason: str,
 ) -> Operation:
-    """Add an observation and aliases to an entity's profile; a new profile is called `name`.
-
-    `kept`: the most observations that a profile keeps (settings.observations_kept).
-    """
+    """Add an observation and aliases to a profile that keeps `kept`; a new one is called `name`."""
     after = {
         "name": name,
         "observation": dict(observation),

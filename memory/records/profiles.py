@@ -177,10 +177,7 @@ def names_of(profile: EntityProfile) -> list[str]:
 
 
 def speaks_as(profile: EntityProfile, sender: str) -> bool:
-    """Whether `sender` is this entity: a known sender id, or the first sender with its name.
-
-    An alias is not enough, because anybody can claim an alias for somebody else.
-    """
+    """Whether `sender` is this entity; an alias is not enough, because anybody can claim one."""
     if sender in profile["senders"]:
         return True
     key = name_key(sender)
@@ -258,10 +255,7 @@ def observed(
 def observation_id(
     id_: str, sources: Sequence[str], text: str, standing: Iterable[Observation]
 ) -> str:
-    """Id of an observation, derived from its entity, its sources and a position among theirs.
-
-    The position is the first that is free or holds the same words.
-    """
+    """Id of an observation: its entity, its sources and the first free position among theirs."""
     words = {one["id"]: _folded(one["text"]) for one in standing}
     mine = _folded(text)
     for place in count():

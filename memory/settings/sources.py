@@ -102,14 +102,9 @@ def configured(
 ) -> Configuration:
     """The settings in force. Blocking: reads a file.
 
-    Args:
-        data: the data folder; default CIRCADIAN_DATA, else `./.circadian`.
-        file: the settings file; default CIRCADIAN_CONFIG, else `circadian.toml` in the data folder,
-            if there is one.
-        options: values that go before all others, by name.
-
-    Raises:
-        InputError: a name is unknown or a value is wrong; says where it stands.
+    `data` is by default CIRCADIAN_DATA or `./.circadian`, `file` CIRCADIAN_CONFIG or
+    `circadian.toml` in the data folder. `options` go before all others, by name. Raises InputError:
+    a name is unknown or a value is wrong; says where it stands.
     """
     over = {name: value for name, value in (options or {}).items() if value is not None}
     given = {**_variables(), **{name: _option(name, value) for name, value in over.items()}}
@@ -259,22 +254,14 @@ LARGEST = 1_000_000
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """What the settings file at `path` says, unchecked. Blocking.
-
-    Raises:
-        InputError: it cannot be read, or is not TOML; names the line.
-    """
+    """What the settings file at `path` says, unchecked. Blocking. Raises InputError."""
     return _parsed(path, _text(path))
 
 
 def edited(path: Path, name: str, value: Any = None) -> bool:
     """Write `name = value` into the file, or take `name` out for None; the rest stays as it is.
 
-    Comments and order are kept. The file is replaced in one step, so that a kill leaves the old one
-    or the new one. Returns whether anything changed. Blocking.
-
-    Raises:
-        InputError: the file cannot be read or written, or is not TOML.
+    The file is replaced in one step. Returns whether anything changed. Blocking; raises InputError.
     """
     import tomlkit  # not loaded where no file is edited
 

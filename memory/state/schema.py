@@ -57,11 +57,7 @@ def ephemeral() -> type[BaseChannel[Any, Any, Any]]:
 def merge_by_id(
     old: dict[str, Any] | None, new: dict[str, Any] | None, *, key: str = "records"
 ) -> dict[str, Any]:
-    """Merge records by id, field by field; None deletes. An edit by hand may name one record only.
-
-    Raises:
-        StateError: `old` or `new` is not an object of records; names `key`.
-    """
+    """Merge records by id, field by field; None deletes. Raises StateError, which names `key`."""
     merged = dict(_object(key, old))
     for id_, value in _object(key, new).items():
         if value is None:
@@ -74,11 +70,7 @@ def merge_by_id(
 
 
 def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects:
-    """Merge project slots by key; `active` is replaced if it is given.
-
-    Raises:
-        StateError: the projects or their slots are not an object; names the key.
-    """
+    """Merge project slots by key; `active` is replaced if it is given. Raises StateError."""
     standing, given = _object("projects", old), _object("projects", new)
     slots = merge_by_id(standing.get("slots"), given.get("slots"), key="projects.slots")
     active = given.get("active", standing.get("active"))
@@ -349,10 +341,8 @@ IN_HAND = (
     *("turn", "event", "classification", "resuming", "context", "assessment", "pattern", "loop"),
     *("delegated", "exchange", "night", "report", "tool_cache"),
 )
-"""Keys of the current run, tick or night.
-
-Dropping them loses nothing: an event stays in the inbox until its tick is committed, and a night is
-in the store.
+"""Keys of the current run, tick or night. Dropping them loses nothing: events and nights are
+stored.
 """
 
 EPHEMERAL = ("request", "events", "returning")

@@ -30,27 +30,22 @@ class OwnStore(Protocol):
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
     ) -> list[Item]:
         """The items of exactly this namespace, by key."""
-        ...
 
     async def acount(self, prefix: tuple[str, ...]) -> int:
         """The number of items in this namespace and below it."""
-        ...
 
     async def acount_named(
         self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()
     ) -> tuple[int, str | None]:
         """Namespaces below `below` that end in `label`: items without `without`, least `field`."""
-        ...
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
-        ...
 
     async def alook(
         self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
     ) -> tuple[list[Item | None], list[list[Item] | None]]:
         """The items under the keys, and the items of each namespace; None if it has many."""
-        ...
 
 
 @cache
@@ -69,7 +64,6 @@ class SiftingStore(Protocol):
 
     async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
         """The wanted items in this namespace and below it, by key."""
-        ...
 
 
 async def read_ahead(

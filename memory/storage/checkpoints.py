@@ -1,12 +1,10 @@
 """Checkpoints, for all savers: which of a thread are kept, and how they are written.
 
 LangGraph stores every step. Of a tick only the end is worth it: until then the event is in the
-inbox, so that a tick that a crash interrupts begins anew. What is on disk is at any time what a
-crash could have left there if every step were stored.
+inbox, so that a tick that a crash interrupts begins anew.
 
 A run reads the whole history and stores it after every tick, and nearly all of it is as it was. So
-a checkpoint refers to the history in chunks: a chunk is stored once, under the hash of its content,
-for all checkpoints that contain it.
+a checkpoint refers to chunks, each stored once, under the hash of its content.
 """
 
 from __future__ import annotations
@@ -166,10 +164,7 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store a task's writes, all or none, or hold them back with their checkpoint.
-
-        An error and an interrupt are stored at once: the run ends with them.
-        """
+        """Store a task's writes, all or none, or hold them back, but for errors and interrupts."""
         held = _held(config)
         if held is None or held.newest is None or config["configurable"]["checkpoint_ns"]:
             await super().aput_writes(config, writes, task_id, task_path)
@@ -253,10 +248,7 @@ class _Known(NamedTuple):
 
 
 class MessageSerializer(JsonPlusSerializer):
-    """LangGraph's serializer, strict, with a memory for messages.
-
-    A message is never changed in place: nodes return changed copies.
-    """
+    """LangGraph's serializer, strict, with a memory for messages, which never change."""
 
     def __init__(self, chunks: ReadChunks = lambda _: {}) -> None:
         """`chunks`: reads chunks by their ids, where checkpoints are cut."""

@@ -52,7 +52,6 @@ from memory.text.redaction import (
     safe,
     secret_values,
 )
-from memory.text.templates import check_template, fill
 from memory.text.tokens import (
     CRITICAL_AT,
     WARNING_AT,
@@ -108,7 +107,6 @@ __all__ = [
     "bounded",
     "cached_by_text",
     "calibrated",
-    "check_template",
     "clock_line",
     "content_stems",
     "cut_to",
@@ -119,7 +117,6 @@ __all__ = [
     "entry_terms",
     "fact_terms",
     "figures",
-    "fill",
     "hide",
     "indexed_words",
     "is_small_talk",

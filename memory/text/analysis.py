@@ -206,10 +206,7 @@ class Query:
 
 
 def terms(text: str) -> list[str]:
-    """The index terms of `text`, in order, without stop words unless it has no other words.
-
-    Stored texts and queries follow the same rule.
-    """
+    """The index terms of a text or query, in order; stop words only if it has no others."""
     return list(_terms(text))
 
 
@@ -222,19 +219,13 @@ def _terms(text: str) -> Sequence[str]:
 
 
 def entry_terms(text: str, speaker: str | None, before: Sequence[str]) -> list[str]:
-    """The index terms of a journal entry: its own (twice), and the last of the texts `before` it.
-
-    An answer seldom repeats the words of its question, and should still be found by them.
-    """
+    """Index terms of an entry: its own (twice), and the last of `before`, such as its question."""
     own = [*terms(text), *terms(speaker or "")]
     return [*(own * OWN_WEIGHT), *(term for earlier in before for term in terms(earlier)[-BESIDE:])]
 
 
 def fact_terms(text: str, beside: Sequence[str]) -> list[str]:
-    """The index terms of a fact: its own (twice), and new ones from the context that a night wrote.
-
-    The context describes the fact in other words, by which it is then found, too.
-    """
+    """Index terms of a fact: its own (twice), and new ones from the context that a night wrote."""
     own = terms(text)
     new = [term for term in dict.fromkeys(terms(" ".join(beside))) if term not in own]
     return [*(own * OWN_WEIGHT), *new] if new else own
@@ -369,10 +360,7 @@ def spoken_words(text: str) -> Sequence[str]:
 
 
 def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) -> bool:
-    """Whether a text has greetings, thanks and the like, and nothing else.
-
-    `praise`: with words such as "great" beside them, by which a person may also accept a proposal.
-    """
+    """Whether a text is greetings, thanks and the like; with `praise`, "great" and so on, too."""
     aside = {*spoken_words(" ".join(names)), *(_PRAISE.split() if praise else ())}
     spoken = " ".join(word for word in spoken_words(text) if word not in aside)
     return _ONLY_PHRASES.fullmatch(spoken) is not None

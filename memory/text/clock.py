@@ -25,11 +25,7 @@ SOON = timedelta(days=3)
 
 
 def machine_zone() -> tzinfo:
-    """The time zone of the machine; its `TZ` variable goes before its files.
-
-    Raises:
-        InputError: the machine names none that exists.
-    """
+    """The time zone of the machine; its `TZ` variable goes before its files. Raises InputError."""
     import tzlocal
 
     try:
@@ -97,14 +93,10 @@ _DATE = re.compile(
 
 
 def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) -> str:
-    """`text` with ` (today)`, ` (tomorrow)` or ` (in N days)` after each date within three days.
+    """`text` with ` (today)`, ` (tomorrow)` or ` (in N days)` after each date soon after `at`.
 
-    Args:
-        text: of a goal or a memory.
-        at: now.
-        zone: whose days count.
-        said: when the text was written: a date without a year is the first such day since.
-            None: unknown, and only dates with a year count.
+    `said`: when it was written: a date without a year is the first such day since. None: unknown,
+    and only dates with a year count.
     """
     today = local(at, zone).date()
     since = _date_of(said, zone) if said else None

@@ -118,10 +118,7 @@ def says(text: str, name: str) -> bool:
 
 
 def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
-    """The known keys among `found`, each once, by first occurrence.
-
-    Of overlapping names the longest counts: "Ana Lopez" does not name Ana.
-    """
+    """The known keys among `found`, each once; "Ana Lopez" does not name Ana."""
     taken: list[Place] = []
     named = [place for place in found if place.key in known]
     for place in sorted(named, key=lambda place: (place.first - place.end, place.first)):

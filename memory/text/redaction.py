@@ -132,10 +132,7 @@ def redact(text: str, environ: Mapping[str, str]) -> str:
 
 
 def redacted(value: Any, environ: Mapping[str, str]) -> Any:
-    """`value` as plain JSON without secrets. What is named `password` or the like goes as a whole.
-
-    Values that are not JSON become text.
-    """
+    """`value` as plain JSON without secrets, nor anything called `password` or the like."""
     return _plain(value, secret_values(environ), 0)
 
 

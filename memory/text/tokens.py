@@ -146,10 +146,7 @@ def _as_langchain(messages: Sequence[BaseMessage], **more: Any) -> int:
 
 
 def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
-    """The sentences of a text that best match the query, in text order, within `tokens`.
-
-    ` ... ` marks omitted parts. If the text has no word of the query: its beginning.
-    """
+    """The sentences of a text that best match the query, in text order, or else its beginning."""
     if approximate_tokens(text) <= tokens:
         return text
     parts = sentences(text)
@@ -172,10 +169,7 @@ def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
 
 
 def cut_to(text: str, tokens: int, calibration: float) -> str:
-    """`text`, or its beginning and ` ...` in at most `tokens` (calibrated).
-
-    Empty if not even ` ...` fits.
-    """
+    """`text`, or its beginning and ` ...`, or nothing, in at most `tokens` (calibrated)."""
     if calibrated(approximate_tokens(text), calibration) <= tokens:
         return text
 
@@ -194,10 +188,8 @@ def calibrated(approx: int, calibration: float) -> int:
 def recalibrate(calibration: float, approximate: int, reported: int) -> float:
     """The correction factor after one more answer: exponential smoothing, within 0.25..4.
 
-    Args:
-        calibration: the factor so far.
-        approximate: our uncalibrated count of the prompt; 0 changes nothing.
-        reported: the provider's count of the same prompt; 0 changes nothing.
+    `approximate`, `reported`: our uncalibrated count of the prompt and the provider's; 0 changes
+    nothing.
     """
     if approximate <= 0 or reported <= 0:
         return calibration

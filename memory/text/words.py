@@ -91,10 +91,7 @@ def bare(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """A crude English stem: "paints", "painted" and "painting" become "paint".
-
-    Common irregular forms are known: "bought" becomes "buy".
-    """
+    """A crude English stem: "painted" and "painting" become "paint", "bought" becomes "buy"."""
     word = _IRREGULAR.get(word, word)
     for _ in range(3):
         shorter = _without_ending(word)
@@ -193,10 +190,7 @@ Saying = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class TextPrefilter:
-    """Passes the texts that have to be read: those with a saying or an id, in quotes.
-
-    Most have nothing of what is forgotten.
-    """
+    """Passes the texts that have to be read: those with a saying or an id, in quotes."""
 
     sayings: frozenset[Saying]
     ids: frozenset[str] = frozenset()
@@ -288,10 +282,7 @@ def _all_of(queries: Iterable[str]) -> str:
 
 
 def saying(words: Iterable[Iterable[str]]) -> Saying:
-    """What a text has that says all `words`, each in one of its forms.
-
-    The longest word first: most texts lack it.
-    """
+    """What a text has that says all `words`, each in one of its forms, the longest first."""
     each = (tuple(sorted(map(skeleton, forms))) for forms in words)
     return tuple(sorted(each, key=lambda forms: (-max(map(len, forms)), forms)))
 

@@ -40,11 +40,7 @@ class Taken(NamedTuple):
 
 
 async def waiting_in(source: AgentMemory) -> tuple[list[Item], list[Item]]:
-    """Events that wait and events set aside; call it before reading the state.
-
-    Raises:
-        InputError: a forget was interrupted, and half of what it erases is still there.
-    """
+    """Events that wait or are set aside, to be read before the state. Raises InputError."""
     store, scope = source.store, source.scope
     if left := await unfinished(store, scope):
         raise InputError(left)

@@ -97,10 +97,9 @@ def check(lines: Iterable[str]) -> Checked:
 
 
 async def begun(store: BaseStore, scope: Scope, digest: str) -> bool | None:
-    """Whether this file was imported here before: None if not, False if that was broken off.
+    """Whether this file was imported here: None if not, False if that was broken off.
 
-    Raises:
-        InputError: the import of another file was broken off.
+    Raises InputError: the import of another file was broken off.
     """
     item = await store.aget(scope.namespace(IMPORTING), FILE)
     same = item is not None and item.value["digest"] == digest
@@ -148,10 +147,7 @@ async def write(
     *,
     on_batch: Callable[[int], object] = lambda written: None,
 ) -> None:
-    """Write all records but the state, as far as they are not there.
-
-    `on_batch` is told how many are written so far.
-    """
+    """Write all records but the state, as far as they are not there; tell `on_batch` how many."""
     written = 0
     rest = (pair for at, pair in enumerate(numbered(lines)) if at)
     for batch in batch_iterate(BATCH, rest):

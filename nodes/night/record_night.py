@@ -11,7 +11,15 @@ from langgraph.types import Overwrite
 
 from memory import audit, journal, night, telemetry
 from memory.events import inbox
-from memory.night import NightContext, items_left, left_over, night_in_hand, stale, stopped
+from memory.night import (
+    NightContext,
+    briefing_of,
+    items_left,
+    left_over,
+    night_in_hand,
+    stale,
+    stopped,
+)
 from memory.records import NightRecord, NightStatus, Report
 from memory.settings import Settings
 from memory.state import State, checked
@@ -39,7 +47,7 @@ async def record_night(
     report: Report = {**state["report"], "night": night.report_of(record, context.plans)}
     if record["dry_run"]:
         return {"report": report, "night": None}
-    report["briefing"] = await night.briefing_of(
+    report["briefing"] = await briefing_of(
         context.store,
         context.resources.semantic,
         context.scope,

@@ -13,8 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
 from graph.use_cases import nights
-from memory.compaction.cut import MASK, Cut
-from memory.compaction.summary import HEAD
+from memory.compaction.compaction import HEAD, MASK, Cut
 from memory.errors import ContextOverflow, ModelError
 from memory.messages import ORIGINS, mark_of
 from memory.messages.history import MARK

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from memory.errors import FolderError, MemoryStoreError
-from memory.facts.postgres import schema as memories
+from memory.facts.postgres import table as memories
 from memory.facts.postgres.table import PostgresTable
 from memory.storage.postgres.connections import BlockingPool
 from memory.text import analysis

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from memory.errors import MemoryStoreError, NewerError
-from memory.facts.postgres import schema as memories
+from memory.facts.postgres import table as memories
 from memory.installation import database
 from memory.installation.database import Database, open_database
 from memory.records.records import FactDraft

@@ -16,9 +16,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory.compaction import summary as summaries
-from memory.compaction.cut import MASK, covered_events, cut, marker, masked, replaced, room, shares
-from memory.compaction.summary import HEAD, condensed, extract
+from memory.compaction import MASK, covered_events, cut, marker, replaced, room
+from memory.compaction import compaction as summaries
+from memory.compaction.compaction import HEAD, condensed, extract, masked, shares
 from memory.errors import ModelError
 from memory.messages.convert import EVENT_KEY
 from memory.messages.history import MARK, history_share, is_summary, size_of

@@ -13,8 +13,9 @@ from memory.entities import entities
 from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.journal import links
+from memory.night import undo
 from memory.night.pending_view import PendingView
-from memory.operations import apply, conflicts
+from memory.operations import apply
 from memory.operations.apply import fact_from
 from memory.records.operations import add_entry, add_fact, observe_entity
 from memory.records.profiles import EntityProfile, Observation, entity_id, new_profile
@@ -102,7 +103,7 @@ class Memory:
         return [stored[one["op"]] for one in facts]
 
     async def conflicts(self, operations: Sequence[Operation]) -> list[str]:
-        return await conflicts.find_conflicts(
+        return await undo.find_conflicts(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
 

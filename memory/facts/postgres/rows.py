@@ -42,10 +42,9 @@ def scope_key(ids: Ids) -> str:
 
 
 class Write:
-    """A transaction, and the scopes that it locks until its end.
+    """A transaction, and the scopes that it locks until its end, so that none deadlocks.
 
-    A scope is locked before anything in it is read or changed. So transactions cannot deadlock, and
-    what a transaction has read still holds when it writes.
+    A scope is locked before anything in it is read or changed: what was read still holds.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -86,10 +85,7 @@ class Write:
 
 
 class Transactions:
-    """The transactions of a pool's threads, one at a time per thread.
-
-    Raises MemoryStoreError where the database cannot be reached or refuses a statement.
-    """
+    """The transactions of a pool's threads, one at a time per thread. Raises MemoryStoreError."""
 
     def __init__(self, pool: ConnectionPool[Connection]) -> None:
         self.pool = pool
@@ -191,10 +187,7 @@ WITH hits AS MATERIALIZED (
     FROM hits JOIN worth USING (scope, kind, term) GROUP BY seq ORDER BY score DESC, seq
 )
 """
-"""The rows of these scopes with any of these terms, best first.
-
-Parameters: scopes, terms, terms, scopes.
-"""
+"""The rows of scopes with any terms, best first. Parameters: scopes, terms, terms, scopes."""
 
 
 def as_kept(terms: Sequence[str]) -> list[str]:

@@ -39,10 +39,7 @@ _ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum(
 
 
 class ScopeIndex:
-    """The vectors, the lengths of texts and the rows of recent filters, as of a revision.
-
-    Calls belong to the caller's lock and transaction; `revision` is the file's revision there.
-    """
+    """A scope's vectors, the lengths of texts and the rows of recent filters, at a revision."""
 
     def __init__(
         self, connection: sqlite3.Connection, scope: int, space: str, dimension: int
@@ -263,18 +260,17 @@ class WordIndex:
             f"CREATE VIRTUAL TABLE vocabulary_{scope} USING fts5vocab(words_{scope}, instance)"
         )
 
-    def add(self, scope: int, seq: int, text: str) -> None:
-        """Add the words of a row, as `encoded` joins them."""
-        self._connection.execute(
-            f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)", (seq, text)
-        )
+    def add(self, scope: int, seq: int, text: str | None) -> None:
+        """Add the words of a row, if any, as `encoded` joins them."""
+        if text:
+            insert = f"INSERT INTO words_{scope} (rowid, text) VALUES (?, ?)"
+            self._connection.execute(insert, (seq, text))
 
-    def remove(self, scope: int, seq: int, text: str) -> None:
+    def remove(self, scope: int, seq: int, text: str | None) -> None:
         """Remove the words of a row: exactly the words that were added."""
-        self._connection.execute(
-            f"INSERT INTO words_{scope} (words_{scope}, rowid, text) VALUES ('delete', ?, ?)",
-            (seq, text),
-        )
+        if text:
+            delete = f"INSERT INTO words_{scope} (words_{scope}, rowid, text)"
+            self._connection.execute(f"{delete} VALUES ('delete', ?, ?)", (seq, text))
 
     def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
         """For each term the numbers of the rows that have it, once per occurrence."""
@@ -310,12 +306,9 @@ def listed(numbers: str) -> Numbers:
 def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers) -> Scores:
     """The score of each text; 0 where it has none of the words.
 
-    Args:
-        postings: for each word of the query the numbers of the texts that have it, ascending, once
-            per occurrence. Numbers that are not in `texts` are ignored.
-        texts: the numbers of all texts, ascending.
-        lengths: the number of words of each text, at least 1.
-        kinds: the number of each text's kind, from 0.
+    `postings`: for each word of the query the numbers of the texts that have it, ascending, once
+    per occurrence. `texts`: all numbers, ascending, with their `lengths` in words, and `kinds` from
+    0.
     """
     if not (len(texts) and postings):
         return np.zeros(len(texts))

@@ -1,17 +1,18 @@
 """The table of memories in an SQLite file, with words in FTS5 and vectors in an array.
 
-SQLite is the truth. The vectors of a scope are held in memory once it is searched, and follow
-what any process writes.
+SQLite is the truth; every index over it can be rebuilt. Fields that are often filtered are columns
+computed from the payload, so that they cannot drift from it. Every change of a row takes the next
+revision, so that an index in memory can ask for the changes since the last revision it saw: the
+vectors of a scope are held in memory once it is searched, and follow what any process writes.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -20,11 +21,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from memory.facts.sqlite import schema
+from memory.errors import MemoryStoreError
 from memory.facts.sqlite.indexes import ScopeIndex, WordIndex, encoded
-from memory.facts.sqlite.schema import SqliteRows
 from memory.facts.table import (
-    ROW,
     Counted,
     Dialect,
     Filters,
@@ -35,27 +34,22 @@ from memory.facts.table import (
     Vector,
     Waiting,
     checked_vector,
+    embedded_text,
     order_by,
     split,
+    stored_payload,
     where,
 )
-from memory.storage.sqlite import (
-    PATIENCE,
-    UNREAD,
-    MentionIndex,
-    clear_errors,
-    compact,
-    use_wal,
-)
-from memory.text import TextPrefilter
+from memory.storage.sqlite import UNREAD, MentionIndex, SqliteFile
+from memory.text import ANALYSIS_VERSION, TextPrefilter
+from memory.text import terms as terms_of
 
 SCOPES_IN_MEMORY = 200
 """Most agents whose indexes stay in memory, the last searched; others are loaded again."""
 
-PAGE_SIZE = 8_192
-"""Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
-
 _DIALECT = Dialect(
+    # CROSS: there are few aliases; SQLite would read the rows of the scope first.
+    aliases="aliases AS a CROSS JOIN memories AS m USING (seq)",
     column="{name}",
     value="?",
     among="IN (SELECT value FROM json_each(?))",
@@ -65,12 +59,9 @@ _DIALECT = Dialect(
 )
 
 
-_GIVEN = "IN (SELECT value FROM json_each(?))"
-
-
 def _listing(field: str) -> str:
     """A test whether a list in the payload has one of the values given."""
-    return f"EXISTS (SELECT 1 FROM json_each(payload, '$.{field}') WHERE value {_GIVEN})"
+    return f"EXISTS (SELECT 1 FROM json_each(payload, '$.{field}') WHERE value {_DIALECT.among})"
 
 
 class SqliteTable(MemoryTable):
@@ -96,10 +87,10 @@ class SqliteTable(MemoryTable):
 
     def _prepare(self) -> None:
         with self._file.reading():
-            current = schema.is_current(self._connection) and self._mentions.is_made()
+            current = is_current(self._connection) and self._mentions.is_made()
         if not current:
             with self._file.transaction():
-                schema.bring_up_to_date(self._connection, self._words)
+                bring_up_to_date(self._connection, self._words)
                 if not self._mentions.is_made():
                     self._mentions.make()
 
@@ -162,17 +153,15 @@ class SqliteTable(MemoryTable):
         for term in map(encoded, zip(wanted.terms)):
             text, values = f"{text} AND instr(' ' || terms || ' ', ?)", (*values, f" {term} ")
         if wanted.names:
-            named = f"(speaker {_GIVEN} OR {_listing('entities')})"
+            named = f"(speaker {_DIALECT.among} OR {_listing('entities')})"
             text, values = f"{text} AND {named}", (*values, *2 * [json.dumps([*wanted.names])])
         if wanted.citing:
             cites = f"({_listing('source_entries')} OR {_listing('source_events')})"
             text, values = f"{text} AND {cites}", (*values, *2 * [json.dumps([*wanted.citing])])
         for field, test in ((wanted.has, "NOT NULL"), (wanted.lacks, "NULL")):
             if field:
-                text, values = (
-                    f"{text} AND json_type(payload, ?) IS {test}",
-                    (*values, f"$.{field}"),
-                )
+                text = f"{text} AND json_type(payload, ?) IS {test}"
+                values = (*values, f"$.{field}")
         # One pass counts and sorts: to test each row again for the count costs more.
         query = f"SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
         end = None if wanted.limit is None else wanted.offset + wanted.limit
@@ -181,22 +170,6 @@ class SqliteTable(MemoryTable):
             numbers = found[wanted.offset : end]
             rows = self.numbered(numbers)
         return [rows[seq] for seq in numbers], len(found)
-
-    def made(self, filters: Filters, ops: Sequence[str]) -> dict[str, Row]:
-        """The matching rows that these operations made, by operation; aliases count."""
-        listed = json.dumps(list(ops))
-        with self._file.reading():
-            aliases = self._connection.execute(
-                "SELECT op, seq FROM aliases WHERE op IN (SELECT value FROM json_each(?))",
-                (listed,),
-            ).fetchall()
-            numbers = json.dumps([seq for _, seq in aliases])
-            text, values = self._where(filters)
-            other = Sql(f"seq IN (SELECT value FROM json_each(?)) AND ({text})", (numbers, *values))
-            others = {row.seq: row for row in self._read(other)}
-            own = Sql(f"op IN (SELECT value FROM json_each(?)) AND ({text})", (listed, *values))
-            rows = {row.payload["op"]: row for row in self._read(own)}
-        return {op: others[seq] for op, seq in aliases if seq in others} | rows
 
     def vector(self, row_id: str) -> Vector | None:
         """A row's vector; None without a row, or without a vector of the embedder in use."""
@@ -241,7 +214,9 @@ class SqliteTable(MemoryTable):
         with self._file.reading():
             at, numbers = self._revision(), self._scopes(scope)
             found = [pair for one in numbers for pair in search(self._index(one), test, limit, at)]
-            return self._ranked(found, limit)
+            best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
+            rows = self.numbered(seq for seq, _ in best)
+        return [(rows[seq], score) for seq, score in best if seq in rows]
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
         """How many rows of a scope have each of these terms, of the kind that has most."""
@@ -302,10 +277,7 @@ class SqliteTable(MemoryTable):
                 yield Sql(f"scope = ? AND space IS ? AND ({text})", (number, space, *values))
 
     def _other_spaces(self, number: int) -> Iterator[str]:
-        """The other embedders of a scope's vectors.
-
-        Looked up one by one: SQLite would read the whole index for SELECT DISTINCT.
-        """
+        """The other embedders of a scope's vectors, one by one: for DISTINCT, SQLite reads all."""
         space = self._value("SELECT min(space) FROM memories WHERE scope = ?", number)
         while space is not None:
             if space != self._space:
@@ -343,11 +315,6 @@ class SqliteTable(MemoryTable):
     def _revision(self) -> int:
         return int(self._value("SELECT rev FROM clock"))
 
-    def _ranked(self, found: list[tuple[int, float]], limit: int) -> list[tuple[Row, float]]:
-        best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
-        rows = self.numbered(seq for seq, _ in best)
-        return [(rows[seq], score) for seq, score in best if seq in rows]
-
     def _sifted(self, where: Sql, limit: int | None, wanted: TextPrefilter) -> list[Row]:
         """The rows that pass and whose text is wanted, by `seq`."""
         text, values = where
@@ -363,11 +330,8 @@ class SqliteTable(MemoryTable):
         text, given = self._where(filters)
         with self._file.reading():
             query = statement.replace("{where}", text)
-            return self._connection.execute(query, (*given, *values)).fetchall()
-
-    def _read(self, where: Sql) -> list[Row]:
-        query = f"SELECT {ROW} FROM memories AS m WHERE {where.text} ORDER BY m.seq"
-        return [self._row(*row) for row in self._connection.execute(query, where.values)]
+            given = (*given, *values) * statement.count("{where}")
+            return self._connection.execute(query, given).fetchall()
 
     def _row(self, seq: int, id_: str, payload: str, *counted: Any) -> Row:
         return super()._row(seq, id_, orjson.loads(payload), *counted)
@@ -386,70 +350,253 @@ def _split(filters: Filters) -> tuple[dict[str, str | None], Sql]:
     return scope, where(tests, _DIALECT)
 
 
-class SqliteFile:
-    """An SQLite file with one connection: its lock, transactions and errors.
+class SqliteRows:
+    """The rows of one file. Vectors are the bytes of their numbers. Raises ValueError."""
 
-    Thread-safe; several processes may open it. Raises MemoryStoreError.
-    """
+    def __init__(self, connection: sqlite3.Connection, words: WordIndex, space: str) -> None:
+        self._connection, self._words, self._space = connection, words, space
 
-    def __init__(self, path: Path) -> None:
-        self.lock = threading.RLock()
-        """Held during every transaction; hold it to make several atomic within this process."""
-        self.writing = False
-        """A write transaction is open; its rows may yet be rolled back."""
-        self._path = path
-        with clear_errors(self._path):
-            self.connection = sqlite3.connect(
-                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+    def add(self, row_id: str, vector: bytes | None, payload: Mapping[str, Any]) -> None:
+        """Add a row, unless its scope has a row of its kind and `op`."""
+        kept, text = _taken_apart(payload)
+        scope = self._scope(kept)
+        if self._is_alias(scope, kept):
+            return
+        space = self._space if vector is not None else None
+        added = self._connection.execute(
+            "INSERT INTO memories (rev, scope, id, length, space, payload, terms)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (scope, kind, op) DO NOTHING RETURNING seq",
+            (self._revision(), scope, row_id, word_count(text), space, _json(kept), text),
+        ).fetchall()
+        for (seq,) in added:
+            self._words.add(scope, seq, text)
+            if vector is not None:
+                self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (seq, vector))
+
+    def change(self, row_id: str, vector: bytes | None, payload: Mapping[str, Any] | None) -> None:
+        """Replace a row's vector, payload or both. A new text drops the old text's vector."""
+        row = self._connection.execute(
+            "SELECT seq, scope, payload FROM memories WHERE id = ?", (row_id,)
+        ).fetchone()
+        if row is None:
+            return
+        seq, scope, old = row[0], row[1], json.loads(row[2])
+        if payload is not None:
+            kept, text = _taken_apart(payload)
+            self._rewrite(seq, scope, kept, text)
+            if vector is None and embedded_text(kept) != embedded_text(old):
+                self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
+                self._connection.execute("UPDATE memories SET space = NULL WHERE seq = ?", (seq,))
+        if vector is not None:
+            self.embed(row_id, vector)
+
+    def _rewrite(self, seq: int, scope: int, kept: Mapping[str, Any], text: str | None) -> None:
+        (standing,) = self._connection.execute(
+            "SELECT terms FROM memories WHERE seq = ?", (seq,)
+        ).fetchone()
+        if standing != text:
+            self._words.remove(scope, seq, standing)
+            self._words.add(scope, seq, text)
+        self._connection.execute(
+            "UPDATE memories SET rev = ?, length = ?, payload = ?, terms = ? WHERE seq = ?",
+            (self._revision(), word_count(text), _json(kept), text, seq),
+        )
+
+    def embed(self, row_id: str, vector: bytes) -> None:
+        """Set a row's vector, if the row exists."""
+        found = self._connection.execute(
+            "UPDATE memories SET rev = ?, space = ? WHERE id = ? RETURNING seq",
+            (self._revision(), self._space, row_id),
+        ).fetchall()
+        for (seq,) in found:
+            self._connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (seq, vector))
+
+    def alias(self, row_id: str, op: str) -> None:
+        """Record that an operation led to a row, too."""
+        self._connection.execute(
+            "INSERT OR IGNORE INTO aliases SELECT ?, seq FROM memories WHERE id = ?", (op, row_id)
+        )
+
+    def remove(self, where: Sql) -> int:
+        """Remove the matching rows, keeping only their numbers; return how many there were."""
+        gone = self._connection.execute(
+            f"DELETE FROM memories WHERE {where.text} RETURNING seq, scope, terms", where.values
+        ).fetchall()
+        for seq, scope, text in gone:
+            self._words.remove(scope, seq, text)
+            self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
+            self._connection.execute("DELETE FROM aliases WHERE seq = ?", (seq,))
+            self._connection.execute(
+                "INSERT INTO removed VALUES (?, ?, ?)", (scope, self._revision(), seq)
             )
-            try:
-                self._prepare()
-            except BaseException:
-                self.connection.close()
-                raise
+        return len(gone)
 
-    def _prepare(self) -> None:
-        """WAL lets others read while one writes; FULL makes a commit survive a power cut."""
-        self.connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-        use_wal(self.connection)
-        self.connection.execute("PRAGMA synchronous = FULL")
-        # Deleted content is overwritten at once; `scrub` then finds less.
-        self.connection.execute("PRAGMA secure_delete = ON")
+    def _is_alias(self, scope: int, payload: Mapping[str, Any]) -> bool:
+        # CROSS keeps SQLite from reading the scope's rows first: there are many, and few aliases.
+        found = self._connection.execute(
+            "SELECT 1 FROM aliases CROSS JOIN memories USING (seq)"
+            " WHERE aliases.op = ? AND scope = ? AND kind = ?",
+            (payload.get("op"), scope, payload.get("kind", "fact")),
+        )
+        return found.fetchone() is not None
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
-        with self._transaction("BEGIN IMMEDIATE"):
-            outer, self.writing = self.writing, True
-            try:
-                yield
-            finally:
-                self.writing = outer
+    def _revision(self) -> int:
+        row = self._connection.execute("UPDATE clock SET rev = rev + 1 RETURNING rev").fetchone()
+        return int(row[0])
 
-    def reading(self) -> AbstractContextManager[None]:
-        """Let all reads inside see the file as of one moment."""
-        return self._transaction("BEGIN")
+    def _scope(self, payload: Mapping[str, Any]) -> int:
+        """The number of a payload's scope; its first row makes the scope and its word index."""
+        ids = (payload.get("user_id"), payload.get("agent_id"))
+        found = self._connection.execute(
+            "SELECT number FROM scopes WHERE user_id IS ? AND agent_id IS ?", ids
+        ).fetchone()
+        if found:
+            return int(found[0])
+        made = self._connection.execute(
+            "INSERT INTO scopes (user_id, agent_id) VALUES (?, ?) RETURNING number", ids
+        ).fetchone()
+        self._words.make(int(made[0]))
+        return int(made[0])
 
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        with self.lock, clear_errors(self._path):
-            if self.connection.in_transaction:
-                yield
-                return
-            self.connection.execute(begin)
-            try:
-                yield
-                self.connection.execute("COMMIT")
-            finally:
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
 
-    def compact(self) -> None:
-        """Rewrite the file without any deleted content."""
-        with self.lock, clear_errors(self._path):
-            compact(self.connection)
+def analysed(payload: Mapping[str, Any]) -> str:
+    """The index terms of a row, as one text for the index."""
+    return encoded(terms_of(str(payload["data"])))
 
-    def close(self) -> None:
-        """Close the connection. Every write was committed."""
-        with self.lock:
-            self.connection.close()
+
+def _taken_apart(payload: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """(the payload to store, its index terms; None for a row that no word may find)."""
+    kept = stored_payload(payload)
+    if "terms" not in payload:
+        return kept, analysed(kept)
+    given: Sequence[str] = payload["terms"]
+    return kept, encoded(given) if given else None
+
+
+def word_count(text: str | None) -> int:
+    """The number of words in a row's index text."""
+    return len(text.split(" ")) if text else 0
+
+
+def _json(payload: Mapping[str, Any]) -> str:
+    return json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+CHUNK = 1_000
+"""Rows read at once when words are analysed again."""
+
+FIRST_VERSION = 2
+"""The version of the first form that was released; 0 is a new file."""
+
+FIRST_FORM = """
+CREATE TABLE memories (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    rev INTEGER NOT NULL,
+    scope INTEGER NOT NULL,
+    id TEXT NOT NULL UNIQUE,
+    length INTEGER NOT NULL,
+    space TEXT,
+    access_count INTEGER NOT NULL DEFAULT 0,
+    last_access TEXT,
+    payload TEXT NOT NULL,
+    terms TEXT,
+    kind TEXT AS (coalesce(json_extract(payload, '$.kind'), 'fact')) STORED,
+    user_id TEXT AS (json_extract(payload, '$.user_id')),
+    agent_id TEXT AS (json_extract(payload, '$.agent_id')),
+    op TEXT AS (json_extract(payload, '$.op')),
+    identity TEXT AS (json_extract(payload, '$.identity')),
+    session TEXT AS (json_extract(payload, '$.session')) STORED,
+    speaker TEXT AS (json_extract(payload, '$.speaker')) STORED,
+    valid_from TEXT AS (json_extract(payload, '$.valid_from')) STORED,
+    invalid_at TEXT AS (json_extract(payload, '$.invalid_at')) STORED,
+    trust REAL AS (json_extract(payload, '$.trust')) STORED,
+    importance REAL AS (json_extract(payload, '$.importance')) STORED
+);
+CREATE UNIQUE INDEX memories_op ON memories (scope, kind, op);
+CREATE INDEX memories_identity ON memories (scope, identity) WHERE identity IS NOT NULL;
+CREATE INDEX memories_found ON memories (scope, kind, invalid_at, trust);
+CREATE INDEX memories_session ON memories (scope, session, valid_from) WHERE session IS NOT NULL;
+CREATE INDEX memories_space ON memories (scope, space);
+CREATE INDEX memories_rev ON memories (scope, rev, length);
+CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE aliases (op TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (op, seq)) WITHOUT ROWID;
+CREATE INDEX aliases_seq ON aliases (seq);
+CREATE TABLE removed (
+    scope INTEGER NOT NULL, rev INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (scope, rev)
+) WITHOUT ROWID;
+CREATE TABLE scopes (number INTEGER PRIMARY KEY, user_id TEXT, agent_id TEXT);
+CREATE INDEX scopes_ids ON scopes (user_id, agent_id);
+CREATE TABLE clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1), rev INTEGER NOT NULL, analysis INTEGER NOT NULL
+);
+INSERT INTO clock VALUES (1, 0, 0);
+"""
+
+UPGRADES: tuple[str, ...] = ()
+"""SQL that takes a file from one version to the next, oldest first; released ones never change."""
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether the file has the latest form, and its words are analysed as they are now.
+
+    Raises MemoryStoreError: a newer version made the file, or one before the first release.
+    """
+    version, latest = _version(connection), FIRST_VERSION + len(UPGRADES)
+    if version > latest:
+        raise MemoryStoreError(
+            f"the memory was made by a newer Circadian (schema {version}, this one reads "
+            f"{latest}); update Circadian"
+        )
+    tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if version < FIRST_VERSION and tables is not None:
+        raise MemoryStoreError(
+            f"the memory has a form from before the first release (schema {version}); this "
+            "version cannot read it: begin a new data folder"
+        )
+    return version == latest and _analysis(connection) == ANALYSIS_VERSION
+
+
+def bring_up_to_date(connection: sqlite3.Connection, words: WordIndex) -> None:
+    """Give the file the form that `is_current` asks for, in the caller's write transaction."""
+    if is_current(connection):
+        return  # Another process did it meanwhile.
+    version = _version(connection)
+    missing = UPGRADES[version - FIRST_VERSION :] if version else (FIRST_FORM, *UPGRADES)
+    for script in missing:
+        # Not `executescript`, which would commit the transaction.
+        for statement in script.split(";\n"):
+            connection.execute(statement)
+    if _analysis(connection) != ANALYSIS_VERSION:
+        _analyse_again(connection, words)
+    connection.execute(f"PRAGMA user_version = {FIRST_VERSION + len(UPGRADES)}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _analysis(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT analysis FROM clock").fetchone()[0])
+
+
+def _analyse_again(connection: sqlite3.Connection, words: WordIndex) -> None:
+    """Rebuild the word indexes. A row that no word may find stays out of them."""
+    for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
+        words.drop(scope)
+        words.make(scope)
+    last = 0
+    while found := connection.execute(
+        "SELECT seq, scope, payload FROM memories WHERE seq > ? AND terms IS NOT NULL"
+        " ORDER BY seq LIMIT ?",
+        (last, CHUNK),
+    ).fetchall():
+        for seq, scope, payload in found:
+            last = seq
+            text = analysed(json.loads(payload))
+            connection.execute(
+                "UPDATE memories SET terms = ?, length = ? WHERE seq = ?",
+                (text, word_count(text), seq),
+            )
+            words.add(scope, seq, text)
+    connection.execute("UPDATE clock SET analysis = ?", (ANALYSIS_VERSION,))

@@ -2,8 +2,7 @@
 
 It needs no key, no network and no download, and gives the same answer to the same prompt. `decide`
 tells the kinds of calls apart. Sentences become tool calls in `requests`, questions are answered in
-`replies`; `night` and `dreaming` do the work of nights. What no rule fits is acknowledged, not
-understood.
+`replies`; `night` does the work of nights. What no rule fits is acknowledged, not understood.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memory.messages import prompt_lines
 from memory.models.offline import night
-from memory.models.offline.dreaming import attributes, dream
 from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
 from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
@@ -36,11 +34,7 @@ _WORD = re.compile(r"\s*\S+\s*$|\s*\S+(?=\s)")
 
 
 class OfflineChatModel(BaseChatModel):
-    """Deterministic, embedded, free of charge; says so in `model_name`.
-
-    Tools, structured output (through a bound tool) and streaming work as with any chat model. Token
-    usage is approximate.
-    """
+    """Deterministic, embedded, free of charge; says so in `model_name`."""
 
     @property
     def _llm_type(self) -> str:
@@ -122,14 +116,13 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
     "Scores": night.scores,
     "TaskAssessment": night.task_assessment,
     "Subtasks": night.subtasks,
-    "Dream": dream,
-    "Attributes": attributes,
+    "Dream": night.dream,
+    "Attributes": night.attributes,
     "Questions": lambda _: {"questions": []},
     "Insights": lambda _: {"insights": []},
 }
-"""Functions that make the arguments of a structured answer, by the name of its form.
-
-A night's reflection asks nothing: a conclusion drawn by rules would push memories out of prompts.
+"""Functions that make a structured answer's arguments, by its form. A night's reflection asks
+nothing: a conclusion drawn by rules would push memories out of prompts.
 """
 _WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 

@@ -116,10 +116,7 @@ _LISTED = re.compile(r"^- ([a-zA-Z0-9_-]{1,64})\(", re.MULTILINE)
 
 
 def known_tools(bound: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of the bound tools, and of those that the description of `use_tool` lists.
-
-    The offline model calls both kinds directly, which the product takes.
-    """
+    """The names of the bound tools, and of those that the description of `use_tool` lists."""
     functions = [one["function"] for one in bound]
     listed = [one["description"] for one in functions if one["name"] == "use_tool"]
     return [one["name"] for one in functions] + _LISTED.findall("\n".join(listed))

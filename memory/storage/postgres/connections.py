@@ -55,11 +55,7 @@ class Address:
 
 
 def address_of(url: SecretStr) -> Address:
-    """Parse CIRCADIAN_DATABASE_URL. Makes no connection.
-
-    Raises:
-        InputError: `url` is no connection string. The message does not repeat it.
-    """
+    """Parse CIRCADIAN_DATABASE_URL; no connection. Raises InputError, which does not repeat it."""
     try:
         parts = conninfo_to_dict(url.get_secret_value())
     except psycopg.ProgrammingError:
@@ -204,11 +200,7 @@ async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
     """Commit what the block did as a whole, or roll back on any exception, cancellation included.
 
     Statements are sent together, up to the next fetched result; the error of a statement is raised
-    there, or at the end.
-
-    Raises:
-        DatabaseDown: it cannot be reached.
-        MemoryStoreError: it refused.
+    there, or at the end. Raises DatabaseDown, or MemoryStoreError where it refused.
     """
     committing = False
     with clear_errors(pool.name, lambda: _unsure() if committing else consequence()):
@@ -246,12 +238,7 @@ def _unsure() -> str:
 
 @contextmanager
 def clear_errors(name: str, means: Callable[[], str] = consequence) -> Iterator[None]:
-    """Turn errors of psycopg into one clear line about the database called `name`.
-
-    Raises:
-        DatabaseDown: it cannot be reached.
-        MemoryStoreError: it refused.
-    """
+    """Turn errors of psycopg into one clear DatabaseDown or MemoryStoreError on the database."""
     try:
         yield
     except psycopg.Error as error:
@@ -301,10 +288,8 @@ async def migrate(cursor: Cursor, table: str, statements: Sequence[str]) -> None
     """Apply the `statements` that `table` does not count as applied, in the cursor's transaction.
 
     LangGraph's own setup applies them one by one, and fails if two processes do so at once.
-    CONCURRENTLY cannot be used in a transaction; on empty tables it has no use either.
-
-    Raises:
-        NewerError: the table counts more statements, from a newer version.
+    CONCURRENTLY cannot be used in a transaction; on empty tables it has no use either. Raises
+    NewerError if the table counts more.
     """
     await hold(cursor, "schema")
     await cursor.execute("SELECT to_regclass(%s) IS NULL AS missing", (table,))

@@ -179,9 +179,7 @@ FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = '' ORDER BY checkpoint
 class PostgresCheckpoints(AsyncPostgresSaver):
     """Checkpoints in PostgreSQL: the newest `keep` of each thread, and what unfinished work needs.
 
-    Raises:
-        DatabaseDown: the database cannot be reached.
-        MemoryStoreError: the database refused a statement.
+    Raises DatabaseDown where it cannot be reached, MemoryStoreError where it refuses.
     """
 
     SELECT_SQL = AsyncPostgresSaver.SELECT_SQL.replace(
@@ -261,10 +259,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         await write(self.pool, _PUT_WRITES + (_REPLACE if special else "NOTHING"), values)
 
     async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
-        """List checkpoints, newest first.
-
-        All are read first: the base class would keep its connection while the consumer works.
-        """
+        """List checkpoints, newest first. All are read first, to keep no connection meanwhile."""
         for item in [item async for item in super().alist(*args, **more)]:
             yield item
 
@@ -273,10 +268,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         await self.aprune([thread_id], strategy="delete")
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs stored, in all threads, so that the state before them is current.
-
-        A run that resumes another one writes on its checkpoint; those writes are deleted, too.
-        """
+        """Delete what these runs stored, in all threads, also writes on checkpoints of others."""
         runs = {"runs": [str(run_id) for run_id in run_ids]}
         async with transaction(self.pool) as cursor:
             await cursor.execute(
@@ -288,11 +280,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
             await cursor.execute(_DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS), runs)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
-
-        Raises:
-            ValueError: the target has checkpoints.
-        """
+        """Copy a thread to one without checkpoints (else ValueError), as of no run."""
         source, target = str(source_thread_id), str(target_thread_id)
         async with self._changing(*sorted((source, target))) as cursor:
             if await self._roots(cursor, target):

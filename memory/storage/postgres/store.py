@@ -77,9 +77,7 @@ _again = retry(
 class CircadianPostgresStore(AsyncPostgresStore):
     """A store in which a batch is one transaction: written as a whole or not at all.
 
-    Raises:
-        DatabaseDown: the database cannot be reached.
-        MemoryStoreError: the database refused a statement.
+    Raises DatabaseDown where it cannot be reached, MemoryStoreError where it refuses.
     """
 
     def __init__(self, pool: Pool) -> None:

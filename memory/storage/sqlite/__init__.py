@@ -1,29 +1,23 @@
 """SQLite: checkpoints and the store in files of the data folder."""
 
 from memory.storage.sqlite.files import (
-    PATIENCE,
     UNREAD,
     MentionIndex,
     OpenedFile,
-    clear_errors,
-    compact,
+    SqliteFile,
     open_file,
     quick_check,
-    use_wal,
 )
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 
 __all__ = [
-    "PATIENCE",
     "UNREAD",
     "CircadianSqliteSaver",
     "CircadianSqliteStore",
     "MentionIndex",
     "OpenedFile",
-    "clear_errors",
-    "compact",
+    "SqliteFile",
     "open_file",
     "quick_check",
-    "use_wal",
 ]

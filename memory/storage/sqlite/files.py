@@ -1,7 +1,7 @@
 """SQLite files: whole transactions, clear errors, write-ahead logging, checks and free space.
 
-An opened file of the data folder is a connection with a thread of its own. `MentionIndex` finds
-the rows of a table that mention something.
+An opened file of the data folder is a connection with a thread of its own; threads share the one of
+an `SqliteFile`. `MentionIndex` finds the rows of a table that mention something.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
@@ -84,18 +84,12 @@ VACUUM_PAGES = 256
 
 
 def pages_to_free(free: int, total: int) -> int:
-    """Free pages to return now: those beyond a quarter of the file, in small steps.
-
-    Some stay free, since the next checkpoint fills them at no cost.
-    """
+    """Free pages to return now, in small steps; a quarter stays, for the next checkpoint."""
     return min(max(0, free - max(FREE_PAGES_KEPT, total // 4)), VACUUM_PAGES)
 
 
 def quick_check(path: Path) -> str | None:
-    """What SQLite finds wrong with the file, on one line; None for a sound file. Blocking.
-
-    Changes nothing. The time it takes grows with the file.
-    """
+    """What SQLite finds wrong with the file, on one line; None for a sound file. Blocking, slow."""
     try:
         connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
     except sqlite3.Error as error:
@@ -107,21 +101,6 @@ def quick_check(path: Path) -> str | None:
     finally:
         connection.close()
     return None if found == ["ok"] else " ".join("; ".join(found).split())
-
-
-def compact(connection: sqlite3.Connection) -> None:
-    """Rewrite the file and empty its write-ahead log, so that no deleted text is left. Blocking.
-
-    Raises:
-        sqlite3.Error: the file cannot be written.
-        MemoryStoreError: another process reads the log for so long that it cannot be emptied.
-    """
-    connection.execute("VACUUM")
-    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise MemoryStoreError(
-            "another process still reads deleted data; close it, and delete again"
-        )
 
 
 WAL_LIMIT = 4 * 1024 * 1024
@@ -156,10 +135,7 @@ class OpenedFile:
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Run `work` in the connection's thread. If the caller is cancelled, it ends first.
 
-        Otherwise a write could outlive the caller's lock of the agent.
-
-        Raises:
-            MemoryStoreError: the file cannot be read or written.
+        Otherwise a write could outlive the caller's lock of the agent. Raises MemoryStoreError.
         """
         running = self._submit(lambda: work(*args))
         try:
@@ -257,11 +233,7 @@ class OpenedFile:
 
 @asynccontextmanager
 async def open_file(path: Path, *, quick_reads: bool = True) -> AsyncIterator[OpenedFile]:
-    """The file `path`, open. `quick_reads`: the event loop's thread may read some rows.
-
-    Raises:
-        FolderError: it cannot be opened.
-    """
+    """The file `path`, open; with `quick_reads` also for the event loop. Raises FolderError."""
     file = OpenedFile(path)
     try:
         # In the file's own thread: a cancelled opening ends before the file is closed.
@@ -283,6 +255,76 @@ def looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) ->
     """What `look` finds, all from one state of the file. Blocking."""
     with atomic(conn, "DEFERRED"):
         return look(conn)
+
+
+PAGE_SIZE = 8_192
+"""Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
+
+
+class SqliteFile:
+    """An SQLite file with one connection: its lock, transactions and errors. Thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        self.lock = threading.RLock()
+        """Held during every transaction; hold it to make several atomic within this process."""
+        self.writing = False
+        """A write transaction is open; its rows may yet be rolled back."""
+        self._path = path
+        with clear_errors(self._path):
+            self.connection = sqlite3.connect(
+                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        """WAL lets others read while one writes; FULL makes a commit survive a power cut."""
+        self.connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        use_wal(self.connection)
+        self.connection.execute("PRAGMA synchronous = FULL")
+        # Deleted content is overwritten at once; `scrub` then finds less.
+        self.connection.execute("PRAGMA secure_delete = ON")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
+        with self._transaction("IMMEDIATE"):
+            outer, self.writing = self.writing, True
+            try:
+                yield
+            finally:
+                self.writing = outer
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Let all reads inside see the file as of one moment."""
+        return self._transaction("DEFERRED")
+
+    @contextmanager
+    def _transaction(self, mode: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[None]:
+        with self.lock, clear_errors(self._path):
+            if self.connection.in_transaction:
+                yield
+                return
+            with atomic(self.connection, mode):
+                yield
+
+    def compact(self) -> None:
+        """Rewrite the file and empty its write-ahead log, so that no deleted text is left."""
+        with self.lock, clear_errors(self._path):
+            self.connection.execute("VACUUM")
+            busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise MemoryStoreError(
+                    "another process still reads deleted data; close it, and delete again"
+                )
+
+    def close(self) -> None:
+        """Close the connection. Every write was committed."""
+        with self.lock:
+            self.connection.close()
 
 
 UNREAD = 200

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -41,13 +41,20 @@ _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
 
+def _in_thread(method: Callable[..., Any]) -> Any:
+    """A method of the saver as a coroutine, which runs it on the connection's thread."""
+
+    @wraps(method)
+    async def run(self: SqliteCheckpoints, *args: Any, **more: Any) -> Any:
+        return await self.file.run(partial(method, self, *args, **more))
+
+    return run
+
+
 class SqliteCheckpoints(SqliteSaver):
     """Checkpoints in SQLite: the newest `keep` of each thread, and what unfinished work needs.
 
-    Each method is one function on the connection's thread.
-
-    Raises:
-        MemoryStoreError: the file cannot be read or written.
+    Each method is one function on the connection's thread. Raises MemoryStoreError.
     """
 
     def __init__(self, file: OpenedFile, *, keep: int = 50) -> None:
@@ -80,38 +87,10 @@ class SqliteCheckpoints(SqliteSaver):
                 )
             self.is_setup = True
 
-    async def aput(self, *args: Any, **more: Any) -> RunnableConfig:
-        """As `put`."""
-        return await self.file.run(partial(self.put, *args, **more))
-
-    async def aput_writes(self, *args: Any, **more: Any) -> None:
-        """As `put_writes`."""
-        await self.file.run(partial(self.put_writes, *args, **more))
-
     async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first. All are read before the first is given."""
         for item in await self.file.run(lambda: list(self.list(*args, **more))):
             yield item
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint of `config`, or the newest of its thread."""
-        return await self.file.run(self.get_tuple, config)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread."""
-        await self.file.run(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """As `delete_for_runs`."""
-        await self.file.run(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """As `copy_thread`."""
-        await self.file.run(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """As `prune`."""
-        await self.file.run(lambda: self.prune(thread_ids, strategy=strategy))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint of `config`, or the newest of its thread."""
@@ -186,10 +165,7 @@ class SqliteCheckpoints(SqliteSaver):
             self._drop_chunks(str(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs stored, in all threads, so that the state before them is current.
-
-        A run that resumes another one writes on its checkpoint; those writes are deleted, too.
-        """
+        """Delete what these runs stored, in all threads, also writes on checkpoints of others."""
         runs = [(str(run_id),) for run_id in run_ids]
         theirs = f"SELECT {_KEY} FROM checkpoints WHERE {_RUN_ID} = ?1"
         with self._pruning():
@@ -202,11 +178,7 @@ class SqliteCheckpoints(SqliteSaver):
                 self._drop_chunks(thread)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to an empty one. The copy belongs to none of the thread's runs.
-
-        Raises:
-            ValueError: the target has checkpoints.
-        """
+        """Copy a thread to one without checkpoints (else ValueError), as of no run."""
         source, target = str(source_thread_id), str(target_thread_id)
         with self._writing():
             if self._roots(target):
@@ -231,11 +203,7 @@ class SqliteCheckpoints(SqliteSaver):
             )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace, or ("delete") whole threads.
-
-        Raises:
-            ValueError: a strategy other than "keep_latest", "delete" or "delete_all".
-        """
+        """Delete all but each namespace's newest checkpoint, or whole threads, by `strategy`."""
         if strategy not in ("keep_latest", "delete", "delete_all"):
             raise ValueError(f"Unknown prune strategy: {strategy!r}")
         for thread_id in map(str, thread_ids):
@@ -261,6 +229,11 @@ class SqliteCheckpoints(SqliteSaver):
         if pages := pages_to_free(free, self._pragma("page_count")):
             # As a script: a single statement would stop after its first page.
             self.conn.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+    aget_tuple = _in_thread(get_tuple)
+    aput, aput_writes = _in_thread(put), _in_thread(put_writes)
+    adelete_thread, adelete_for_runs = _in_thread(delete_thread), _in_thread(delete_for_runs)
+    acopy_thread, aprune = _in_thread(copy_thread), _in_thread(prune)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

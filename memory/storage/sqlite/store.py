@@ -40,11 +40,8 @@ _BELOW = (
 class CircadianSqliteStore(SqliteStore):
     """A store in which a batch is one transaction: written as a whole or not at all.
 
-    The base class opens a deferred transaction and commits it even after an error: it fails when
-    several processes read and write, and keeps half of a failed batch.
-
-    Raises:
-        MemoryStoreError: the file cannot be read or written.
+    The base class commits a deferred transaction even after an error: it fails when several
+    processes read and write, and keeps half of a failed batch. Raises MemoryStoreError.
     """
 
     def __init__(self, file: OpenedFile) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from memory.prompt.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC
+from memory.prompt.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC, check_template
 from memory.records.records import Event
-from memory.text.templates import check_template
 from tests.support.tool_calls import EVENT
 from tools.policy import (
     CONTEXTS,

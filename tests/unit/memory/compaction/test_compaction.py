@@ -12,16 +12,17 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory.compaction.cut import (
+from memory.compaction.compaction import (
     MASK,
+    accepted,
     covered_events,
     cut,
     marker,
     replaced,
     room,
+    slightly_too_long,
     visible_events,
 )
-from memory.compaction.summary import accepted, slightly_too_long
 from memory.errors import ContextOverflow, ModelError
 from memory.messages.convert import EVENT_KEY
 from memory.messages.history import MARK

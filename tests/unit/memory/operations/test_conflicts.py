@@ -9,8 +9,7 @@ import pytest
 
 from memory.facts.semantic import SemanticMemory
 from memory.night import ripe
-from memory.night.undo import inverse
-from memory.operations.conflicts import changed_since
+from memory.night.undo import changed_since, inverse
 from memory.records.operations import (
     add_entry,
     add_fact,

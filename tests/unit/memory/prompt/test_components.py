@@ -21,12 +21,12 @@ from memory.prompt.components import (
     PLACEHOLDERS,
     STATIC,
     PromptComponent,
+    check_template,
     component,
     registered,
 )
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
-from memory.text.templates import check_template
 from tests.support.agents import said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.facts.sqlite import schema
+from memory.facts.sqlite import table as schema
 from memory.facts.sqlite.table import SqliteTable
 from memory.text.analysis import terms
 from tests.support.facts import running
 from tests.support.tables import direction, near, payload, put, scope, worded
 
 STEP = """
-from memory.facts.sqlite import schema
+from memory.facts.sqlite import table as schema
 schema.UPGRADES = ("ALTER TABLE memories ADD COLUMN note TEXT;\\nUPDATE memories SET note = seq",)
 schema.ANALYSIS_VERSION = 1_000
 """
@@ -27,7 +27,7 @@ schema.ANALYSIS_VERSION = 1_000
 OPEN = f"""
 import sys, time
 from pathlib import Path
-from memory.facts.sqlite import schema
+from memory.facts.sqlite import table as schema
 from memory.facts.sqlite.table import SqliteTable
 {STEP}
 print("ready", flush=True)
@@ -136,7 +136,7 @@ def test_a_new_analysis_rebuilds_the_word_index(
     put(table, "ben", "0", "fox", terms=["hound"])
     table.close()
     monkeypatch.setattr(schema, "ANALYSIS_VERSION", 1_000)
-    monkeypatch.setattr("memory.facts.sqlite.schema.terms", lambda text: [f"{text[:3]}!"])
+    monkeypatch.setattr("memory.facts.sqlite.table.terms_of", lambda text: [f"{text[:3]}!"])
     changed = SqliteTable(path, model="words", dimension=8)
     assert worded(changed, "ana", "fox!") == [f"ana-{number}" for number in range(8)]
     assert (worded(changed, "ben", "fox!"), worded(changed, "ben", "hound")) == (["ben-0"], [])
