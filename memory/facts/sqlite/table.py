@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import islice
@@ -204,18 +204,16 @@ class SqliteTable(MemoryTable):
         self, terms: Sequence[str], filters: Filters, limit: int
     ) -> list[tuple[Row, float]]:
         """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
-        return self._found(filters, limit, lambda one, *at: one.worded(self._words, [*terms], *at))
-
-    def _found(
-        self, filters: Filters, limit: int, search: Callable[..., list[tuple[int, float]]]
-    ) -> list[tuple[Row, float]]:
-        """The rows that `search` finds in the indexes of the scopes, best first."""
         scope, test = _split(filters)
         with self._file.reading():
-            at, numbers = self._revision(), self._scopes(scope)
-            found = [pair for one in numbers for pair in search(self._index(one), test, limit, at)]
-            best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
-            rows = self.numbered(seq for seq, _ in best)
+            at, asked = self._revision(), [*terms]
+            indexes = [self._index(one) for one in self._scopes(scope)]
+            searched = (one.worded(self._words, asked, test, limit, at) for one in indexes)
+            return self._ranked([pair for found in searched for pair in found], limit)
+
+    def _ranked(self, found: list[tuple[int, float]], limit: int) -> list[tuple[Row, float]]:
+        best = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
+        rows = self.numbered(seq for seq, _ in best)
         return [(rows[seq], score) for seq, score in best if seq in rows]
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
