@@ -103,7 +103,7 @@ class Server:
         parts = ("checkpointer", "store", "auth")
         for part in (config["graphs"]["agent"], *(config[name] for name in parts)):
             part["path"] = str(ROOT / part["path"])
-        config["http"]["app"] = str(ROOT / config["http"]["app"])
+        config["http"]["app"] = str(ROOT / "tests/support/served.py:app")
         (self.folder / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
 
     def _environment(self) -> dict[str, str]:
