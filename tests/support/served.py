@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from langgraph_api.api import load_custom_app
-from langgraph_runtime_inmem.ops import Runs
+from langgraph_api.api import load_custom_app  # type: ignore[import-untyped]
+from langgraph_runtime_inmem.ops import Runs  # type: ignore[import-untyped]
 
 from tests.support.source_files import ROOT
 
