@@ -18,7 +18,7 @@ import pytest
 from graph.cli.commands import chat
 from graph.cli.commands.chat import HELP, _read
 from tests.support.commandline import circadian
-from tests.support.forked import started
+from tests.support.forked import ForkedPython, forked_python, started
 
 Capture = pytest.CaptureFixture[str]
 LINE = "circadian: interrupted; whatever was received is kept, the next run goes on"
@@ -43,18 +43,17 @@ def test_an_interrupted_import_says_so_in_one_line(tmp_path: Path, name: str) ->
 
 def test_an_interrupted_send_says_so_in_one_line(capsys: Capture, tmp_path: Path) -> None:
     """The server never answers; Ctrl-C ends the wait with status 130."""
-    command = [sys.executable, "-m", "graph.cli", "send", "hi", "--data", str(tmp_path / "data")]
+    command = ["-m", "graph.cli", "send", "hi", "--data", str(tmp_path / "data")]
     command += ["--model", "openai:none", "--embedder", "offline"]
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
-        env = {**os.environ, "OPENAI_BASE_URL": url}
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
-            asked, _ = server.accept()
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=20)
-            asked.close()
-    assert process.returncode == 130
-    assert err.splitlines() == [LINE]
+        process = ForkedPython(command, {"OPENAI_BASE_URL": url})
+        asked, _ = server.accept()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        asked.close()
+    assert process.stderr.read().splitlines() == [LINE]
+    process.close()
     status = circadian(capsys, "status", "--data", tmp_path / "data", "--json").document
     assert status["inbox"]["waiting"] == 1
 
@@ -63,7 +62,7 @@ def test_a_reader_that_has_left_ends_a_send_without_a_traceback(
     capsys: Capture, tmp_path: Path
 ) -> None:
     """As `circadian send ... | head -0` does; the message waits."""
-    command = [sys.executable, "-m", "graph.cli", "send", "The tea is green."]
+    command = [forked_python(), "-m", "graph.cli", "send", "The tea is green."]
     command += ["--data", str(tmp_path / "data"), "--model", "offline", "--embedder", "offline"]
     reader, writer = os.pipe()
     os.close(reader)

@@ -18,7 +18,7 @@ from memory.settings import Settings
 from tests.support.agents import Opening, said
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
-MANY = 50
+MANY = 20
 PLAIN = Settings(reflection_interval=0)
 
 
@@ -38,7 +38,7 @@ def check(number: int, out: dict[str, Any]) -> None:
     assert f"m{number}" not in out["report"]["skipped"]
 
 
-async def test_fifty_callers_of_one_agent(opening: Opening) -> None:
+async def test_twenty_callers_of_one_agent(opening: Opening) -> None:
     scripted_model = model()
     async with opening(scripted_model, settings=PLAIN) as agent:
         outs = await asyncio.gather(
@@ -52,7 +52,7 @@ async def test_fifty_callers_of_one_agent(opening: Opening) -> None:
     assert len(scripted_model.calls) == MANY
 
 
-async def test_fifty_callers_through_open_agents(tmp_path: Path) -> None:
+async def test_twenty_callers_through_open_agents(tmp_path: Path) -> None:
     async with open_agents(tmp_path, model=model(), embedder="offline") as agents:
         outs = await asyncio.gather(
             *(

@@ -124,14 +124,6 @@ async def test_a_night_does_not_consolidate_a_correction_again(
     model.calls.clear()
 
 
-async def test_default_recall_finds_only_the_new_fact(agent: AsyncAgent, paris: Fact) -> None:
-    new = await correct(agent.context, paris["id"], OSLO)
-    found = [hit["id"] for hit in await agent.recall("Where do I live?") if hit["kind"] == "fact"]
-    assert found == [new["id"]]
-    every = await agent.recall("Where do I live?", include_superseded=True)
-    assert {paris["id"], new["id"]} <= {hit["id"] for hit in every}
-
-
 async def test_the_new_fact_is_about_what_it_names(agent: AsyncAgent, paris: Fact) -> None:
     oslo = await correct(agent.context, paris["id"], "I live in Oslo, near Ada's school")
     assert oslo["entities"] == ["Ada", "Oslo"]

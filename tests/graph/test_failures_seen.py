@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import sqlite3
 from collections.abc import AsyncIterator
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +11,6 @@ from traceback import format_exception
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -390,58 +388,6 @@ async def test_the_next_night_does_what_was_left(opening: Opening) -> None:
     async with opening(model) as agent:
         out = await agent.ainvoke({"request": "sleep"})
     assert (out["report"]["night"]["complete"], out["report"]["night"]["held"]) == (True, [])
-
-
-class Unreachable(Embeddings):
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        if text == "dimension":
-            return [0.0] * 8
-        self.calls += 1
-        raise ServiceDown("no usable answer from the embedder after 4 tries")
-
-
-@pytest.mark.usefixtures("soon_open")
-async def test_while_the_embedder_is_left_alone_a_tick_recalls_by_words(
-    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
-    unreachable, model = Unreachable(), scripted("You grow beans.", "Beans, I said.")
-    async with open_agent(tmp_path, model=model, embedder=unreachable, clock=clock) as agent:
-        await agent.ainvoke(said("I grow beans.", id="first"))
-        out = await agent.ainvoke(said("Which beans?", id="second"))
-        assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Beans, I said."]
-        assert await inbox.waiting(agent.store, agent.scope) == []
-        assert [hit["text"] for hit in await agent.recall("beans")] == [
-            "I grow beans.",
-            "Which beans?",
-        ]
-    assert unreachable.calls == 1, "asked once, and then left alone"
-    assert "the embedder failed and is left alone for now" in caplog.text
-
-
-@pytest.mark.usefixtures("soon_open")
-async def test_facts_that_cannot_be_read_are_left_alone(
-    opening: Opening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[int] = []
-
-    def broken(*_: Any) -> Any:
-        tried.append(1)
-        raise sqlite3.OperationalError("disk I/O error")
-
-    monkeypatch.setattr("memory.facts.sqlite.table.SqliteTable.keywords", broken)
-    async with opening(scripted()) as agent:
-        first = await agent.ainvoke(said("Are you there?", id="first"), raise_on_failure=False)
-        assert "disk I/O error" in first["report"]["failures"][0]["error"]
-        out = await agent.ainvoke({}, raise_on_failure=False)
-        assert "the memory failed and is left alone" in out["report"]["failures"][0]["error"]
-        assert len(await inbox.waiting(agent.store, agent.scope)) == 1
-    assert len(tried) == 1
 
 
 @pytest.mark.usefixtures("soon_open")

@@ -243,16 +243,6 @@ async def test_an_event_stays_in_the_inbox_until_a_run_has_read_its_tick_from_di
     assert await waiting(agent) == ["m1"]
 
 
-async def test_an_id_sent_again_in_the_next_run_is_skipped_and_stays_in_the_history(
-    agent: AsyncAgent,
-) -> None:
-    hello = HumanMessage("Hello", id="m1", name="Ada")
-    await serve(agent, "a", messages=[hello])
-    out = await serve(agent, "b", messages=[hello], events=[EVENT])
-    assert (handled(out), out["report"]["skipped"]) == (["e1"], ["m1"])
-    assert [m.text for m in out["messages"]] == ["Hello", "One.", "Hello", "Two."]
-
-
 async def test_a_run_that_a_server_does_again_takes_a_message_without_an_id_once(
     agent: AsyncAgent,
 ) -> None:

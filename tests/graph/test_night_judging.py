@@ -85,17 +85,6 @@ async def test_a_fact_that_does_not_follow_comes_back_and_is_stored_once_mended(
     assert report["refused"] == []
 
 
-async def test_a_fact_that_never_follows_leaves_its_entry_pending(
-    tmp_path: Path, clock: Clock
-) -> None:
-    asked = judged(lambda _: verdicts((1, False)), *[stored((WRONG, "1"))] * 2)
-    report, journal, facts, _ = await judging(tmp_path, clock, asked)
-    assert facts == []
-    states = {entry["sources"][0]: entry["consolidation"] for entry in journal}
-    assert states == {"e1": "pending", "e2": "consolidated"}
-    assert "it does not follow" in report["refused"][0]
-
-
 DERIVED = "The rent of the second shop is 22,900 a year."
 
 

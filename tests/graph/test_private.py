@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent as Agent
 from memory.messages import as_said, data_in, is_summary, marked
 from memory.settings import Settings
 from tests.support.agents import EXTRACTING, Opening, said
@@ -30,10 +29,6 @@ def answers(made: RecordedCall) -> list[dict[str, Any]]:
     asked = max(at for at, one in enumerate(made.messages) if one.type == "human")
     tools = (one for one in made.messages[asked:] if isinstance(one, ToolMessage))
     return [json.loads(as_said(str(one.text))) for one in tools]
-
-
-async def goal_ids(agent: Agent) -> list[str]:
-    return list((await agent.aget_state()).values["goals"])
 
 
 async def test_a_goal_from_private_talk_is_shown_in_private_alone(opening: Opening) -> None:

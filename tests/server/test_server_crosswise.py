@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import httpx
@@ -260,7 +260,7 @@ def test_only_its_user_can_stream_a_run(server: Server, issuer: Issuer) -> None:
 @contextmanager
 def listening(server: Server, token: str, thread: str) -> Iterator[list[str]]:
     """What the thread's stream of events says, while it comes."""
-    heard: list[str] = []
+    heard, connected = list[str](), Event()
     body = {"channels": ["values", "messages", "updates"]}
 
     def listen() -> None:
@@ -270,11 +270,13 @@ def listening(server: Server, token: str, thread: str) -> Iterator[list[str]]:
             suppress(httpx.ReadTimeout),
             httpx.stream("POST", path, json=body, headers=headers, timeout=4) as answer,
         ):
+            connected.set()
             for part in answer.iter_text():
                 heard.append(part)
 
     listener = Thread(target=listen, daemon=True)
     listener.start()
+    assert connected.wait(30)
     yield heard
     listener.join(10)
 

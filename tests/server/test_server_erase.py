@@ -52,12 +52,13 @@ async def test_erasing_includes_checkpoints_of_threads_unknown_to_the_server(
 def test_nobody_elses_threads_are_erased_on_a_server_without_tokens(server: Server) -> None:
     with httpx.Client(base_url=server.url) as local:
         made = local.put("/circadian/agents/kept").json()
-        local.post("/assistants", json={"graph_id": "agent", "name": "kept"})
+        kept = local.post("/assistants", json={"graph_id": "agent", "name": "kept"}).json()
         erased = local.delete("/circadian/users/nobody").json()["erased"]
         assert (set(erased.values()), made["thread_id"] in local.get("/circadian/agents").text) == (
             {0},
             True,
         )
+        assert local.delete(f"/assistants/{kept['assistant_id']}").status_code < 300
 
 
 def test_two_erasures_at_once_and_runs_beside_them_leave_nothing_half_done(

@@ -42,6 +42,7 @@ PRELOADED = (
     "memory.models",
     "tests.support.crash_worker",
     "tests.support.writers",
+    "tests.support.lived_in",
 )
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys

@@ -77,7 +77,7 @@ class ScriptedChatModel(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+        return self.bind(tools=[_name_of(tool) for tool in tools], **kwargs)
 
     def _generate(
         self,
@@ -117,7 +117,7 @@ class ScriptedChatModel(BaseChatModel):
             yield chunk
 
     def _record(self, messages: Sequence[BaseMessage], options: dict[str, Any]) -> int:
-        tools = [tool["function"]["name"] for tool in options.get("tools", [])]
+        tools = options.get("tools", [])
         self._calls.append(RecordedCall(list(messages), tools))
         at = len(self._calls) - 1
         if self.log_path is not None:
@@ -176,6 +176,13 @@ def logged_calls(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _name_of(tool: Any) -> str:
+    """Without the form of a tool, which a provider is sent: to make it takes longer than a step."""
+    if isinstance(tool, BaseTool):
+        return tool.name
+    return str(convert_to_openai_tool(tool)["function"]["name"])
 
 
 def _append(path: Path, line: str) -> None:

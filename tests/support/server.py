@@ -39,7 +39,8 @@ class Server:
     """The graph that langgraph.json names, over `folder / "data"`, with neither key nor network.
 
     It works in `folder`, where it keeps its own files. The environment is the test's: of the
-    configuration it leaves out `env`, since a person's file would come before it.
+    configuration it leaves out `env`, since a person's file would come before it. The application
+    is the product's, through `tests.support.served`, which lets no run wait.
     """
 
     def __init__(self, folder: Path, *, cold: bool = False, **variables: str) -> None:
@@ -103,7 +104,7 @@ class Server:
         parts = ("checkpointer", "store", "auth")
         for part in (config["graphs"]["agent"], *(config[name] for name in parts)):
             part["path"] = str(ROOT / part["path"])
-        config["http"]["app"] = str(ROOT / config["http"]["app"])
+        config["http"]["app"] = str(ROOT / "tests/support/served.py:app")
         (self.folder / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
 
     def _environment(self) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +195,7 @@ def _arrows(graph: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str
 
 @pytest.mark.parametrize("block", README.of_kind("python"))
 def test_a_python_block_runs_and_prints(block: str, tmp_path: Path) -> None:
-    done = run([sys.executable, "-c", block], tmp_path)
+    done = run([forked_python(), "-c", block], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "The glass arrives on Friday." in done.stdout
 

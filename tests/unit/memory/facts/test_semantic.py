@@ -99,21 +99,6 @@ async def test_the_same_operation_in_two_threads_is_one_fact(
     assert await memory.count(ANA) == 5
 
 
-async def test_many_tasks_write_and_search_together_and_nothing_is_mixed_up(
-    memory: SemanticMemory,
-) -> None:
-    scopes = [Scope(f"user-{number}", "agent") for number in range(8)]
-
-    async def live(scope: Scope) -> None:
-        for number in range(4):
-            await memory.add(scope, [draft(str(number), f"{scope.user} fact{number}")])
-            [(fact, score)] = await nearest_facts(memory, scope, f"{scope.user} fact{number}", 1)
-            assert (fact["text"], round(score, 3)) == (f"{scope.user} fact{number}", 1.0)
-
-    await asyncio.gather(*(live(scope) for scope in scopes))
-    assert [await memory.count(scope) for scope in scopes] == [4] * 8
-
-
 async def test_new_texts_are_embedded_in_one_call(
     memory: SemanticMemory, embeddings: WordEmbeddings
 ) -> None:

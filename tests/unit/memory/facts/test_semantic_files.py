@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,10 @@ import pytest
 from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
-from memory.records.records import Scope
 from tests.support.facts import (
     ANA,
-    acknowledged,
     draft,
     memory_at,
-    nearest_facts,
     running,
     texts,
 )
@@ -134,57 +130,6 @@ def test_it_writes_in_its_folder_alone_and_tells_nobody(tmp_path: Path) -> None:
         assert b"red fox" not in content, name
         assert b"blue whale" not in content, name
     assert "spaCy" not in error
-
-
-WRITER = """
-import asyncio, sys
-from pathlib import Path
-from memory.records import Scope
-from tests.support.facts import draft, memory_at
-async def main():
-    memory, user = memory_at(Path(sys.argv[1])), sys.argv[2]
-    for number in range(int(sys.argv[3])):
-        await memory.add(Scope(user, "agent"), [draft(str(number), f"{user} fact{number}")])
-        print(number, flush=True)
-    memory.close()
-asyncio.run(main())
-"""
-
-
-async def test_a_reader_sees_what_two_writing_processes_write(tmp_path: Path) -> None:
-    memory = memory_at(tmp_path)
-    assert await nearest_facts(memory, ANA, "fact", 1) == []
-    with ExitStack() as stack:
-        users = {user: running(WRITER, str(tmp_path), user, "15") for user in ("ana", "ben")}
-        writers = {user: stack.enter_context(one) for user, one in users.items()}
-        for user, writer in writers.items():
-            assert writer.stdout is not None
-            scope = Scope(user, "agent")
-            for line in writer.stdout:
-                [(fact, score)] = await nearest_facts(
-                    memory, scope, f"{user} fact{line.strip()}", 1
-                )
-                assert (fact["op"], round(score, 3)) == (line.strip(), 1.0)
-            assert [fact["op"] for fact in await memory.all(scope)] == [f"{n}" for n in range(15)]
-    memory.close()
-
-
-async def test_every_fact_that_a_killed_writer_acknowledged_is_there(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        users = [running(WRITER, str(tmp_path), f"user-{one}", "100000") for one in range(2)]
-        writers = [stack.enter_context(one) for one in users]
-        acked = [acknowledged(writer, 5 + 9 * one) for one, writer in enumerate(writers)]
-    memory = memory_at(tmp_path)
-    for one, lines in enumerate(acked):
-        scope = Scope(f"user-{one}", "agent")
-        stored = [fact["op"] for fact in await memory.all(scope)]
-        assert stored[: len(lines)] == lines
-        assert len(stored) <= len(lines) + 1
-        await memory.add(scope, [draft(op, "again") for op in [*lines, "new"]])
-        assert await memory.count(scope) == len(stored) + 1
-        [(fact, _)] = await nearest_facts(memory, scope, f"user-{one} fact{lines[-1]}", 1)
-        assert fact["op"] == lines[-1]
-    memory.close()
 
 
 async def test_a_close_waits_for_the_write_in_hand(memory: SemanticMemory) -> None:

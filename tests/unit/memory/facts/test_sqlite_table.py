@@ -267,37 +267,13 @@ def test_what_goes_wrong_with_the_file_is_one_error_that_names_it(
 WRITER = """
 import sys
 from pathlib import Path
-import numpy as np
 from memory.facts.sqlite.table import SqliteTable
 table, name = SqliteTable(Path(sys.argv[1]), model="words", dimension=8), sys.argv[2]
 for number in range(100_000):
     ids = {"user_id": "ana", "agent_id": "agent", "op": f"{name}-{number}"}
-    vector = np.zeros(8, dtype=np.float32)
-    with table.transaction():
-        table.insert(f"{name}-{number}", vector, {"data": f"fact {number}", **ids})
-        if number % 5 == 4:
-            table.delete({"id": f"{name}-{number - 1}"})
+    table.insert(f"{name}-{number}", None, {"data": f"fact {number}", **ids})
     print(number, flush=True)
 """
-
-
-def test_whatever_a_killed_writer_acknowledged_is_there(path: Path) -> None:
-    for trial in range(5):
-        with running(WRITER, str(path), f"w{trial}") as writer:
-            acked = acknowledged(writer, 20 + 17 * trial)
-        numbers = {int(line) for line in acked}
-        expected = {one for one in numbers if one % 5 != 3 or one + 1 not in numbers}
-        table = SqliteTable(path, model=MODEL, dimension=DIMENSION)
-        rows = [row.id.split("-") for row in table.select({})]
-        stored = {int(number) for name, number in rows if name == f"w{trial}"}
-        assert expected <= stored | {max(numbers)}
-        assert len(stored - expected) <= 2, "no more than the write in hand"
-        assert len(near(table, direction(1.0), "ana", 9_999)) == table.count({})
-        assert len(table.keywords(["fact"], scope("ana"), 9_999)) == table.count({})
-        table.close()
-    assert indexed(path, "fact") > 100
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 def test_many_processes_may_make_the_file_at_once(path: Path) -> None:

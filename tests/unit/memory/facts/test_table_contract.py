@@ -135,29 +135,6 @@ def test_a_new_text_without_a_vector_leaves_the_row_unembedded(table: MemoryTabl
     assert table.unembedded({}, 5) == [Waiting("ana-b", "red fox")]
 
 
-def test_a_thousand_nearer_rows_of_another_take_nobodys_place(table: MemoryTable) -> None:
-    random = np.random.default_rng(7)
-    with table.transaction():
-        for number in range(1_000):
-            near_one = direction(1.0) + random.normal(0, 0.01, DIMENSION).astype(np.float32)
-            put(table, "ana", str(number), vector=near_one)
-        for number in range(20):
-            put(table, "ben", str(number), vector=direction(0.0, 1.0, number / 20))
-    assert len(near(table, direction(1.0), "ben", 5)) == 5
-    assert len(near(table, direction(1.0), "ben", 20)) == 20
-    assert all(one.startswith("ben-") for one in near(table, direction(1.0), "ben", 100))
-
-
-def test_filters_come_before_ranking(table: MemoryTable) -> None:
-    put(table, "ana", "old", "red fox fox", vector=direction(1.0), invalid_at="2026-03-02")
-    put(table, "ana", "new", "red fox", vector=direction(1.0, 1.0))
-    holding = {**scope("ana"), "invalid_at": None}
-    assert ids(table.nearest(direction(1.0), holding, 1)) == ["ana-new"]
-    assert ids(table.nearest(direction(1.0), scope("ana"), 1)) == ["ana-old"]
-    assert ids(table.keywords(["fox"], holding, 1)) == ["ana-new"]
-    assert ids(table.keywords(["fox"], scope("ana"), 1)) == ["ana-old"]
-
-
 def test_nearness_is_the_cosine_and_a_zero_vector_is_like_nothing(table: MemoryTable) -> None:
     put(table, "ana", "zero", vector=direction(0.0))
     put(table, "ana", "away", vector=direction(-1.0))

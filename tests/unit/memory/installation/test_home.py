@@ -157,11 +157,12 @@ async def test_closing_leaves_no_threads_connections_or_files(
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
         " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
     )
-    for _ in range(500):  # a server takes a moment to end a connection
-        if execute(url, others) == []:
-            break
-        await asyncio.sleep(0.02)
-    assert execute(url, others) == []
+    with psycopg.connect(url, autocommit=True) as looking:
+        for _ in range(500):  # a server takes a moment to end a connection
+            if not (left := looking.execute(others).fetchall()):
+                break
+            await asyncio.sleep(0.02)
+    assert left == []
 
 
 @pytest.mark.parametrize(

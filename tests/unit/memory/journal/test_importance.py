@@ -19,7 +19,6 @@ def score(text: str, **more: object) -> int:
 
 RAIN = "The rain has stopped"
 ALL = "Alice and Bob: the goal of this quest, a goal and a task"
-EVERY = {"direct": True, "mentioned": True, "known_entities": ["Bob"], "sender_bonus": 2}
 
 
 @pytest.mark.parametrize(

@@ -55,33 +55,6 @@ async def test_what_says_the_same_is_not_told_as_earlier(asking: Asking) -> None
     assert "earlier" not in hit
 
 
-async def test_the_entry_that_said_what_no_longer_holds_does_not_stand_for_it(
-    asking: Asking,
-) -> None:
-    said = await asking.hear("I live in Porto", speaker="Ana")
-    old = await asking.learn("Ana lives in Porto", speaker="Ana", source_entries=[said["id"]])
-    await link(asking, said["id"], old["id"])
-    new = await asking.learn("Ana lives in Rome", source_entries=["other"])
-    await link(asking, said["id"], new["id"])
-    assert len(await asking.ask("Where does Ana live?")) == 2
-    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
-    await asking.memory.update(ANA, old["id"], gone)
-    assert await asking.texts("Where does Ana live?") == ["Ana lives in Rome"]
-    [first, second] = await asking.ask("Where did Ana live before?")
-    assert {first["id"], second["id"]} == {old["id"], new["id"]}
-
-
-async def test_a_fact_and_the_entry_that_says_the_same_are_one_hit(asking: Asking) -> None:
-    said = await asking.hear("I sold the harp", speaker="Ana")
-    fact = await asking.learn(
-        "Ana sold the harp", speaker="Ana", source_entries=[said["id"]], source_events=["v9"]
-    )
-    await link(asking, said["id"], fact["id"])
-    [hit] = await asking.ask("Who sold the harp?")
-    assert hit["id"] == fact["id"]
-    assert sorted(hit["sources"]) == ["v0", "v9"]
-
-
 async def test_a_fact_that_only_a_link_finds_is_one_hit_with_the_entry_that_says_the_same(
     asking: Asking,
 ) -> None:
@@ -163,17 +136,6 @@ async def test_a_word_of_the_fact_itself_counts_for_more_than_one_of_its_context
     own = await asking.learn("Ben mends cello")
     worded = await asking.memory.keywords(ANA, "cello", 9)
     assert [fact["id"] for fact, _ in worded] == [own["id"], described["id"]]
-
-
-async def test_facts_that_contradict_each_other_are_both_recalled_and_marked(
-    asking: Asking,
-) -> None:
-    one, other = await asking.learn("Ana eats fish"), await asking.learn("Ana eats no meat")
-    await asking.learn("Ana eats soup")
-    await asking.memory.update(ANA, one["id"], {"disputed": [other["op"]]})
-    await asking.memory.update(ANA, other["id"], {"disputed": [one["op"]]})
-    found = {hit["text"]: hit.get("disputed", False) for hit in await asking.ask("Ana eats")}
-    assert found == {"Ana eats fish": True, "Ana eats no meat": True, "Ana eats soup": False}
 
 
 async def test_what_the_best_is_linked_to_is_lifted_where_it_was_found_too(asking: Asking) -> None:
