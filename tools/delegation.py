@@ -37,7 +37,7 @@ from memory.text import (
     cut_to,
     utilisation,
 )
-from tools.builtin import DELEGATE_TASK
+from tools.builtin import communication
 from tools.policy import CONTEXTS, as_heard, heard_by, without_private
 from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for
 
@@ -214,7 +214,7 @@ def _handed_back(
     took = now - datetime.fromisoformat(state.get("began", now.isoformat()))
     reasoning = state["args"].get("reasoning")
     own: CallRecord = {
-        "name": DELEGATE_TASK,
+        "name": communication.delegate_task.name,
         "args": {key: value for key, value in state["args"].items() if key != "reasoning"},
         "reasoning": reasoning if isinstance(reasoning, str) else None,
         "ok": content["success"],

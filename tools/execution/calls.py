@@ -21,7 +21,7 @@ from memory.runtime import resources_of
 from memory.settings import Settings
 from memory.state import State, held
 from memory.text import encodable
-from tools.builtin import DELEGATE_TASK, use_tool
+from tools.builtin import assistant, communication
 from tools.origins import ASKED_FOR, foreign_words
 from tools.policy import CONTEXTS
 from tools.registry import ToolKind, kind_of, tools_for
@@ -86,7 +86,11 @@ def _direct(message: AIMessage) -> AIMessage:
 def _meant(call: ToolCall) -> ToolCall:
     """The call that a call of `use_tool` stands for; what is given beside `arguments` counts."""
     name = call["args"].get("name")
-    if call["name"] != use_tool.name or not isinstance(name, str) or name == use_tool.name:
+    if (
+        call["name"] != assistant.use_tool.name
+        or not isinstance(name, str)
+        or name == assistant.use_tool.name
+    ):
         return call
     beside = {key: one for key, one in call["args"].items() if key not in ("name", "arguments")}
     args = call["args"].get("arguments")
@@ -116,7 +120,7 @@ def what_becomes_of(
         return "run"
     if MALFORMED in call["args"]:
         return "misfit"
-    if call["name"] == DELEGATE_TASK:
+    if call["name"] == communication.delegate_task.name:
         return "delegate"
     foreign = bool(known.foreign(call["args"]))
     if not known.dangerous and not foreign:
