@@ -28,7 +28,6 @@ from graph.use_cases.nights import (
 )
 from graph.use_cases.reindexing import Reindexing
 from graph.use_cases.runs import Input, post, run, stop_answer, stream, tick_of, withdraw
-from graph.use_cases.scheduler import Scheduler
 from graph.use_cases.status import (
     AgentHoldings,
     Status,
@@ -56,7 +55,6 @@ __all__ = [
     "Labels",
     "NightLine",
     "Reindexing",
-    "Scheduler",
     "Status",
     "agent_held",
     "applying",
