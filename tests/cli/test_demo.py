@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.commands import demo
-from graph.cli.commands.demo import ROOT, STORY
-from graph.cli.commands.replay import steps
+from graph.cli.commands import replay as demo
+from graph.cli.commands.replay import ROOT, STORY, steps
 from graph.use_cases import AgentContext
 from tests.support.commandline import circadian
 from tests.support.forked import forked_python
