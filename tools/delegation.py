@@ -29,14 +29,7 @@ from memory.records import CallRecord, DelegateResult, Goal, PatternState, Proje
 from memory.runtime import Resources
 from memory.settings import Audience, Settings
 from memory.state import Mode, State, held
-from memory.text import (
-    advisory,
-    approximate_tokens,
-    calibrated,
-    clock_line,
-    cut_to,
-    utilisation,
-)
+from memory.text import advisory, approximate_tokens, calibrated, clock_line, cut_to, utilisation
 from tools.builtin import communication
 from tools.policy import CONTEXTS, as_heard, heard_by, without_private
 from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for

@@ -15,7 +15,6 @@ from graph.documents import (
     LogFilter,
     NightChanges,
     differences,
-    goals,
     log_page,
     night_page,
     tick_detail,
@@ -211,7 +210,8 @@ async def _words(visit: Visit, entries: Sequence[AuditEntry]) -> dict[str, str]:
     ids = (id_ for one in entries for id_ in (one["target"], one["detail"].get("fact")))
     named = {str(id_) for id_ in ids if id_}
     facts = await visit.context.semantic.by_id(visit.context.scope, sorted(named))
-    known = {goal["id"]: goal["description"] for goal in await goals(visit.context)}
+    goals = complete_state(await visit.context.values())["goals"]
+    known = {id_: goal["description"] for id_, goal in goals.items()}
     return known | {id_: fact["text"] for id_, fact in facts.items()}
 
 

@@ -29,14 +29,7 @@ from graph.documents import (
 )
 from graph.inspector.jobs import Tell
 from graph.inspector.visits import Visit
-from graph.use_cases import (
-    AgentContext,
-    correct,
-    forget_entry,
-    forget_fact,
-    recall,
-    would_forget,
-)
+from graph.use_cases import AgentContext, correct, forget_entry, forget_fact, recall, would_forget
 from memory import entities, journal
 from memory.errors import InputError, NotFoundError
 from memory.forgetting import ForgetTarget

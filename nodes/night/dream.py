@@ -34,14 +34,7 @@ from memory.night import (
     plan_batches,
 )
 from memory.operations import facts_after
-from memory.records import (
-    Fact,
-    Operation,
-    change_fact,
-    doubt_fact,
-    link_facts,
-    settle_fact,
-)
+from memory.records import Fact, Operation, change_fact, doubt_fact, link_facts, settle_fact
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import name_key, shortened

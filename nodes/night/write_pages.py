@@ -11,14 +11,7 @@ from langgraph.runtime import Runtime
 
 from memory import entities, journal, pages
 from memory.journal import names_project
-from memory.night import (
-    NightContext,
-    Thought,
-    assistant_names,
-    night_in_hand,
-    plan,
-    proceed,
-)
+from memory.night import NightContext, Thought, assistant_names, night_in_hand, plan, proceed
 from memory.records import (
     Attribute,
     EntityProfile,

@@ -16,15 +16,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from memory import audit, entities, events, telemetry
 from memory.compaction import MASK
-from memory.events import (
-    due,
-    inbox,
-    over,
-    owners_of,
-    reflection_event,
-    set_off_by_owner,
-    spent,
-)
+from memory.events import due, inbox, over, owners_of, reflection_event, set_off_by_owner, spent
 from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from graph import documents
 from graph.api.async_agent import AsyncAgent
 from graph.documents import LogFilter, MemoryFilter, Paging
+from graph.server import routes
 from graph.use_cases import overview, status
 from memory import audit, journal, night
 from memory.errors import InputError, NotFoundError
@@ -105,14 +107,15 @@ async def test_people_nights_ticks_events_and_the_log(agent: AsyncAgent, clock: 
     assert (await documents.night_page(context, "undone")).items == []
     [tick] = (await documents.tick_page(context)).items
     assert (await documents.tick_detail(context, tick["tick"])).report == tick
-    [event] = (await documents.event_page(context)).items
+    served: Any = SimpleNamespace(context=context)
+    [event] = (await routes.list_events(served, Paging())).items
     assert (event.item["event"]["id"], event.set_aside) == ("waits", False)
     everything = await documents.log_page(context)
     corrections = await documents.log_page(context, LogFilter(what="fact_corrected"), Paging(1))
     assert (corrections.total, corrections.items[0]) == (2, everything.items[0])
     since = datetime.fromisoformat(night["started"]) + timedelta(seconds=1)
     assert everything.total > (await documents.log_page(context, LogFilter(since=since))).total
-    days = await documents.journal_page(context, paging=Paging(2, 1))
+    days = await routes.list_journal(served, Paging(2, 1))
     assert (days.total, [entry["content"] for entry in days.items][1]) == (3, PARIS)
 
 
@@ -196,7 +199,7 @@ async def test_an_unknown_record_is_not_found(agent: AsyncAgent) -> None:
         documents.entry_detail(context, "event_20260101_x"),
         documents.person_detail(context, "Zoe"),
         documents.tick_detail(context, 99),
-        documents.question(context, "q"),
+        routes.show_question(cast(Any, SimpleNamespace(context=context)), "q"),
     ):
         with pytest.raises(NotFoundError):
             await asked

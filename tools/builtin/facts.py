@@ -54,17 +54,8 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.evidence import (
-    FactCheck,
-    origin_of,
-)
-from tools.origins import (
-    kept_origins,
-    listeners_in,
-    may_be_of_others,
-    owners_in,
-    stranger_in,
-)
+from tools.evidence import FactCheck, origin_of
+from tools.origins import kept_origins, listeners_in, may_be_of_others, owners_in, stranger_in
 
 PLACES = 16
 """Places looked up in one query."""
