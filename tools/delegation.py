@@ -266,21 +266,16 @@ READING = ("recall_memories", "review_journal", "list_projects")
 """The built-in tools that read the requester's memory and write nothing."""
 
 
-def tools_for_delegate(offered: Sequence[BaseTool], insulation: Insulation) -> list[BaseTool]:
-    """The requester's tools that a sub-agent gets: the user's safe ones, and READING.
+def delegate_tools(
+    state: DelegateState, resources: Resources, insulation: Insulation
+) -> list[BaseTool]:
+    """The requester's tools that this sub-agent gets: the user's safe ones, and READING.
 
     Only a sub-agent without insulation gets READING: the journal says more about the requester
     than its goals do.
     """
+    offered = tools_for(CONTEXTS[state["context_type"]], state["pattern"], resources.tools)
     return [tool for tool in offered if _given(tool, insulation)]
-
-
-def delegate_tools(
-    state: DelegateState, resources: Resources, insulation: Insulation
-) -> list[BaseTool]:
-    """The tools of this sub-agent."""
-    context = CONTEXTS[state["context_type"]]
-    return tools_for_delegate(tools_for(context, state["pattern"], resources.tools), insulation)
 
 
 def _given(tool: BaseTool, insulation: Insulation) -> bool:

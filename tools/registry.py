@@ -103,8 +103,7 @@ def registered(
 def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
     """The tools that a user gave; a plain function becomes a DANGEROUS one, so a person is asked.
 
-    Raises:
-        InputError: an element is neither a tool nor a function.
+    Raises InputError for an element that is neither a tool nor a function.
     """
     return [
         one if isinstance(one, BaseTool) else registered(one, ToolCategory.DANGEROUS)
@@ -113,11 +112,7 @@ def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
 
 
 def kind_of(tool: BaseTool) -> ToolKind:
-    """The kind in the tool's metadata; SAFE_CHAIN if there is none.
-
-    Raises:
-        InputError: the metadata is wrong; names tool and field.
-    """
+    """The kind in the tool's metadata; SAFE_CHAIN if there is none. Raises InputError if wrong."""
     metadata = tool.metadata or {}
     given = {name: metadata[name] for name in _FIELDS if name in metadata}
     try:
@@ -272,11 +267,7 @@ def _signature(tool: BaseTool) -> str:
 def tools_for(
     context: ContextConfig, pattern: PatternState, extra: Sequence[BaseTool]
 ) -> list[BaseTool]:
-    """The tools of one call: built-in ones and the user's, through the context's two filters.
-
-    Raises:
-        InputError: as `checked_tools`.
-    """
+    """The tools of one call: built-in ones and the user's, through the context's two filters."""
     categories = pattern["allowed_categories"]
     return [
         tool
@@ -290,8 +281,7 @@ def tools_for(
 def checked_tools(extra: Sequence[BaseTool]) -> dict[str, tuple[BaseTool, ToolCategory]]:
     """The user's tools by name, each with its category.
 
-    Raises:
-        InputError: not a tool; a name that is taken or that providers refuse; wrong metadata.
+    Raises InputError for what is no tool, has a name that is taken or refused, or wrong metadata.
     """
     found: dict[str, tuple[BaseTool, ToolCategory]] = {}
     for tool in extra:

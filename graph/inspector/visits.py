@@ -35,31 +35,24 @@ class Host(Protocol):
 
     async def context(self, request: Request, agent: str) -> AgentContext:
         """The agent of this name, one of `agents`."""
-        ...
 
     async def agents(self, request: Request) -> list[str]:
         """Names of the agents that the request may see, the usual one first."""
-        ...
 
     def model(self) -> str:
         """The name of the chat model that is used here."""
-        ...
 
     async def go_on(self, visit: Visit) -> int | None:
         """Let the agent go on after a person's answer; returns the last tick that ended."""
-        ...
 
     async def preview(self, visit: Visit, tell: Tell) -> str | None:
         """Think a night through without applying it; its id, or None if there is nothing to do."""
-        ...
 
     async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
         """Apply a preview, or a night that was held back."""
-        ...
 
     async def forgotten(self, visit: Visit) -> None:
         """Renew copies of the agent's state after something was forgotten."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from tools.policy import heard_by
 def fan_out(state: State) -> list[Send]:
     """Start one sub-agent for each call of `delegate_task`, in parallel.
 
-    Raises:
-        RuntimeError: there is none. A router that sends nothing would end the tick silently.
+    Without any it raises: a router that sends nothing would end the tick silently.
     """
     loop, context, pattern = held(state["loop"]), held(state["context"]), held(state["pattern"])
     asked = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))

@@ -260,8 +260,7 @@ def difference_of(state: State, args: Mapping[str, Any]) -> str:
 def _confirmed(state: State, call_id: str | None, text: str) -> Decision:
     """The person's answer that allows this call, for exactly this text and the current prompt.
 
-    Raises:
-        Refusal: nobody was asked, or was asked about something else.
+    Raises a Refusal if nobody was asked, or was asked about something else.
     """
     loop: Loop | None = state["loop"]
     decision = loop["decision"] if loop is not None and loop["dangerous"] == call_id else None

@@ -196,8 +196,7 @@ class _Basis(NamedTuple):
 async def _basis(content: str, given: str | None, runtime: Runtime, collector: Collector) -> _Basis:
     """What the note rests on: the nearest entry in words, or else the answer of a tool.
 
-    Raises:
-        Refusal: the note repeats a memory or a rule.
+    Raises a Refusal if the note repeats a memory or a rule.
     """
     if _reflecting(runtime):
         return _Basis(None, TRUST["inference"])

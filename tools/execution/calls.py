@@ -41,12 +41,7 @@ def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessa
 
     Models leave ids out, repeat them, or begin with `call_0` in every answer. A call of `use_tool`
     becomes a call of the tool that it names, so that this tool's rules, approval and log apply to
-    it.
-
-    Args:
-        message: the model's answer.
-        place: unique to the answer; new ids are made from it.
-        used: ids of earlier calls.
+    it. New ids are made from `place`, which is unique to the answer; `used`: ids of earlier calls.
     """
     message = _direct(message)
     message = message.model_copy(

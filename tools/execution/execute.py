@@ -45,14 +45,6 @@ def cache_key(name: str, args: Mapping[str, Any], kind: ToolKind, state: Mapping
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def cached(
-    cache: Mapping[str, CachedAnswer], key: str, *, tick: int, now: datetime
-) -> CachedAnswer | None:
-    """The answer under `key` if it is still valid in this tick and at this time (UTC)."""
-    entry = cache.get(key)
-    return entry if entry is not None and _holds(entry, tick, now) else None
-
-
 def with_answer(
     cache: Mapping[str, CachedAnswer],
     key: str,
@@ -127,14 +119,8 @@ async def execute(
     that the model reads. Cancellation and an interrupt of the graph pass through; when the graph is
     resumed after such an interrupt, the calls before it run again.
 
-    Args:
-        calls: the model's calls, in order.
-        tools: the tools offered.
-        state: the state that tools see; it is not changed.
-        config: of the run.
-        seconds: a tool's time limit, unless it has its own.
-        now: time for the expiry of cached answers, UTC; default the tick's time.
-        clock: a monotonic clock in seconds, for durations.
+    `seconds`: a tool's time limit, unless it has its own; `now`: time for the expiry of cached
+    answers, UTC, by default the tick's; `clock`: monotonic, in seconds, for durations.
     """
     done = Executed()
     offered = {tool.name: tool for tool in tools}
@@ -154,16 +140,6 @@ async def execute(
                     span.failed("tool_error")
         _take(done, working, call, answered, round(1000 * (clock() - began)))
     return done
-
-
-def limit_of(kind: ToolKind, seconds: float) -> float | None:
-    """A call's time limit in seconds: the tool's own, else `seconds`.
-
-    A tool that calls a model or an outside store has no limit.
-    """
-    if kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED:
-        return kind.timeout
-    return seconds
 
 
 def refuse(calls: Sequence[ToolCall], error: str, suggestion: str) -> Executed:
@@ -210,15 +186,18 @@ async def _answered(
 ) -> _Answered:
     """The cached answer, or else the tool's own, which is cached if possible."""
     kind = kind_of(tool)
+    # A tool that calls a model or an outside store takes as long as it takes.
+    unbounded = kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED
+    limit = kind.timeout if unbounded else seconds
     if kind.cache is None or now is None:
-        return await _run(call, tool, working, config, limit_of(kind, seconds))
+        return await _run(call, tool, working, config, limit)
     key = cache_key(tool.name, call["args"], kind, working)
     cache, tick = working.get("tool_cache") or {}, working.get("tick", 0)
-    if kept := cached(cache, key, tick=tick, now=now):
+    if (kept := cache.get(key)) and _holds(kept, tick, now):
         message = _message(call, kept["content"], "success")
         message.artifact = {"cached": True}
         return _Answered(message, cached=True)
-    answered = await _run(call, tool, working, config, limit_of(kind, seconds))
+    answered = await _run(call, tool, working, config, limit)
     if _cacheable(answered):
         content = str(answered.message.content)
         cache = with_answer(cache, key, content, kind, tick=tick, now=now)
