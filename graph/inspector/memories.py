@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 from starlette.responses import Response
 
-from graph.console import counted
 from graph.documents import (
     MemoryDetail,
     MemoryFilter,
@@ -27,7 +26,6 @@ from graph.documents import (
     tick_page,
     weighty_parts,
 )
-from graph.inspector.jobs import Tell
 from graph.inspector.visits import Visit
 from graph.use_cases import AgentContext, correct, forget_entry, forget_fact, recall, would_forget
 from memory import entities, journal
@@ -336,16 +334,8 @@ async def forget_form(visit: Visit) -> Response:
 async def do_forget(visit: Visit) -> Response:
     """Forget the memory, with copies of its words and what was made from it."""
     found = await memory_detail(visit.context, visit.named("id"))
-
-    async def work(tell: Tell) -> tuple[str, ...]:
-        forget = forget_fact if found.fact else forget_entry
-        done = await forget(visit.context, found.id, on_step=tell)
-        await visit.host.forgotten(visit)
-        tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
-        return ("memory",)
-
-    visit.host.jobs.start(visit.owner, "Forgetting a memory", work)
-    return visit.go("progress")
+    erase = forget_fact if found.fact else forget_entry
+    return visit.forget("Forgetting a memory", erase, found.id, "memory")
 
 
 # Neighbouring memories

@@ -12,10 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from graph.console import counted
 from graph.documents import Paging
 from graph.inspector.jobs import BackgroundJobs, Tell
 from graph.inspector.rendering import link, render
-from graph.use_cases import AgentContext
+from graph.use_cases import AgentContext, Forgotten
 from memory.errors import InputError
 from memory.records import LOCAL_USER
 from memory.text import zone_name
@@ -146,6 +147,20 @@ class Visit:
             address=lambda number: self.url(name, **asked | {"page": number}),
             **values,
         )
+
+    def forget(
+        self, title: str, erase: Callable[..., Awaitable[Forgotten]], id_: str, back: str
+    ) -> Response:
+        """Start the work that erases what has this id, and show it; `back`: the list after it."""
+
+        async def work(tell: Tell) -> tuple[str, ...]:
+            done = await erase(self.context, id_, on_step=tell)
+            await self.host.forgotten(self)
+            tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
+            return (back,)
+
+        self.host.jobs.start(self.owner, title, work)
+        return self.go("progress")
 
     def go(self, *parts: str, **query: Any) -> Response:
         """Send the browser to another page, after something was done."""

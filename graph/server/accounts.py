@@ -34,7 +34,6 @@ from memory import forgetting
 from memory.errors import BusyError, CircadianError, ConfigurationError
 from memory.events import Room, inbox
 from memory.facts import user_filters
-from memory.models import total
 from memory.records import Scope, Usage
 from memory.runtime import Process, process_now, scope_of
 from memory.storage import PAGE, count_items, list_items, namespaces_below, write_batch
@@ -113,15 +112,14 @@ UserPage = Listed[UserLine]
 
 LEDGER = Ledger()
 
-_NOTHING: Usage = {"llm_calls": 0, "tokens": 0}
-
 
 async def used_today(user: str) -> Usage:
     """What a user's agents used on this day (UTC)."""
-    used = _NOTHING
-    for one in (await _records(user)).values():
-        used = total(used, {"llm_calls": one["llm_calls"], "tokens": one["tokens"]})
-    return used
+    records = (await _records(user)).values()
+    return {
+        "llm_calls": sum(one["llm_calls"] for one in records),
+        "tokens": sum(one["tokens"] for one in records),
+    }
 
 
 async def _records(user: str) -> dict[str, dict[str, Any]]:

@@ -384,7 +384,7 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
         context.plans.of("dream"),
         size=settings.dream_batch_size,
         tokens=settings.night_batch_tokens,
-        shown=_as_shown,
+        shown=lambda fact: prompt_lines.fact_line(fact, "00", UTC),
     )
     inputs = [fact["op"] for fact in batch if fact["op"] in waiting]
     jobs = [Job(inputs, partial(_think, context, batch, inputs))] if batch else []
@@ -395,10 +395,6 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
 
 async def _pass_over(ops: Sequence[str]) -> Thought:
     return Thought(operations=[settle_fact(op, "no longer holds") for op in ops])
-
-
-def _as_shown(fact: Fact) -> str:
-    return prompt_lines.fact_line(fact, "00", UTC)
 
 
 async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:

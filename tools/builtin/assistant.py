@@ -20,7 +20,7 @@ from memory.errors import Refusal
 from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
 from memory.messages import for_model, is_history
 from memory.prompt import assembly, assistant_prompt, recommended_action
-from memory.records import Decision, Loop, Question
+from memory.records import Decision, Loop
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import SessionMetrics, SleepWish, State
@@ -269,13 +269,10 @@ def _confirmed(state: State, call_id: str | None, text: str) -> Decision:
     if decision is None or question is None or decision["decision"] == "refuse":
         raise Refusal("No person has confirmed the change", ASK_AGAIN)
     args = decision["args"] if decision["decision"] == "edit" else question["args"]
-    if (args or {}).get("new_prompt") != text or not _still_shown(state, question):
+    still_shown = question["difference"] == difference_of(state, question["args"])
+    if (args or {}).get("new_prompt") != text or not still_shown:
         raise Refusal("The change is not the one that was confirmed", ASK_AGAIN)
     return decision
-
-
-def _still_shown(state: State, question: Question) -> bool:
-    return question["difference"] == difference_of(state, question["args"])
 
 
 update_system_prompt.metadata = {

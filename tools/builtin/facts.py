@@ -103,7 +103,10 @@ async def store_memory(
     if not facts:
         raise Refusal("No facts were given", "Give at least one fact, or call noop.")
     collector = collector_of(runtime.config, runtime.store)
-    facts = [_with_ids(fact, collector) for fact in facts]
+    facts = [  # with ids in place of the numbers that a night's prompt shows
+        one.model_copy(update={"source_ids": [*map(collector.resolve, one.source_ids)]})
+        for one in facts
+    ]
     sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
@@ -130,11 +133,6 @@ async def store_memory(
     written = await collector.write([*operations.values()]) if operations else []
     result = _result([*operations.values()], len(written), rejected, collector)
     return answer(runtime, result, artifact={"written": written})
-
-
-def _with_ids(fact: FactGiven, collector: Collector) -> FactGiven:
-    """The fact with ids in place of the numbers that a night's prompt shows."""
-    return fact.model_copy(update={"source_ids": [*map(collector.resolve, fact.source_ids)]})
 
 
 def _with_questions(

@@ -62,9 +62,8 @@ def with_answer(
         "tick": tick,
         "expires": None if kind.ttl is None else (now + timedelta(seconds=kind.ttl)).isoformat(),
     }
-    kept = {k: one for k, one in cache.items() if k != key and _holds(one, tick, now)}
-    newest = list(kept.items())[-(MOST_CACHED - 1) :]
-    return {**dict(newest), key: entry}
+    kept = [(k, one) for k, one in cache.items() if k != key and _holds(one, tick, now)]
+    return {**dict(kept[-(MOST_CACHED - 1) :]), key: entry}
 
 
 def _holds(entry: CachedAnswer, tick: int, now: datetime) -> bool:
@@ -355,7 +354,7 @@ def _tidied(message: ToolMessage, call: ToolCall) -> ToolMessage:
     text = _text(message.content).encode("utf-8", "replace").decode()
     if text in ("", "null"):
         text = _NO_OUTPUT
-    failed = message.status == "error" or _says_failure(text)
+    failed = message.status == "error" or (_object(text) or {}).get("success") is False
     return ToolMessage(
         _bounded(text),
         tool_call_id=call["id"] or "",
@@ -428,11 +427,6 @@ def _bounded(text: str) -> str:
     if left <= 0:
         return text
     return f"{text[:LONGEST_ANSWER]}\n[{left:,} more characters were left out]"
-
-
-def _says_failure(text: str) -> bool:
-    """Whether the answer is a JSON object with `success: false`, as of built-in tools."""
-    return (_object(text) or {}).get("success") is False
 
 
 def _object(text: str) -> dict[str, Any] | None:
