@@ -1,7 +1,6 @@
 """What an agent knows and did, as documents that the HTTP API, the inspector and `--json` share."""
 
 from graph.documents.activity import (
-    LogFilter,
     TickDetail,
     log_page,
     night_page,
@@ -51,7 +50,6 @@ __all__ = [
     "Correction",
     "EntityType",
     "Listed",
-    "LogFilter",
     "MemoryDetail",
     "MemoryFilter",
     "MemoryKind",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import BaseModel
@@ -14,21 +13,6 @@ from memory.audit import AuditEntry
 from memory.errors import NotFoundError
 from memory.events import inbox
 from memory.records import NightStatus, Report, TickPrompt, TickReport, empty_report
-
-
-@dataclass(frozen=True)
-class LogFilter:
-    """Which entries of the audit log a list shows."""
-
-    since: datetime | None = None
-    what: str | None = None
-    who: str | None = None
-    outcome: str | None = None
-    tick: int | None = None
-    origin: str | None = None
-    """The id of an event or a night."""
-    until: datetime | None = None
-    """Exclusive."""
 
 
 class TickDetail(BaseModel):
@@ -88,15 +72,19 @@ async def _last_ticks(context: AgentContext) -> list[TickReport]:
 
 async def log_page(
     context: AgentContext,
-    wanted: LogFilter = LogFilter(),
     paging: Paging = Paging(),  # noqa: B008
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    **fields: str | int | None,
 ) -> Listed[AuditEntry]:
-    """A page of the audit log, newest first."""
-    if wanted == LogFilter():
+    """A page of the audit log, newest first: what has these fields, None for any; without `until`.
+
+    The field `origin` is the id of an event or a night.
+    """
+    asked = {name: value for name, value in fields.items() if value is not None}
+    if not (asked or since or until):
         newest, total = await audit.newest(context.store, context.scope, *paging.checked())
         return paging.listed(newest, total)
-    found = await audit.read(context.store, context.scope, since=wanted.since, until=wanted.until)
-    fields = ("what", "who", "outcome", "tick", "origin")
-    asked = {name: value for name in fields if (value := getattr(wanted, name)) is not None}
-    kept = [entry for entry in found if asked.items() <= entry.items()]
-    return paging.of(kept[::-1])
+    found = await audit.read(context.store, context.scope, since=since, until=until)
+    return paging.of([entry for entry in found[::-1] if asked.items() <= entry.items()])

@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from graph.documents import (
-    LogFilter,
     NightChanges,
     differences,
     log_page,
@@ -183,15 +182,9 @@ async def show_log(visit: Visit) -> Response:
     paging, day = visit.paging(LOG_LINES), visit.asked("day")
     asked = {name: visit.asked(name) for name in ("what", "who", "outcome", "origin")}
     bounds = [datetime.fromisoformat(at) for at in day_bounds(day, visit)] if day else [None] * 2
-    wanted = LogFilter(
-        since=bounds[0],
-        until=bounds[1],
-        what=asked["what"] or None,
-        who=visit.asked_name("who") or None,
-        outcome=asked["outcome"] or None,
-        origin=asked["origin"] or None,
-    )
-    listed = await log_page(visit.context, wanted, paging)
+    wanted: Any = {name: value or None for name, value in asked.items()}
+    wanted["who"] = visit.asked_name("who") or None
+    listed = await log_page(visit.context, paging, since=bounds[0], until=bounds[1], **wanted)
     return visit.show_list(
         "log",
         listed.total,

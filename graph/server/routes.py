@@ -28,7 +28,6 @@ from graph.documents import (
     Correction,
     EntityType,
     Listed,
-    LogFilter,
     MemoryDetail,
     MemoryFilter,
     MemoryKind,
@@ -351,8 +350,8 @@ async def show_log(
     origin: str | None = None,
 ) -> Listed[AuditEntry]:
     """The audit log, newest first."""
-    wanted = LogFilter(since, what, who, outcome, tick, origin)
-    return await documents.log_page(agent.context, wanted, page)
+    fields: Any = {"what": what, "who": who, "outcome": outcome, "tick": tick, "origin": origin}
+    return await documents.log_page(agent.context, page, since=since, **fields)
 
 
 # Changes of the agent, and its work

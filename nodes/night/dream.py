@@ -304,9 +304,8 @@ def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) ->
 
 
 def _tags(given: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(" ".join(one.casefold().split()) for one in given if one.strip()))[
-        :MOST_TAGS
-    ]
+    tags = (" ".join(one.casefold().split()) for one in given if one.strip())
+    return list(dict.fromkeys(tags))[:MOST_TAGS]
 
 
 PROMPT = """You keep stored facts consistent.

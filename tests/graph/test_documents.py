@@ -12,7 +12,7 @@ import pytest
 
 from graph import documents
 from graph.api.async_agent import AsyncAgent
-from graph.documents import LogFilter, MemoryFilter, Paging
+from graph.documents import MemoryFilter, Paging
 from graph.server import routes
 from graph.use_cases import overview, status
 from memory import audit, journal, night
@@ -111,10 +111,10 @@ async def test_people_nights_ticks_events_and_the_log(agent: AsyncAgent, clock: 
     [event] = (await routes.list_events(served, Paging())).items
     assert (event.item["event"]["id"], event.set_aside) == ("waits", False)
     everything = await documents.log_page(context)
-    corrections = await documents.log_page(context, LogFilter(what="fact_corrected"), Paging(1))
+    corrections = await documents.log_page(context, Paging(1), what="fact_corrected")
     assert (corrections.total, corrections.items[0]) == (2, everything.items[0])
     since = datetime.fromisoformat(night["started"]) + timedelta(seconds=1)
-    assert everything.total > (await documents.log_page(context, LogFilter(since=since))).total
+    assert everything.total > (await documents.log_page(context, since=since)).total
     days = await routes.list_journal(served, Paging(2, 1))
     assert (days.total, [entry["content"] for entry in days.items][1]) == (3, PARIS)
 
@@ -153,7 +153,7 @@ async def test_the_log_is_read_by_page_and_by_tick(living: AsyncAgent, clock: Cl
         own = [entry for entry in everything[::-1] if entry["tick"] == number]
         assert await audit.of_tick(living.store, living.scope, number) == own
     edge = datetime.fromisoformat(everything[1]["at"])
-    early = await documents.log_page(context, LogFilter(until=edge))
+    early = await documents.log_page(context, until=edge)
     assert early.items == [one for one in everything if one["at"] < everything[1]["at"]]
 
 

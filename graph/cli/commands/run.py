@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
@@ -114,12 +115,13 @@ async def run(
         time_zone=time_zone,
         fatigue_threshold=fatigue,
     )
+    held = replace(options.configuration, settings=settings)
     with times_in(settings.time_zone):
-        return await _run(options, settings)
+        return await _run(replace(options, configuration=held), settings)
 
 
 async def _run(options: Options, settings: Settings) -> int:
-    async with running(options, settings=settings) as (_, screen, agent):
+    async with running(options) as (_, screen, agent):
         clock = agent.resources.clock
         names = partial(labels_for, agent.context)
         watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock, names)
