@@ -177,17 +177,7 @@ def _pending(runtime: Runtime) -> list[str]:
 
 def _messages(runtime: Runtime) -> list[AnyMessage]:
     """The history and this tick's messages, without the copy of this call that `execute` adds."""
-    messages: list[AnyMessage] = list(runtime.state["messages"])
-    return messages[:-1] if _is_copy(messages) else messages
-
-
-def _is_copy(messages: list[AnyMessage]) -> bool:
-    """Whether the last message only repeats calls of the answer before it."""
-    answers = [message for message in messages if isinstance(message, AIMessage)][-2:]
-    if len(answers) < 2 or answers[1] is not messages[-1]:
-        return False
-    first, last = ([call["id"] for call in one.tool_calls] for one in answers)
-    return set(last) <= set(first)
+    return list(runtime.state["messages"][:-1])
 
 
 OWNERS_ONLY = "Leave the prompt as it is. An owner can ask for the change."
