@@ -84,7 +84,7 @@ async def log_page(
     """
     asked = {name: value for name, value in fields.items() if value is not None}
     if not (asked or since or until):
-        newest, total = await audit.newest(context.store, context.scope, *paging.checked())
+        newest, total = await audit.newest(context.store, context.scope, *paging)
         return paging.listed(newest, total)
     found = await audit.read(context.store, context.scope, since=since, until=until)
     return paging.of([entry for entry in found[::-1] if asked.items() <= entry.items()])

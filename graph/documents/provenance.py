@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from graph.use_cases import AgentContext, complete_state, correct, find_fact, successors
 from memory import entities, journal, night, pages
-from memory.errors import InputError, NotFoundError
+from memory.errors import NotFoundError
 from memory.facts import Listing, Row, fact_of
 from memory.journal import links
 from memory.records import (
@@ -42,26 +42,16 @@ _ORDERS: dict[MemorySort, tuple[Literal["written", "valid_from", "importance"], 
     "learned": ("written", True),
 }
 
-MOST = 500
-"""Items of a page."""
-
 
 class Paging(NamedTuple):
-    """Which items of a list are asked for."""
+    """Which items of a list are asked for; routes and pages check what is asked of them."""
 
     limit: int = 50
     offset: int = 0
 
-    def checked(self) -> Paging:
-        """Itself. Raises InputError if it is out of range."""
-        if not 1 <= self.limit <= MOST or self.offset < 0:
-            raise InputError(f"a page has 1 to {MOST} items, and begins at offset 0 or later")
-        return self
-
     def of(self, found: Sequence[T]) -> Listed[T]:
         """The items of a whole list that are asked for."""
-        limit, offset = self.checked()
-        return self.listed(found[offset : offset + limit], len(found))
+        return self.listed(found[self.offset : self.offset + self.limit], len(found))
 
     def listed(self, items: Sequence[T], total: int) -> Listed[T]:
         """The items that are asked for, as a document."""
@@ -75,12 +65,6 @@ class Listed(BaseModel, Generic[T]):
     total: int = Field(description="Items on all pages.")
     limit: int
     offset: int = Field(description="Items on the pages before.")
-
-    @property
-    def following(self) -> int | None:
-        """The offset of the next page, if there is one."""
-        after = self.offset + self.limit
-        return after if after < self.total else None
 
 
 _INSIGHTS = {"gte": INSIGHT, "lt": "insight`"}
@@ -199,13 +183,12 @@ async def memory_page(
     paging: Paging = Paging(),  # noqa: B008
 ) -> Listed[MemoryLine]:
     """A page of facts and journal entries."""
-    limit, offset = paging.checked()
     asked = tuple(dict.fromkeys(terms(wanted.query)))
     if wanted.query.strip() and not asked:
         return paging.listed([], 0)
     order, descending = _ORDERS[wanted.sort]
     people = await person_names(context, wanted.person)
-    listing = Listing(_filters(wanted), asked, people, order, descending, limit, offset)
+    listing = Listing(_filters(wanted), asked, people, order, descending, *paging)
     rows, total = await context.semantic.listed(context.scope, listing)
     return paging.listed([_line(row) for row in rows], total)
 

@@ -94,26 +94,18 @@ def _words(row: dict[str, Any]) -> set[str]:
 
 
 def _of_fact(fact: Fact) -> dict[str, Any]:
-    shown = _row(fact["id"], "fact", fact["text"], fact["source_events"], fact["valid_from"])
-    counted = {"access_count": 0, "last_access": None}
-    return {**shown, **counted, **fact}
+    told = _row(fact["id"], "fact", fact["text"], fact["source_events"], fact["valid_from"])
+    return {**told, "access_count": 0, "last_access": None, **fact}
 
 
 def _of_entry(entry: JournalEntry) -> dict[str, Any]:
-    shown = _row(entry["id"], "episode", entry["content"], entry["sources"], entry["timestamp"])
-    about: dict[str, Any] = {"speaker": entry["source_entity"], "entities": []}
-    return {**shown, **about, **entry}
+    told = _row(entry["id"], "episode", entry["content"], entry["sources"], entry["timestamp"])
+    return {**told, "speaker": entry["source_entity"], "entities": [], **entry}
 
 
 def _row(id_: str, kind: str, text: str, sources: list[str], at: str) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "kind": kind,
-        "text": text,
-        "score": None,
-        "sources": list(sources),
-        "at": at,
-    }
+    shown = {"id": id_, "kind": kind, "text": text, "score": None}
+    return {**shown, "sources": list(sources), "at": at}
 
 
 async def correct(context: AgentContext, fact_id: str, text: str, by: str | None = None) -> Fact:
