@@ -34,8 +34,8 @@ from benchmarks.lives import live, made_up
 from benchmarks.words import asked
 from graph.agent import open_agent
 from graph.api import AsyncAgent, open_agents
-from graph.cli.loopback import OneAgent, local_inspector, spare_collections
 from graph.documents import MemoryFilter, Paging, memory_page, night_page, people_page, tick_page
+from graph.inspector.app import OneAgent, local_inspector, spare_collections
 from graph.inspector.jobs import BackgroundJob
 from memory.events import entry_for_event
 from memory.journal import days
@@ -199,7 +199,7 @@ async def measure(
         agent = agents.agent("default")
         asked_for = await addresses(agent)
         count = (await memory_page(agent.context)).total
-        host = OneAgent("default", agents)
+        host = OneAgent(agent.context)
         current = partial(host.jobs.current, agent.scope)
         app = local_inspector(host, token=TOKEN, port=PORT)
         transport = httpx.ASGITransport(app=app)

@@ -1,4 +1,4 @@
-"""Printing: rich on a terminal, plain text otherwise, JSON on request.
+"""Printing: rich on a terminal, plain text otherwise, JSON on request; and the log on stderr.
 
 Results go to stdout, notes for people to stderr. Text from people and models is cleaned of control
 characters first: it must not steer a terminal.
@@ -7,11 +7,14 @@ characters first: it must not steer a terminal.
 from __future__ import annotations
 
 import json
+import logging
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from rich import box
@@ -22,7 +25,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from memory.text import known_zone, local, machine_zone
+from memory.errors import InputError
+from memory.settings import Deployment
+from memory.text import known_zone, local, machine_zone, redact, redacted
 
 PLAIN_WIDTH = 100
 """Columns of output that has no width, because it is not a terminal."""
@@ -256,3 +261,81 @@ def ruled_table(*left: str, right: Sequence[str] = ()) -> Table:
     for name in right:
         table.add_column(name, justify="right")
     return table
+
+
+# The log: level and format by environment variable, and no secret in any line
+
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+FORMATS = ("text", "json")
+
+_REPORTED_ANYWAY = ("circadian.tick", "circadian.night")
+"""Loggers of failures that every command reports anyway; they log only at INFO or below."""
+
+
+def log_as(deployment: Deployment) -> None:
+    """Log to stderr as CIRCADIAN_LOG_LEVEL and CIRCADIAN_LOG_FORMAT say.
+
+    The level is that of this project; other libraries log from WARNING up.
+    """
+    level, form = deployment.log_level.upper(), deployment.log_format.lower()
+    if level not in LEVELS:
+        raise InputError(f"CIRCADIAN_LOG_LEVEL is {level!r}; known are {', '.join(LEVELS)}")
+    if form not in FORMATS:
+        raise InputError(f"CIRCADIAN_LOG_FORMAT is {form!r}; known are {', '.join(FORMATS)}")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())
+    if LEVELS.index(level) > LEVELS.index("INFO"):
+        handler.addFilter(lambda record: record.name not in _REPORTED_ANYWAY)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("circadian").setLevel(level)
+    logging.getLogger("memory").setLevel(level)
+
+
+class TextLogFormatter(logging.Formatter):
+    """A line for people: time, level, logger, message, fields; then the traceback, if any."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line with those fields that are short and not part of the message."""
+        said = re.split(r"[\s:,]+", record.getMessage())
+        shown = ((name, _field(value)) for name, value in fields_of(record).items())
+        fields = " ".join(f"{name}={text}" for name, text in shown if text and text not in said)
+        return super().formatMessage(record) + (f" [{fields}]" if fields else "")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record without secrets: redacted here, not in a filter, to cover tracebacks."""
+        return redact(super().format(record), os.environ)
+
+
+class JsonLogFormatter(logging.Formatter):
+    """One JSON object per line: at, level, logger, message; fields and error if there are any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as JSON, without secrets."""
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": redact(record.getMessage(), os.environ),
+        }
+        if fields := fields_of(record):
+            line["fields"] = redacted(fields, os.environ)
+        if record.exc_info:
+            line["error"] = redact(self.formatException(record.exc_info), os.environ)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """The fields of a record, given as `extra={"circadian": {...}}`."""
+    given = getattr(record, "circadian", None)
+    return dict(given) if isinstance(given, Mapping) else {}
+
+
+def _field(value: Any) -> str:
+    if value is None or isinstance(value, Mapping | list):
+        return ""
+    text = " ".join(str(value).split())
+    return json.dumps(text, ensure_ascii=False) if " " in text else text

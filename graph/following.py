@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from langchain_core.messages import AIMessage
 
@@ -14,6 +14,10 @@ from memory.events import ASLEEP, NO_GOAL
 from memory.models import sure_words
 from memory.night import NightEvent, is_night_event
 from memory.records import Report, ToolOutcome, empty_report
+from memory.state import Mode
+
+if TYPE_CHECKING:
+    from langgraph.runtime import RunControl
 
 LOOKING_BACK = ("reflection", "reflection_cont")
 """Contexts in which the assistant speaks to itself."""
@@ -67,6 +71,10 @@ class Listener:
     def begins(self) -> None:
         """A run starts; it may have to wait for another process first."""
         self.report = empty_report()
+        self.begun = False
+        """The run has got the lock."""
+        self.mode: Mode | None = None
+        """The mode, as far as the run told it."""
         self._known = empty_report()
         """The last report, whose contents are not reported again."""
         self._told = 0
@@ -78,6 +86,7 @@ class Listener:
 
     async def part(self, part: Mapping[str, Any]) -> None:
         """Take one part of the stream, as LangGraph gives it (version 2, with subgraphs)."""
+        self.begun = True
         if part["type"] == "messages":
             self._chunk(*part["data"])
         elif part["type"] == "custom":
@@ -92,6 +101,7 @@ class Listener:
             await self.news(news)
         elif not part["ns"]:
             self.report = cast(Report, part["data"].get("report") or self.report)
+            self.mode = part["data"].get("mode", self.mode)
 
     def words(self, text: str, message_id: str) -> None:
         """A piece of an answer; pieces with one id belong together."""
@@ -182,7 +192,12 @@ class Listener:
             self.asked([call["name"] for call in calls])
 
 
-async def follow(context: AgentContext, given: Mapping[str, Any], listener: Listener) -> Report:
+async def follow(
+    context: AgentContext,
+    given: Mapping[str, Any],
+    listener: Listener,
+    control: RunControl | None = None,
+) -> Report:
     """Run an agent on `given` and tell `listener`; returns the run's report, failures included."""
     listener.begins()
     parts = stream(
@@ -192,6 +207,7 @@ async def follow(context: AgentContext, given: Mapping[str, Any], listener: List
         stream_mode=MODES,
         subgraphs=True,
         version="v2",
+        control=control,
     )
     # Closed here: a listener may fail, as where the reader of its output has left.
     async with aclosing(parts):

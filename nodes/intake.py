@@ -103,10 +103,8 @@ async def intake(
     """Write new input to the inbox, validate the state, then choose a tick, a night or rest.
 
     A state that breaks a rule, as after a bad edit by hand, leads to `refuse`; its input is kept.
-
-    Raises:
-        InputError: the input is malformed, or an import into the agent was interrupted. No event
-            was taken; the messages stand in the thread, where the next run takes them.
+    Raises InputError for malformed input, or if an import into the agent was interrupted: no event
+    was taken; the messages stand in the thread, where the next run takes them.
     """
     visit = _Visit(state, runtime, config)
     sound = kept_problem(state) is None

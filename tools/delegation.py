@@ -29,15 +29,8 @@ from memory.records import CallRecord, DelegateResult, Goal, PatternState, Proje
 from memory.runtime import Resources
 from memory.settings import Audience, Settings
 from memory.state import Mode, State, held
-from memory.text import (
-    advisory,
-    approximate_tokens,
-    calibrated,
-    clock_line,
-    cut_to,
-    utilisation,
-)
-from tools.builtin import DELEGATE_TASK
+from memory.text import advisory, approximate_tokens, calibrated, clock_line, cut_to, utilisation
+from tools.builtin import communication
 from tools.policy import CONTEXTS, as_heard, heard_by, without_private
 from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for
 
@@ -214,7 +207,7 @@ def _handed_back(
     took = now - datetime.fromisoformat(state.get("began", now.isoformat()))
     reasoning = state["args"].get("reasoning")
     own: CallRecord = {
-        "name": DELEGATE_TASK,
+        "name": communication.delegate_task.name,
         "args": {key: value for key, value in state["args"].items() if key != "reasoning"},
         "reasoning": reasoning if isinstance(reasoning, str) else None,
         "ok": content["success"],
@@ -273,21 +266,16 @@ READING = ("recall_memories", "review_journal", "list_projects")
 """The built-in tools that read the requester's memory and write nothing."""
 
 
-def tools_for_delegate(offered: Sequence[BaseTool], insulation: Insulation) -> list[BaseTool]:
-    """The requester's tools that a sub-agent gets: the user's safe ones, and READING.
+def delegate_tools(
+    state: DelegateState, resources: Resources, insulation: Insulation
+) -> list[BaseTool]:
+    """The requester's tools that this sub-agent gets: the user's safe ones, and READING.
 
     Only a sub-agent without insulation gets READING: the journal says more about the requester
     than its goals do.
     """
+    offered = tools_for(CONTEXTS[state["context_type"]], state["pattern"], resources.tools)
     return [tool for tool in offered if _given(tool, insulation)]
-
-
-def delegate_tools(
-    state: DelegateState, resources: Resources, insulation: Insulation
-) -> list[BaseTool]:
-    """The tools of this sub-agent."""
-    context = CONTEXTS[state["context_type"]]
-    return tools_for_delegate(tools_for(context, state["pattern"], resources.tools), insulation)
 
 
 def _given(tool: BaseTool, insulation: Insulation) -> bool:

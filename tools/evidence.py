@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -223,7 +224,8 @@ def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list
     events = [event] if event is not None else []
     if collector.shown is not None or is_extracting(runtime):
         events = list(_history(runtime))
-    return _as_entries(events, settings)
+    known: Any = {"known_entities": (), "projects": (), "settings": settings}
+    return [entry_for_event(one, **known) for one in events]
 
 
 def grounds(entries: Sequence[JournalEntry]) -> list[str]:
@@ -254,9 +256,3 @@ def _history(runtime: Runtime) -> Iterator[Event]:
                 "channel": mark.get("channel"),
                 "addressed": True,
             }
-
-
-def _as_entries(events: Sequence[Event], settings: Settings) -> list[JournalEntry]:
-    return [
-        entry_for_event(one, known_entities=(), projects=(), settings=settings) for one in events
-    ]

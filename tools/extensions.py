@@ -49,17 +49,10 @@ async def extra(
     components: Sequence[PromptComponent] = (),
     apart: bool = False,
 ) -> Extensions:
-    """`tools` and `components`, with those of the deployment's extensions, folder and MCP file.
+    """The user's own, from Python, with those of the deployment's extensions, folder and MCP file.
 
-    Args:
-        deployment: names the extensions, the folder and the MCP file.
-        data: the agent's data folder.
-        tools: the user's own tools, from Python.
-        components: the user's own components, from Python.
-        apart: each agent of each user has a working folder of its own below the deployment's.
-
-    Raises:
-        InputError: a tool or component cannot be loaded, or two share a name, key or id.
+    `data`: the agent's data folder. `apart`: each agent of each user has a working folder of its
+    own. Raises InputError if one cannot be loaded, or two share a name, key or id.
     """
     local = await asyncio.to_thread(_local, deployment, data, apart=apart)
     found = [*as_tools(tools), *local.tools]
@@ -83,10 +76,8 @@ def _local(deployment: Deployment, data: Path, *, apart: bool) -> Extensions:
 def load_extensions(name: str) -> Extensions:
     """Load the lists `tools` and `components` of the module `name`; either may be missing.
 
-    The module is searched on Python's path and in the current folder.
-
-    Raises:
-        InputError: there is no such module, its import fails, or a list has a wrong element.
+    The module is searched on Python's path and in the current folder. Raises InputError if there is
+    none, its import fails, or a list has a wrong element.
     """
     module = _imported(name)
     found = Extensions(
@@ -196,10 +187,8 @@ async def mcp_tools(path: Path, *, taken: Collection[str] = ()) -> list[BaseTool
 
     The file sets a tool's category. Without one, a tool is SAFE_CHAIN if its server says that it
     only reads, and DANGEROUS otherwise. If two servers share a tool's name, or it is in `taken`,
-    the tool gets its server's name as a prefix.
-
-    Raises:
-        InputError: no such file, a wrong entry, a missing package, a server that does not start.
+    the tool gets its server's name as a prefix. Raises InputError for a missing file or package, a
+    wrong entry, and a server that does not start.
     """
     config = await asyncio.to_thread(_mcp_config, path)
     connections = {name: _connection(path, name, one) for name, one in config.servers.items()}

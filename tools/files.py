@@ -45,10 +45,7 @@ def folder_tools(root: Path, *, data: Path, apart: bool = False) -> list[BaseToo
     """Tools for the files under `root`: SAFE_CHAIN to read them, DANGEROUS to change them.
 
     `apart`: each agent of each user has a folder of its own below `root` (`folder_of`), made when
-    it is first used.
-
-    Raises:
-        InputError: no such folder, or the data folder lies in it, or it in the data folder.
+    it is first used. Raises InputError if there is no `root`, or it and `data` overlap.
     """
     shared = _usable(root, data)
     place = (lambda config: folder_of(shared, scope_of(config))) if apart else lambda _: shared

@@ -23,15 +23,7 @@ from memory.journal import Listeners
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
 from memory.planning import lines_of
-from memory.records import (
-    OWN,
-    FactDraft,
-    Goal,
-    JournalEntry,
-    Marks,
-    Project,
-    is_reflection,
-)
+from memory.records import OWN, FactDraft, Goal, JournalEntry, Marks, Project, is_reflection
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State

@@ -19,14 +19,7 @@ from memory.journal import Listeners, audience_of
 from memory.messages import AUDIENCE, TRUST_NOTE, is_summary, mark_of, of_tick
 from memory.planning import goals, projects, session_memory
 from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
-from memory.records import (
-    Assessment,
-    EntityProfile,
-    Event,
-    PatternState,
-    RecallHit,
-    is_reflection,
-)
+from memory.records import Assessment, EntityProfile, Event, PatternState, RecallHit, is_reflection
 from memory.runtime import Resources
 from memory.settings import Audience, Settings
 from memory.state import State

@@ -17,30 +17,7 @@ from memory.errors import InputError
 from memory.records import PatternState
 from memory.state import State
 from memory.text import approximate_tokens, sentences, shortened
-from tools.builtin import (
-    add_goal,
-    add_journal_entry,
-    add_session_memory,
-    compact_session_memory,
-    create_project,
-    decompose_goal,
-    delegate_task,
-    get_system_status,
-    go_to_sleep,
-    list_projects,
-    noop,
-    recall_memories,
-    review_journal,
-    send_message,
-    settle_dispute,
-    store_memory,
-    swap_project,
-    update_entity_observation,
-    update_goal,
-    update_project,
-    update_system_prompt,
-    use_tool,
-)
+from tools.builtin import assistant, communication, facts, notes, planning
 from tools.policy import ContextConfig
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -126,8 +103,7 @@ def registered(
 def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
     """The tools that a user gave; a plain function becomes a DANGEROUS one, so a person is asked.
 
-    Raises:
-        InputError: an element is neither a tool nor a function.
+    Raises InputError for an element that is neither a tool nor a function.
     """
     return [
         one if isinstance(one, BaseTool) else registered(one, ToolCategory.DANGEROUS)
@@ -136,11 +112,7 @@ def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
 
 
 def kind_of(tool: BaseTool) -> ToolKind:
-    """The kind in the tool's metadata; SAFE_CHAIN if there is none.
-
-    Raises:
-        InputError: the metadata is wrong; names tool and field.
-    """
+    """The kind in the tool's metadata; SAFE_CHAIN if there is none. Raises InputError if wrong."""
     metadata = tool.metadata or {}
     given = {name: metadata[name] for name in _FIELDS if name in metadata}
     try:
@@ -188,26 +160,30 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
     tool.name: (registered(tool, category, **_MORE.get(tool.name, {})), category)
     for category, tools in {
         ToolCategory.SAFE_CHAIN: (
-            create_project,
-            list_projects,
-            swap_project,
-            update_project,
-            add_goal,
-            update_goal,
-            add_session_memory,
-            compact_session_memory,
-            add_journal_entry,
-            update_entity_observation,
-            review_journal,
-            recall_memories,
-            settle_dispute,
-            get_system_status,
-            noop,
-            use_tool,
+            planning.create_project,
+            planning.list_projects,
+            planning.swap_project,
+            planning.update_project,
+            planning.add_goal,
+            planning.update_goal,
+            planning.add_session_memory,
+            planning.compact_session_memory,
+            notes.add_journal_entry,
+            notes.update_entity_observation,
+            notes.review_journal,
+            facts.recall_memories,
+            facts.settle_dispute,
+            assistant.get_system_status,
+            assistant.noop,
+            assistant.use_tool,
         ),
-        ToolCategory.TERMINAL: (send_message, go_to_sleep),
-        ToolCategory.DANGEROUS: (update_system_prompt,),
-        ToolCategory.ASYNC_REQUIRED: (decompose_goal, store_memory, delegate_task),
+        ToolCategory.TERMINAL: (communication.send_message, assistant.go_to_sleep),
+        ToolCategory.DANGEROUS: (assistant.update_system_prompt,),
+        ToolCategory.ASYNC_REQUIRED: (
+            planning.decompose_goal,
+            facts.store_memory,
+            communication.delegate_task,
+        ),
     }.items()
     for tool in tools
 }
@@ -245,13 +221,13 @@ def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
     EXTRA_TOKENS, and `use_tool`, whose description lists the others. The same tools give the same
     schemas, so that a provider's cache holds.
     """
-    if not any(one.name == use_tool.name for one in tools):
+    if not any(one.name == assistant.use_tool.name for one in tools):
         return list(tools)
     shown: list[BaseTool] = []
     rare: list[BaseTool] = []
     room = EXTRA_TOKENS
     for offered in tools:
-        if offered.name == use_tool.name:
+        if offered.name == assistant.use_tool.name:
             continue
         if offered.name not in BUILT_IN:
             room -= approximate_tokens([], tools=[offered])
@@ -259,13 +235,13 @@ def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
         (shown if fits else rare).append(offered)
     if not rare:
         return shown
-    return [*shown, _use_tool("\n".join([use_tool.description, *map(_line, rare)]))]
+    return [*shown, _use_tool("\n".join([assistant.use_tool.description, *map(_line, rare)]))]
 
 
 @lru_cache(maxsize=8)
 def _use_tool(description: str) -> BaseTool:
     """`use_tool` with a description. Of one tool the schema is made only once."""
-    return use_tool.model_copy(update={"description": description})
+    return assistant.use_tool.model_copy(update={"description": description})
 
 
 def _line(tool: BaseTool) -> str:
@@ -291,26 +267,21 @@ def _signature(tool: BaseTool) -> str:
 def tools_for(
     context: ContextConfig, pattern: PatternState, extra: Sequence[BaseTool]
 ) -> list[BaseTool]:
-    """The tools of one call: built-in ones and the user's, through the context's two filters.
-
-    Raises:
-        InputError: as `checked_tools`.
-    """
+    """The tools of one call: built-in ones and the user's, through the context's two filters."""
     categories = pattern["allowed_categories"]
     return [
         tool
         for name, (tool, category) in {**BUILT_IN, **checked_tools(extra)}.items()
         if (context.tool_filter is None or name in context.tool_filter)
         and (categories is None or category in categories)
-        and (pattern["sub_agents_enabled"] or name != delegate_task.name)
+        and (pattern["sub_agents_enabled"] or name != communication.delegate_task.name)
     ]
 
 
 def checked_tools(extra: Sequence[BaseTool]) -> dict[str, tuple[BaseTool, ToolCategory]]:
     """The user's tools by name, each with its category.
 
-    Raises:
-        InputError: not a tool; a name that is taken or that providers refuse; wrong metadata.
+    Raises InputError for what is no tool, has a name that is taken or refused, or wrong metadata.
     """
     found: dict[str, tuple[BaseTool, ToolCategory]] = {}
     for tool in extra:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from functools import wraps
 from types import AsyncGeneratorType

@@ -22,7 +22,6 @@ from memory.installation import Installation, database_url, is_made, open_instal
 from memory.models import OFFLINE, is_offline
 from memory.records import LOCAL_USER, Report, thread_id
 from memory.runtime import utc_now
-from memory.settings import Settings
 from memory.storage import count_items
 
 NO_LANGUAGE_MODEL = (
@@ -86,7 +85,6 @@ async def running(
     options: Options,
     *,
     clock: Callable[[], datetime] = utc_now,
-    settings: Settings | None = None,
     announce: bool = True,
     new: bool = True,
 ) -> AsyncIterator[Session]:
@@ -96,7 +94,7 @@ async def running(
     """
     if options.is_named and not new:
         await must_be_made(options)
-    async with opening(options, clock=clock, settings=settings) as agent:
+    async with opening(options, clock=clock) as agent:
         session = Session(options, Screen(json=options.json), agent)
         if new:
             await confirm_new_name(session)
@@ -128,20 +126,11 @@ def opening(
     options: Options,
     *,
     clock: Callable[[], datetime] = utc_now,
-    settings: Settings | None = None,
     mcp: bool = True,
 ) -> open_agent:
     """The agent that `options` name, ready to be opened. Opening makes a missing data folder."""
-    held = options.configuration
-    return open_agent(
-        options.data,
-        options.agent,
-        options.model,
-        options.embedder,
-        clock=clock,
-        settings=held if settings is None else replace(held, settings=settings),
-        mcp=mcp,
-    )
+    named = (options.data, options.agent, options.model, options.embedder)
+    return open_agent(*named, options.configuration, clock=clock, mcp=mcp)
 
 
 async def must_be_made(options: Options) -> None:

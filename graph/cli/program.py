@@ -137,12 +137,11 @@ def _carry_out(body: Body, given: dict[str, Any], *, reads_file: bool) -> int:
     try:
         import asyncio
 
-        from graph.cli.logs import set_up
-        from graph.console import times_in
+        from graph.console import log_as, times_in
 
         shared = {key: given.pop(key) for key in (*COMMON, "json") if key in given}
         options = _options(shared, reads_file=reads_file)
-        set_up(options.deployment)
+        log_as(options.deployment)
         with times_in(options.configuration.settings.time_zone):
             result = body(options, **given)
             return result if isinstance(result, int) else asyncio.run(result)
@@ -207,7 +206,7 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS = {
-    "demo": CommandEntry("demo", "Play the built-in story: three days, two nights, a restart."),
+    "demo": CommandEntry("replay", "Play the built-in story: three days, two nights, a restart."),
     "chat": CommandEntry("chat", "Talk with the agent. Ctrl-D leaves."),
     "send": CommandEntry("requests", "Send a message and print the reply."),
     "replay": CommandEntry("replay", "Replay a file of events and requests."),

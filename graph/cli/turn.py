@@ -1,4 +1,4 @@
-"""One message, or one answer to a question: the run on it, and what became of its tick."""
+"""One message, one answer to a question, or one night: the run on it, and what became of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from rich.text import Text
 
 from graph.api import AsyncAgent
 from graph.cli.access import Session
+from graph.cli.night_view import night_view
+from graph.cli.program import Options
 from graph.cli.run_view import (
     CLEAR,
+    ProgressScreen,
     Talk,
     answer_line,
     footer,
@@ -24,12 +27,13 @@ from graph.cli.run_view import (
     tool_line,
     what_next,
 )
-from graph.console import clean
-from graph.use_cases import decide, status, tick_of
+from graph.console import Screen, clean, counted
+from graph.following import LOOKING_BACK, follow
+from graph.use_cases import AgentContext, decide, labels_for, status, tick_of
 from memory import audit
-from memory.errors import BusyError, ConfigurationError
+from memory.errors import BusyError, CircadianError, ConfigurationError
 from memory.events import approvals
-from memory.records import FailureReport, ParkedTick, Question, Report, TickReport
+from memory.records import FailureReport, NightReport, ParkedTick, Question, Report, TickReport
 
 _NEWEST = 50
 """Entries of the audit log that are searched for the emergency stop."""
@@ -224,3 +228,74 @@ def _note_other_failures(session: Session, report: Report, event_id: str) -> Non
     for failure in others:
         event = f"{failure['event_id']}: " if failure["event_id"] else ""
         session.screen.note(f"{event}{failure['error']} ({what_next(failure, most)})")
+
+
+# A run of several ticks, and a night
+
+
+async def show_questions(session: Session, report: Report) -> None:
+    """Print the questions that a run ended with."""
+    for parked in await unanswered(session.agent):
+        if parked["question"] in report["questions"]:
+            show_question(session, parked["question"])
+
+
+def report_failures(session: Session, report: Report) -> int:
+    """Print one line on all that failed in a run; returns the exit status."""
+    if not report["failures"]:
+        return 0
+    errors = dict.fromkeys(failure["error"] for failure in report["failures"])
+    session.screen.problem("; ".join(errors))
+    return 1
+
+
+async def go_to_sleep(session: Session, *, everything: bool = False) -> int:
+    """Go through a night; returns status 1 if it is not complete."""
+    async with session.waiting():
+        report = await watched(session.screen, session.agent.context, {"request": "sleep"})
+    found = report["night"]
+    if found is None:
+        raise CircadianError(_why_no_night(report))
+    await show_night(session, found, everything=everything)
+    answered = [tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK]
+    if answered:
+        waited = counted(len(answered), "message")
+        session.screen.show(f"Then {waited} that waited woke the agent and got an answer.")
+    await show_questions(session, report)
+    if held := _held_line(session.options, found):
+        session.screen.problem(held)
+    return report_failures(session, report) or int(not found["complete"])
+
+
+async def watched(screen: Screen, context: AgentContext, given: Mapping[str, Any]) -> Report:
+    """Run, showing the steps of a night as they come."""
+    with ProgressScreen(screen, "falling asleep") as progress:
+        return await follow(context, given, progress)
+
+
+async def show_night(session: Session, report: NightReport, *, everything: bool) -> None:
+    """Print a night, with the names behind its ids."""
+    names = await labels_for(session.agent.context, report["operations"])
+    more = session.options.command_line("night", report["id"] or "", "--all")
+    session.screen.result(report, night_view(report, names, everything=everything, more=more))
+
+
+def _held_line(options: Options, report: NightReport) -> str | None:
+    if report.get("status") != "held" or report["id"] is None:
+        return None
+    why = (report.get("gate") or {}).get("held") or "it would change much"
+    apply, discard = both_ways(options, report["id"])
+    return f"{report['id']} is held back: {why}; `{apply}` makes it so, `{discard}` lets it go"
+
+
+def both_ways(options: Options, night_id: str) -> tuple[str, str]:
+    """The commands that apply a night and that let go of it."""
+    apply = options.command_line("sleep", "--apply", night_id)
+    return apply, options.command_line("night", night_id, "--discard")
+
+
+def _why_no_night(report: Report) -> str:
+    if report["failures"]:
+        errors = "; ".join(dict.fromkeys(failure["error"] for failure in report["failures"]))
+        return f"{errors}; what was done is kept, and the next run goes on from there"
+    return " ".join(report["notes"]) or "the run ended before the night began"

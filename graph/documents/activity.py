@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from graph.documents.provenance import Listed, Paging
-from graph.use_cases import AgentContext, NightLine, complete_state, nights
-from memory import audit, journal, night
+from graph.use_cases import AgentContext, NightLine, nights
+from memory import audit, night
 from memory.audit import AuditEntry
 from memory.errors import NotFoundError
 from memory.events import inbox
-from memory.planning import tree
-from memory.records import (
-    Goal,
-    InboxItem,
-    JournalEntry,
-    NightStatus,
-    Projects,
-    Question,
-    Report,
-    TickPrompt,
-    TickReport,
-    empty_report,
-)
-from memory.state import State
-
-
-@dataclass(frozen=True)
-class LogFilter:
-    """Which entries of the audit log a list shows."""
-
-    since: datetime | None = None
-    what: str | None = None
-    who: str | None = None
-    outcome: str | None = None
-    tick: int | None = None
-    origin: str | None = None
-    """The id of an event or a night."""
-    until: datetime | None = None
-    """Exclusive."""
-
-
-class EventLine(BaseModel):
-    """An event in the inbox."""
-
-    item: InboxItem
-    set_aside: bool = Field(description="Its ticks failed too often; it waits for `retry`.")
+from memory.records import NightStatus, Report, TickPrompt, TickReport, empty_report
 
 
 class TickDetail(BaseModel):
@@ -58,58 +22,6 @@ class TickDetail(BaseModel):
     log: list[AuditEntry]
     prompt: TickPrompt | None = None
     """What the model was shown; None if it is not kept."""
-
-
-async def journal_page(
-    context: AgentContext,
-    day: str | None = None,
-    paging: Paging = Paging(),  # noqa: B008
-) -> Listed[JournalEntry]:
-    """A page of the journal, newest first; with `day` (YYYYMMDD) of that day alone."""
-    limit, offset = paging.checked()
-    store, scope = context.store, context.scope
-    days = [day] if day is not None else await journal.days(store, scope)
-    found: list[JournalEntry] = []
-    total = 0
-    for each in days:
-        held = await journal.count_on(store, scope, each)
-        if total + held > offset and total < offset + limit:
-            begins = max(0, offset - total)
-            found += (await journal.on(store, scope, each))[begins : begins + limit - len(found)]
-        total += held
-    return paging.listed(found, total)
-
-
-async def goals(context: AgentContext) -> list[Goal]:
-    """The goals in the order of their tree, each before its subtasks."""
-    return [goal for _, goal in tree((await _state(context))["goals"])]
-
-
-async def projects(context: AgentContext) -> Projects:
-    """The projects by key, and the key of the active one."""
-    return (await _state(context))["projects"]
-
-
-async def questions(context: AgentContext) -> list[Question]:
-    """The questions that wait for a person, oldest first."""
-    return [parked["question"] for parked in (await _state(context))["parked"]]
-
-
-async def question(context: AgentContext, id_: str) -> Question:
-    """A question that waits. Raises NotFoundError."""
-    for asked in await questions(context):
-        if asked["id"] == id_:
-            return asked
-    raise NotFoundError(f"no question {id_!r:.80} waits for an answer")
-
-
-async def event_page(context: AgentContext, paging: Paging = Paging()) -> Listed[EventLine]:  # noqa: B008
-    """A page of the inbox: what waits, oldest first, then what was set aside."""
-    handled = (await _state(context))["handled"]
-    waiting = await inbox.waiting(context.store, context.scope, handled)
-    aside = await inbox.set_aside(context.store, context.scope)
-    lines = [EventLine(item=item, set_aside=False) for item in waiting]
-    return paging.of([*lines, *(EventLine(item=item, set_aside=True) for item in aside)])
 
 
 async def night_page(
@@ -160,19 +72,19 @@ async def _last_ticks(context: AgentContext) -> list[TickReport]:
 
 async def log_page(
     context: AgentContext,
-    wanted: LogFilter = LogFilter(),
     paging: Paging = Paging(),  # noqa: B008
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    **fields: str | int | None,
 ) -> Listed[AuditEntry]:
-    """A page of the audit log, newest first."""
-    if wanted == LogFilter():
-        newest, total = await audit.newest(context.store, context.scope, *paging.checked())
+    """A page of the audit log, newest first: what has these fields, None for any; without `until`.
+
+    The field `origin` is the id of an event or a night.
+    """
+    asked = {name: value for name, value in fields.items() if value is not None}
+    if not (asked or since or until):
+        newest, total = await audit.newest(context.store, context.scope, *paging)
         return paging.listed(newest, total)
-    found = await audit.read(context.store, context.scope, since=wanted.since, until=wanted.until)
-    fields = ("what", "who", "outcome", "tick", "origin")
-    asked = {name: value for name in fields if (value := getattr(wanted, name)) is not None}
-    kept = [entry for entry in found if asked.items() <= entry.items()]
-    return paging.of(kept[::-1])
-
-
-async def _state(context: AgentContext) -> State:
-    return complete_state(await context.values())
+    found = await audit.read(context.store, context.scope, since=since, until=until)
+    return paging.of([entry for entry in found[::-1] if asked.items() <= entry.items()])

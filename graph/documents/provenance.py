@@ -1,4 +1,4 @@
-"""Memories as documents: facts and journal entries, a page of them, one with where it comes from.
+"""Memories and those they are about as documents: in pages, and each with where it comes from.
 
 A fact cites journal entries, and an entry cites events: `MemoryDetail` leads from a fact back to
 the words, to what it replaced and to what replaced it.
@@ -14,13 +14,21 @@ from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from graph.use_cases import AgentContext, correct, find_fact, recall, successors
-from memory import entities, journal, night
-from memory.errors import InputError, NotFoundError
+from graph.use_cases import AgentContext, complete_state, correct, find_fact, successors
+from memory import entities, journal, night, pages
+from memory.errors import NotFoundError
 from memory.facts import Listing, Row, fact_of
 from memory.journal import links
-from memory.records import INSIGHT, Earlier, EntityProfile, Fact, JournalEntry, RecallHit
-from memory.text import terms
+from memory.records import (
+    INSIGHT,
+    Conversation,
+    Earlier,
+    EntityProfile,
+    Fact,
+    JournalEntry,
+    RecallHit,
+)
+from memory.text import name_key, terms
 
 T = TypeVar("T")
 
@@ -34,26 +42,16 @@ _ORDERS: dict[MemorySort, tuple[Literal["written", "valid_from", "importance"], 
     "learned": ("written", True),
 }
 
-MOST = 500
-"""Items of a page."""
-
 
 class Paging(NamedTuple):
-    """Which items of a list are asked for."""
+    """Which items of a list are asked for; routes and pages check what is asked of them."""
 
     limit: int = 50
     offset: int = 0
 
-    def checked(self) -> Paging:
-        """Itself. Raises InputError if it is out of range."""
-        if not 1 <= self.limit <= MOST or self.offset < 0:
-            raise InputError(f"a page has 1 to {MOST} items, and begins at offset 0 or later")
-        return self
-
     def of(self, found: Sequence[T]) -> Listed[T]:
         """The items of a whole list that are asked for."""
-        limit, offset = self.checked()
-        return self.listed(found[offset : offset + limit], len(found))
+        return self.listed(found[self.offset : self.offset + self.limit], len(found))
 
     def listed(self, items: Sequence[T], total: int) -> Listed[T]:
         """The items that are asked for, as a document."""
@@ -67,12 +65,6 @@ class Listed(BaseModel, Generic[T]):
     total: int = Field(description="Items on all pages.")
     limit: int
     offset: int = Field(description="Items on the pages before.")
-
-    @property
-    def following(self) -> int | None:
-        """The offset of the next page, if there is one."""
-        after = self.offset + self.limit
-        return after if after < self.total else None
 
 
 _INSIGHTS = {"gte": INSIGHT, "lt": "insight`"}
@@ -191,13 +183,12 @@ async def memory_page(
     paging: Paging = Paging(),  # noqa: B008
 ) -> Listed[MemoryLine]:
     """A page of facts and journal entries."""
-    limit, offset = paging.checked()
     asked = tuple(dict.fromkeys(terms(wanted.query)))
     if wanted.query.strip() and not asked:
         return paging.listed([], 0)
     order, descending = _ORDERS[wanted.sort]
     people = await person_names(context, wanted.person)
-    listing = Listing(_filters(wanted), asked, people, order, descending, limit, offset)
+    listing = Listing(_filters(wanted), asked, people, order, descending, *paging)
     rows, total = await context.semantic.listed(context.scope, listing)
     return paging.listed([_line(row) for row in rows], total)
 
@@ -255,14 +246,6 @@ def _line(row: Row) -> MemoryLine:
 def kind_of(id_: str) -> Literal["entry", "insight"]:
     """What an entry of the journal is called in lists."""
     return "insight" if id_.startswith(INSIGHT) else "entry"
-
-
-async def recalled(
-    context: AgentContext, query: str, limit: int, *, include_superseded: bool
-) -> list[RecalledMemory]:
-    """What fits a query, best first, with the parts of each score."""
-    hits = await recall(context, query, limit, include_superseded=include_superseded)
-    return [recalled_memory(hit, explain=True) for hit in hits]
 
 
 def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
@@ -405,3 +388,102 @@ async def _touches(
                 if operation["target"] in targets
             ]
     return found
+
+
+# People and things: a page of them, and one with what holds now of it
+
+
+EntityType = Literal["person", "place", "thing", "unknown"]
+
+NEWEST = Paging(limit=20)
+"""Of the memories about somebody."""
+
+
+class PersonLine(BaseModel):
+    """Somebody or something in a list."""
+
+    id: str
+    name: str
+    aliases: list[str]
+    entity_type: EntityType
+    state: str = Field(description="stranger, acquaintance, friend or close")
+    favorability: float = Field(description="0..1")
+    interactions: int
+    last_at: str | None
+    attributes: int
+    observations: int
+    updated: str
+
+
+class HeldLine(BaseModel):
+    """A line of what holds now."""
+
+    text: str
+    attribute: str | None
+    at: str
+    speaker: str | None
+    facts: list[str] = Field(description="Ids of the facts that it stands on.")
+    sources: list[str] = Field(description="Ids of the entries and events behind them.")
+    disputed: bool
+
+
+class PersonDetail(BaseModel):
+    """A profile, what holds now, and the newest memories about it."""
+
+    profile: EntityProfile
+    holds_now: list[HeldLine]
+    memories: Listed[MemoryLine]
+    conversations: list[Conversation] = Field(description="Open ones.")
+
+
+async def people_page(
+    context: AgentContext,
+    query: str = "",
+    kind: EntityType | None = None,
+    paging: Paging = Paging(),  # noqa: B008
+) -> Listed[PersonLine]:
+    """A page of profiles by name, those whose name or alias contains `query`."""
+    wanted = name_key(query)
+    found = [
+        profile
+        for profile in await entities.everyone(context.store, context.scope)
+        if kind in (None, profile["entity_type"])
+        and any(wanted in name_key(name) for name in (profile["name"], *profile["aliases"]))
+    ]
+    found.sort(key=lambda profile: (name_key(profile["name"]), profile["id"]))
+    return paging.of([_person_line(profile) for profile in found])
+
+
+def _person_line(profile: EntityProfile) -> PersonLine:
+    counted = {kind: len(profile[kind]) for kind in ("attributes", "observations")}
+    return PersonLine.model_validate({**profile, **profile["relationship"], **counted})
+
+
+async def find_profile(context: AgentContext, given: str) -> EntityProfile:
+    """One profile, by its id, name or alias. Raises NotFoundError."""
+    if (profile := await known_profile(context, given)) is None:
+        raise NotFoundError(f"nobody and nothing is known as {given!r:.80}")
+    return profile
+
+
+async def person_detail(context: AgentContext, given: str) -> PersonDetail:
+    """One profile with what is known of it, found as by `find_profile`."""
+    store, scope = context.store, context.scope
+    profile = await find_profile(context, given)
+    shown = await pages.shown(store, context.semantic, scope, [profile])
+    state = complete_state(await context.values())
+    names = {name_key(name) for name in (profile["name"], *profile["aliases"])}
+    return PersonDetail(
+        profile=profile,
+        holds_now=[
+            HeldLine.model_validate({**line._asdict(), "facts": line.ids})
+            for page in shown
+            for line in page.lines
+        ],
+        memories=await memory_page(context, MemoryFilter(person=profile["id"]), NEWEST),
+        conversations=[
+            conversation
+            for conversation in state["conversations"].values()
+            if name_key(conversation["entity"]) in names
+        ],
+    )

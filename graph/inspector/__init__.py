@@ -1,9 +1,9 @@
 """The inspector: memory as pages in a browser, on loopback or on a server."""
 
-from graph.inspector.app import STATUSES, inspector, problem_page
+from graph.inspector.app import STATUSES, inspector, problem_page, serve
 from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import render
-from graph.inspector.security import OneTimeToken, foreign, shielded, with_headers
+from graph.inspector.security import foreign, shielded, with_headers
 from graph.inspector.visits import Host, Visit, read_form
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "BackgroundJobs",
     "Host",
     "NightProgress",
-    "OneTimeToken",
     "Tell",
     "Visit",
     "foreign",
@@ -19,6 +18,7 @@ __all__ = [
     "problem_page",
     "read_form",
     "render",
+    "serve",
     "shielded",
     "with_headers",
 ]

@@ -1,9 +1,16 @@
-"""The inspector as a Starlette application: its routes, its errors, its files."""
+"""The inspector as a Starlette application: its routes, its errors, its files.
+
+Last comes that application on loopback, for whoever started it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import gc
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import unquote
 
@@ -15,10 +22,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from graph.inspector import activity, memories, nights, one_memory, people
+from graph.following import follow
+from graph.inspector import activity, memories, people
+from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import STATIC, link, render
-from graph.inspector.security import Shield
+from graph.inspector.security import OneTimeToken, Shield
 from graph.inspector.visits import Handler, Host, Visit, root_of, step
+from graph.use_cases import AgentContext, applying, of_run, previewing, run
 from memory.errors import (
     BusyError,
     CircadianError,
@@ -27,26 +37,27 @@ from memory.errors import (
     NotFoundError,
     Refusal,
 )
+from memory.models import model_name
 
 PAGES: Sequence[tuple[str, str, Handler]] = (
     ("GET", "/today", activity.today),
     ("POST", "/questions/{id}/{answer}", activity.answer),
     ("GET", "/memory", memories.memory_list),
-    ("GET", "/memory/{id:path}", one_memory.one_memory),
-    ("GET", "/correct/{id:path}", one_memory.correct_form),
-    ("POST", "/correct/{id:path}", one_memory.do_correct),
-    ("GET", "/forget/{id:path}", one_memory.forget_form),
-    ("POST", "/forget/{id:path}", one_memory.do_forget),
+    ("GET", "/memory/{id:path}", memories.one_memory),
+    ("GET", "/correct/{id:path}", memories.correct_form),
+    ("POST", "/correct/{id:path}", memories.do_correct),
+    ("GET", "/forget/{id:path}", memories.forget_form),
+    ("POST", "/forget/{id:path}", memories.do_forget),
     ("GET", "/people", people.people_list),
     ("GET", "/people/{id}", people.one_person),
     ("GET", "/people/{id}/forget", people.forget_person_form),
     ("POST", "/people/{id}/forget", people.forget_person),
-    ("GET", "/nights", nights.night_list),
-    ("GET", "/nights/{id}", nights.one_night),
-    ("GET", "/nights/{id}/{action}", nights.night_action_form),
-    ("POST", "/nights/{id}/{action}", nights.night_action),
-    ("GET", "/preview", nights.preview_form),
-    ("POST", "/preview", nights.start_preview),
+    ("GET", "/nights", activity.night_list),
+    ("GET", "/nights/{id}", activity.one_night),
+    ("GET", "/nights/{id}/{action}", activity.night_action_form),
+    ("POST", "/nights/{id}/{action}", activity.night_action),
+    ("GET", "/preview", activity.preview_form),
+    ("POST", "/preview", activity.start_preview),
     ("GET", "/ticks", activity.tick_list),
     ("GET", "/ticks/{number}", activity.one_tick),
     ("GET", "/log", activity.show_log),
@@ -160,3 +171,91 @@ def problem_page(request: Request, status: int, why: str) -> Response:
         sign_out=f"{root}/sign-out" if host and host.can_sign_out and not agent else None,
     )
     return HTMLResponse(page, status)
+
+
+# On loopback
+
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class OneAgent(Host):
+    """The one agent that was opened."""
+
+    opened: AgentContext
+    jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
+    can_sign_out: bool = False
+
+    async def context(self, request: Request, agent: str) -> AgentContext:
+        """The agent."""
+        return self.opened
+
+    async def agents(self, request: Request) -> list[str]:
+        """Its name."""
+        return [str(self.opened.name)]
+
+    def model(self) -> str:
+        """The name of the model that is used here."""
+        return model_name(self.opened.resources.chat_model)
+
+    async def go_on(self, visit: Visit) -> int | None:
+        """Run what waited, here."""
+        output = await run(visit.context, None, raise_on_failure=False)
+        done = output["report"]["ticks"]
+        return done[-1]["tick"] if done else None
+
+    async def preview(self, visit: Visit, tell: Tell) -> str | None:
+        """Go through the night here."""
+        async with previewing(visit.context) as for_the_night:
+            report = await follow(for_the_night, {}, NightProgress(tell))
+        return of_run({"report": report})["id"]
+
+    async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
+        """Apply it here."""
+        async with applying(visit.context, night) as for_the_night:
+            of_run({"report": await follow(for_the_night, {}, NightProgress(tell))})
+
+    async def forgotten(self, visit: Visit) -> None:
+        """Nothing: there are no copies here."""
+
+
+def local_inspector(host: Host, *, token: str, port: int) -> Starlette:
+    """The application behind a token that signs in once."""
+    return inspector(host, [Middleware(OneTimeToken, token=token, port=port)])
+
+
+@asynccontextmanager
+async def bound(port: int) -> AsyncIterator[socket.socket]:
+    """A socket on loopback; port 0 takes any that is free. Raises InputError for a taken one."""
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind((LOOPBACK, port))
+            opened.listen()  # whoever opens the address at once waits instead of failing
+        except OSError as error:
+            raise InputError(f"--port {port}: {error.strerror or error}") from error
+        yield opened
+
+
+def spare_collections() -> None:
+    """Exempt the objects made so far from garbage collection, which would cost a page 100 ms."""
+    gc.collect()
+    gc.freeze()
+
+
+async def serve(agent: AgentContext, port: int, started: Callable[[str], None]) -> None:
+    """Serve until the process is interrupted; calls `started` with the address to open."""
+    import uvicorn  # a server serves these pages with its own
+
+    token = secrets.token_urlsafe(24)
+    async with bound(port) as opened:
+        number = opened.getsockname()[1]
+        app = local_inspector(OneAgent(agent), token=token, port=number)
+        config = uvicorn.Config(
+            app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2, access_log=False
+        )
+        server = uvicorn.Server(config)
+        spare_collections()
+        started(f"http://{LOOPBACK}:{number}/?token={token}")
+        await server.serve(sockets=[opened])

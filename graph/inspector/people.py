@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from graph.console import counted
 from graph.documents import (
     MemoryFilter,
     MemoryLine,
@@ -165,12 +164,4 @@ async def forget_person_form(visit: Visit) -> Response:
 async def forget_person(visit: Visit) -> Response:
     """Forget a person or thing, with everything that came of it."""
     profile = await find_profile(visit.context, visit.named("id"))
-
-    async def work(tell: Tell) -> tuple[str, ...]:
-        done = await forget(visit.context, profile["id"], on_step=tell)
-        await visit.host.forgotten(visit)
-        tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}")
-        return ("people",)
-
-    visit.host.jobs.start(visit.owner, "Forgetting somebody", work)
-    return visit.go("progress")
+    return visit.forget("Forgetting somebody", forget, profile["id"], "people")

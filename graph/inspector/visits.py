@@ -12,10 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from graph.console import counted
 from graph.documents import Paging
 from graph.inspector.jobs import BackgroundJobs, Tell
 from graph.inspector.rendering import link, render
-from graph.use_cases import AgentContext
+from graph.use_cases import AgentContext, Forgotten
 from memory.errors import InputError
 from memory.records import LOCAL_USER
 from memory.text import zone_name
@@ -35,31 +36,24 @@ class Host(Protocol):
 
     async def context(self, request: Request, agent: str) -> AgentContext:
         """The agent of this name, one of `agents`."""
-        ...
 
     async def agents(self, request: Request) -> list[str]:
         """Names of the agents that the request may see, the usual one first."""
-        ...
 
     def model(self) -> str:
         """The name of the chat model that is used here."""
-        ...
 
     async def go_on(self, visit: Visit) -> int | None:
         """Let the agent go on after a person's answer; returns the last tick that ended."""
-        ...
 
     async def preview(self, visit: Visit, tell: Tell) -> str | None:
         """Think a night through without applying it; its id, or None if there is nothing to do."""
-        ...
 
     async def apply(self, visit: Visit, night: str, tell: Tell) -> None:
         """Apply a preview, or a night that was held back."""
-        ...
 
     async def forgotten(self, visit: Visit) -> None:
         """Renew copies of the agent's state after something was forgotten."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -153,6 +147,20 @@ class Visit:
             address=lambda number: self.url(name, **asked | {"page": number}),
             **values,
         )
+
+    def forget(
+        self, title: str, erase: Callable[..., Awaitable[Forgotten]], id_: str, back: str
+    ) -> Response:
+        """Start the work that erases what has this id, and show it; `back`: the list after it."""
+
+        async def work(tell: Tell) -> tuple[str, ...]:
+            done = await erase(self.context, id_, on_step=tell)
+            await self.host.forgotten(self)
+            tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
+            return (back,)
+
+        self.host.jobs.start(self.owner, title, work)
+        return self.go("progress")
 
     def go(self, *parts: str, **query: Any) -> Response:
         """Send the browser to another page, after something was done."""

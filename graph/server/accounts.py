@@ -1,4 +1,4 @@
-"""What users may keep and use, the model tokens they used, and tokens that are revoked.
+"""What users may keep and use, the tokens they used, tokens that are revoked, erasing a user.
 
 Store namespaces, which no user can have, since a user's label never begins so:
 `%operator/usage/DAY/USER` process/thread -> {llm_calls, tokens, in_ticks} ·
@@ -10,29 +10,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from secrets import token_hex
 from sys import maxsize
 from time import monotonic
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
+from httpx import HTTPStatusError
 from langgraph.config import get_config
-from langgraph.store.base import PutOp
+from langgraph.store.base import BaseStore, PutOp
+from langgraph_sdk.client import LangGraphClient
 from pydantic import BaseModel, Field
 
 from graph.documents import Listed
-from graph.server.settings import FULL, INVALID, serving
+from graph.server.agents import erase_files, every_own
+from graph.server.settings import ERASED, FULL, INVALID, serving
 from graph.server.tokens import User
-from memory.errors import CircadianError, ConfigurationError
+from memory import forgetting
+from memory.errors import BusyError, CircadianError, ConfigurationError
 from memory.events import Room, inbox
 from memory.facts import user_filters
-from memory.models import total
 from memory.records import Scope, Usage
-from memory.runtime import process_now, scope_of
-from memory.storage import count_items, list_items, namespaces_below, write_batch
+from memory.runtime import Process, process_now, scope_of
+from memory.storage import PAGE, count_items, list_items, namespaces_below, write_batch
 
 SPACE = "%operator"
 
@@ -104,18 +108,18 @@ class UserLine(BaseModel):
 
 
 UserPage = Listed[UserLine]
+"""Made here: the server loads its application under a name that pydantic does not find."""
 
 LEDGER = Ledger()
-
-_NOTHING: Usage = {"llm_calls": 0, "tokens": 0}
 
 
 async def used_today(user: str) -> Usage:
     """What a user's agents used on this day (UTC)."""
-    used = _NOTHING
-    for one in (await _records(user)).values():
-        used = total(used, {"llm_calls": one["llm_calls"], "tokens": one["tokens"]})
-    return used
+    records = (await _records(user)).values()
+    return {
+        "llm_calls": sum(one["llm_calls"] for one in records),
+        "tokens": sum(one["tokens"] for one in records),
+    }
 
 
 async def _records(user: str) -> dict[str, dict[str, Any]]:
@@ -266,3 +270,99 @@ async def revoke(user: str, id_: str | None, now: datetime) -> None:
     await write_batch(process_now().served_store, puts)
     await REVOKED.refresh()
     log.info("tokens of a user were revoked")
+
+
+# Erasing a user
+
+
+async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
+    """Delete everything of a user, schedules first so that no run makes anything new.
+
+    `client` reaches the resources of all users. Idempotent: after an interruption, call it again.
+    Raises BusyError while the user is being erased already.
+    """
+    if user in ERASED:
+        raise BusyError(f"{user!r:.80} is being erased already: ask again after it")
+    ERASED.add(user)
+    try:
+        return await _erased(user, client, process)
+    finally:
+        ERASED.discard(user)
+
+
+async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
+    store = process.served_store
+    counted = {
+        "schedules": await _schedules(user, client),
+        "threads": await _threads(user, client),
+        "assistants": await _assistants(user, client),
+    }
+    await _checkpoints(user, process)
+    counted["memories"] = await forgetting.erase_memories(
+        process.resources.semantic, user_filters(Scope(user, ""))
+    )
+    counted["records"] = await _erase_records(store, user)
+    await erase_files(Scope(user, ""))
+    await forgetting.clean(store, forgetting.STORE_TABLES)
+    await forgetting.clean(process.saver, forgetting.SAVER_TABLES)
+    return counted
+
+
+async def _schedules(user: str, client: LangGraphClient) -> int:
+    found = await every_own(user, client.crons.search)
+    for cron in found:
+        await client.crons.delete(cron["cron_id"])
+    return len(found)
+
+
+async def _threads(user: str, client: LangGraphClient) -> int:
+    """Delete threads with their runs and checkpoints; running ones are cancelled first."""
+    found = await every_own(user, client.threads.search)
+    for thread in found:
+        id_ = thread["thread_id"]
+        runs = await client.runs.list(id_, limit=PAGE)
+        for run in (one for one in runs if one["status"] in ("pending", "running")):
+            with _may_be_gone():
+                await client.runs.cancel(id_, run["run_id"], wait=True)
+        with _may_be_gone():
+            await client.threads.delete(id_)
+    return len(found)
+
+
+@contextmanager
+def _may_be_gone() -> Iterator[None]:
+    """A run may end by itself, and a user may delete a thread meanwhile."""
+    try:
+        yield
+    except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
+        if error.response.status_code != 404:
+            raise
+
+
+async def _checkpoints(user: str, process: Process) -> None:
+    """Delete the checkpoints of threads that only the store knows, from a crash or from Python.
+
+    Must precede `_erase_records`: those threads are found by their records.
+    """
+    below = await namespaces_below(process.served_store, (label_of(user),))
+    for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
+        assert process.saver is not None
+        await process.saver.adelete_thread(thread)
+
+
+async def _assistants(user: str, client: LangGraphClient) -> int:
+    """Delete the assistants that the user made; the server's own stay."""
+    found = await every_own(user, client.assistants.search)
+    made = [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
+    for assistant in made:
+        await client.assistants.delete(assistant["assistant_id"])
+    return len(made)
+
+
+async def _erase_records(store: BaseStore, user: str) -> int:
+    deleted = 0
+    for namespace in await namespaces_below(store, (label_of(user),)):
+        items = await list_items(store, namespace)
+        await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
+        deleted += len(items)
+    return deleted

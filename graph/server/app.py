@@ -2,25 +2,33 @@
 
 An agent's own routes are in `routes`; here are those of users and operators. docs/api.md lists all.
 `GET /ok` of the server itself answers without authentication while the process lives.
+
+Graceful shutdown: steps in hand are finished, no step begins, then clients are disconnected. A web
+server waits for its clients before it stops, and a client that waits for a run would block the stop
+until a supervisor kills the server in the middle of a step. So shutdown begins at the signal
+itself, before the web server reacts. Once the last step is over, waiting clients are disconnected;
+they ask the next server.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from json import JSONDecodeError
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from httpx import HTTPStatusError
-from langgraph.store.base import BaseStore, PutOp
 from langgraph_sdk import get_client
-from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.applications import Starlette
@@ -28,36 +36,23 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
+from starlette.schemas import SchemaGenerator
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.server import accounts, health, inspector, routes, tokens
-from graph.server.agents import (
-    Agent,
-    AgentName,
-    agent_threads,
-    erase_files,
-    every_own,
-    user_of,
-)
-from graph.server.auth import (
-    Guard,
-    Throttle,
-    check_limits,
-)
+from graph.server.agents import Agent, AgentName, agent_threads, user_of
+from graph.server.auth import Guard, Throttle, check_limits
 from graph.server.health import check_operator
-from graph.server.problems import api_router, of_product, of_request, of_server
+from graph.server.problems import Problem, Problems, api_router, of_product, of_request, of_server
 from graph.server.routes import Form, Page
-from graph.server.settings import ERASED, serving
-from graph.server.shutdown import GracefulApp, shutting_down
-from memory import forgetting, messages
-from memory.errors import BusyError, CircadianError
+from graph.server.settings import serving
+from memory import messages, records
+from memory.errors import CircadianError
 from memory.events import inbox
-from memory.facts import user_filters
-from memory.forgetting import erase_memories
 from memory.models import charging
-from memory.records import Scope, thread_id
-from memory.runtime import Bounds, Process, process_now
-from memory.state import GivenEvent
-from memory.storage import PAGE, list_items, namespaces_below, write_batch
+from memory.runtime import Bounds, process_now
+from memory.state import STEPS, GivenEvent
+from memory.storage import namespaces_below
 
 EVENT = TypeAdapter(GivenEvent).json_schema()
 EVENTS = {
@@ -71,102 +66,6 @@ EVENTS = {
 """For the OpenAPI document: the inbox itself checks events."""
 
 router = api_router(prefix="/circadian", tags=["agents"])
-
-
-# Erasing a user
-
-
-async def erase_user(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
-    """Delete everything of a user, schedules first so that no run makes anything new.
-
-    `client` reaches the resources of all users. Idempotent: after an interruption, call it again.
-    Raises BusyError while the user is being erased already.
-    """
-    if user in ERASED:
-        raise BusyError(f"{user!r:.80} is being erased already: ask again after it")
-    ERASED.add(user)
-    try:
-        return await _erased(user, client, process)
-    finally:
-        ERASED.discard(user)
-
-
-async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[str, int]:
-    store = process.served_store
-    counted = {
-        "schedules": await _schedules(user, client),
-        "threads": await _threads(user, client),
-        "assistants": await _assistants(user, client),
-    }
-    await _checkpoints(user, process)
-    counted["memories"] = await erase_memories(
-        process.resources.semantic, user_filters(Scope(user, ""))
-    )
-    counted["records"] = await _records(store, user)
-    await erase_files(Scope(user, ""))
-    await forgetting.clean(store, forgetting.STORE_TABLES)
-    await forgetting.clean(process.saver, forgetting.SAVER_TABLES)
-    return counted
-
-
-async def _schedules(user: str, client: LangGraphClient) -> int:
-    found = await every_own(user, client.crons.search)
-    for cron in found:
-        await client.crons.delete(cron["cron_id"])
-    return len(found)
-
-
-async def _threads(user: str, client: LangGraphClient) -> int:
-    """Delete threads with their runs and checkpoints; running ones are cancelled first."""
-    found = await every_own(user, client.threads.search)
-    for thread in found:
-        id_ = thread["thread_id"]
-        runs = await client.runs.list(id_, limit=PAGE)
-        for run in (one for one in runs if one["status"] in ("pending", "running")):
-            with _may_be_gone():
-                await client.runs.cancel(id_, run["run_id"], wait=True)
-        with _may_be_gone():
-            await client.threads.delete(id_)
-    return len(found)
-
-
-@contextmanager
-def _may_be_gone() -> Iterator[None]:
-    """A run may end by itself, and a user may delete a thread meanwhile."""
-    try:
-        yield
-    except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
-        if error.response.status_code != 404:
-            raise
-
-
-async def _checkpoints(user: str, process: Process) -> None:
-    """Delete the checkpoints of threads that only the store knows, from a crash or from Python.
-
-    Must precede `_records`: those threads are found by their records.
-    """
-    below = await namespaces_below(process.served_store, (accounts.label_of(user),))
-    for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
-        assert process.saver is not None
-        await process.saver.adelete_thread(thread)
-
-
-async def _assistants(user: str, client: LangGraphClient) -> int:
-    """Delete the assistants that the user made; the server's own stay."""
-    found = await every_own(user, client.assistants.search)
-    made = [one for one in found if (one.get("metadata") or {}).get("created_by") != "system"]
-    for assistant in made:
-        await client.assistants.delete(assistant["assistant_id"])
-    return len(made)
-
-
-async def _records(store: BaseStore, user: str) -> int:
-    deleted = 0
-    for namespace in await namespaces_below(store, (accounts.label_of(user),)):
-        items = await list_items(store, namespace)
-        await write_batch(store, [PutOp(namespace, item.key, None) for item in items])
-        deleted += len(items)
-    return deleted
 
 
 # The caller's agents
@@ -234,7 +133,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
         messages.valid_event(inbox.completed(event, id_=str(uuid4()), owner=user, now=now))
         for event in raw
     ]
-    scope = Scope(user, thread_id(user, name))
+    scope = records.Scope(user, records.thread_id(user, name))
     async with accounts.queue_of(user):
         if over := await accounts.why_too_many(scope, len(events)):
             raise HTTPException(*over)
@@ -246,7 +145,7 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
 @router.delete("/me")
 async def erase_me(request: Request) -> Erased:
     """Erase everything of the caller; after an interruption, call it again."""
-    return Erased(erased=await erase_user(user_of(request), get_client(), process_now()))
+    return Erased(erased=await accounts.erase_user(user_of(request), get_client(), process_now()))
 
 
 # Users, for operators
@@ -282,10 +181,8 @@ Operator = Depends(check_operator)
 async def list_users(page: Page) -> accounts.UserPage:
     """The users who have memory here, by name (operators)."""
     everybody = await namespaces_below(process_now().served_store, (), 1)
-    labels = [label for (label,) in everybody if label != accounts.SPACE]
-    shown = labels[page.offset : page.offset + page.limit]
-    lines = [await _user_line(label) for label in shown]
-    return accounts.UserPage(items=lines, total=len(labels), limit=page.limit, offset=page.offset)
+    shown = page.of([label for (label,) in everybody if label != accounts.SPACE])
+    return page.listed([await _user_line(label) for label in shown.items], shown.total)
 
 
 async def _user_line(label: str) -> accounts.UserLine:
@@ -298,7 +195,7 @@ async def _user_line(label: str) -> accounts.UserLine:
 @router.delete("/users/{user:path}", dependencies=[Operator])
 async def erase_a_user(user: UserName) -> Erased:
     """Erase everything of a user (operators); after an interruption, call it again."""
-    return Erased(erased=await erase_user(user, get_client(), process_now()))
+    return Erased(erased=await accounts.erase_user(user, get_client(), process_now()))
 
 
 @router.post("/users/{user:path}/revoke", dependencies=[Operator])
@@ -306,6 +203,159 @@ async def revoke_tokens(user: UserName, form: Revocation) -> Revoked:
     """Let one token, or all tokens of a user so far, hold no longer (operators)."""
     await accounts.revoke(user, form.id, process_now().resources.clock())
     return Revoked(user=user, id=form.id)
+
+
+# Start and end
+
+
+log = logging.getLogger("circadian")
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+DISCONNECTED: dict[str, Message] = {
+    "http": {"type": "http.disconnect"},
+    # 1012: the service restarts (RFC 6455's registry of codes).
+    "websocket": {"type": "websocket.disconnect", "code": 1012},
+}
+
+
+class Shutdown:
+    """The shutdown of one server."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        """No step is in hand, and none begins any more."""
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Begin, without waiting; to be called in the server's event loop. Idempotent."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._stop(), name="shutdown")
+
+    async def finish(self) -> None:
+        """Begin if that has not happened yet, and wait for the end."""
+        self.begin()
+        assert self._task is not None
+        await self._task
+
+    async def _stop(self) -> None:
+        left = await STEPS.stop(serving().stop_seconds)
+        if left:
+            log.warning("%d runs were interrupted in a step; the next run repeats it", left)
+        self.over.set()
+
+
+class GracefulApp(FastAPI):
+    """Disconnects clients that still wait for an answer once the shutdown is over.
+
+    Outside of all middleware: some of it would complete a truncated answer as if it were whole.
+    """
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The middleware, inside the handler of problems and the sign-in of the pages."""
+        return inspector.SignIn(Problems(super().build_middleware_stack()))
+
+    def openapi(self) -> dict[str, Any]:
+        """FastAPI's document, with those routes of LangGraph Server that its own document lacks."""
+        found = super().openapi()
+        found["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        own = getattr(sys.modules.get("langgraph_api.api.openapi"), "openapi", {"paths": {}})
+        for route in SchemaGenerator({}).get_endpoints(self.routes):
+            told = [one["paths"].get(route.path, ()) for one in (own, found)]
+            if not any(route.http_method in methods for methods in told):
+                shown = {"responses": {"default": {"description": route.func.__name__}}}
+                found["paths"].setdefault(route.path, {})[route.http_method] = shown
+        return found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or the server's start and end."""
+        if scope["type"] == "lifespan":
+            await super().__call__(scope, receive, _in_one_line(send))
+            return
+        shutdown: Shutdown | None = getattr(self.state, "shutdown", None)
+        if shutdown is None or scope["type"] not in DISCONNECTED:
+            await super().__call__(scope, receive, send)
+            return
+        connection = _Connection(shutdown.over, DISCONNECTED[scope["type"]], receive, send)
+        try:
+            await super().__call__(scope, connection.receive, connection.send)
+        finally:
+            connection.close()
+
+
+def _in_one_line(send: Send) -> Send:
+    """`send`, which reports a CircadianError at startup in one line, without a traceback."""
+
+    async def sending(message: Message) -> None:
+        error = sys.exc_info()[1]
+        if message["type"] == "lifespan.startup.failed" and isinstance(error, CircadianError):
+            message["message"] = f"circadian: {error}"
+        await send(message)
+
+    return sending
+
+
+class _Connection:
+    """One request, whose client counts as disconnected once `over` is set."""
+
+    def __init__(
+        self, over: asyncio.Event, disconnect: Message, receive: Receive, send: Send
+    ) -> None:
+        self._over, self._disconnect, self._receive, self._send = over, disconnect, receive, send
+        self._disconnected = False
+        self._asked: asyncio.Future[Message] | None = None
+        """The awaited message; kept when its reader is cancelled, so that no message is lost."""
+
+    async def receive(self) -> Message:
+        """The client's next message, or its disconnection."""
+        asked = self._asked = self._asked or asyncio.ensure_future(self._receive())
+        if not asked.done():
+            over = asyncio.ensure_future(self._over.wait())
+            both: set[asyncio.Future[Any]] = {asked, over}
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                over.cancel()
+        if asked.done():
+            if self._asked is asked:
+                self._asked = None
+            return asked.result()
+        self._disconnected = True
+        return self._disconnect
+
+    def close(self) -> None:
+        """Stop waiting for a message."""
+        if self._asked is not None:
+            self._asked.cancel()
+
+    async def send(self, message: Message) -> None:
+        """Answer, unless disconnected: then the connection breaks, as it should."""
+        if not self._disconnected:
+            await self._send(message)
+
+
+@contextmanager
+def _signals(shutdown: Shutdown) -> Iterator[None]:
+    """Begin the shutdown at a signal, and pass the signal on to the previous handler."""
+    loop = asyncio.get_running_loop()
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(shutdown.begin)
+        handler = previous[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    try:
+        for number in SIGNALS:
+            signal.signal(number, handle)
+    except ValueError:  # not in the main thread; the end of the lifespan still shuts down
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @asynccontextmanager
@@ -317,12 +367,14 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     bounds = Bounds(accounts.room, accounts.LEDGER.in_ticks)
     process.resources = replace(process.resources, bounds=bounds)
     account = nullcontext() if serving().open else charging(accounts.LEDGER)
-    with account:
-        async with shutting_down(app):
-            try:
-                yield
-            finally:
-                await inspector.JOBS.stop()
+    STEPS.start()
+    app.state.shutdown = shutdown = Shutdown()
+    with account, _signals(shutdown):
+        try:
+            yield
+        finally:
+            await inspector.JOBS.stop()
+            await shutdown.finish()
 
 
 app = GracefulApp(

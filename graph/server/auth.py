@@ -460,8 +460,7 @@ def _path(scope: asgi.Scope) -> str:
 
 
 async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
-    root = scope.get("root_path", "")
-    if root.split("/")[:2] == INTERNAL_ROOT.split("/"):
+    if scope.get("root_path", "").split("/")[:2] == INTERNAL_ROOT.split("/"):
         return None
     if not _is_internal(scope) and (why := why_foreign(scope, serving())):
         return JSONResponse({"detail": why}, FORBIDDEN)

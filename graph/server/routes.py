@@ -27,9 +27,7 @@ from graph import documents
 from graph.documents import (
     Correction,
     EntityType,
-    EventLine,
     Listed,
-    LogFilter,
     MemoryDetail,
     MemoryFilter,
     MemoryKind,
@@ -51,18 +49,24 @@ from graph.use_cases import (
     Status,
     applying,
     briefing,
+    complete_state,
     decide,
     forget,
     forget_agent,
     forget_entry,
     forget_fact,
     nights,
+    recall,
     status,
     transfer,
     want_preview,
     withdraw,
 )
+from memory import journal
 from memory.audit import AuditEntry
+from memory.errors import NotFoundError
+from memory.events import inbox
+from memory.planning import tree
 from memory.records import (
     Goal,
     InboxItem,
@@ -74,6 +78,7 @@ from memory.records import (
     TickReport,
 )
 from memory.runtime import process_now
+from memory.state import State
 from memory.transfer import line_of
 
 MOST_RECALLED = 1_000
@@ -175,31 +180,49 @@ async def show_status(agent: Agent) -> Status:
 @router.get("/goals")
 async def list_goals(agent: Agent) -> list[Goal]:
     """The goals in the order of their tree, each before its subtasks."""
-    return await documents.goals(agent.context)
+    return [goal for _, goal in tree((await _state(agent))["goals"])]
 
 
 @router.get("/projects")
 async def list_projects(agent: Agent) -> Projects:
     """The projects by key, and the key of the active one."""
-    return await documents.projects(agent.context)
+    return (await _state(agent))["projects"]
 
 
 @router.get("/questions")
 async def list_questions(agent: Agent) -> list[Question]:
     """The questions that wait for a person, oldest first."""
-    return await documents.questions(agent.context)
+    return [parked["question"] for parked in (await _state(agent))["parked"]]
 
 
 @router.get("/questions/{id}")
 async def show_question(agent: Agent, id: str) -> Question:
     """A question that waits."""
-    return await documents.question(agent.context, id)
+    for question in await list_questions(agent):
+        if question["id"] == id:
+            return question
+    raise NotFoundError(f"no question {id!r:.80} waits for an answer")
+
+
+class EventLine(BaseModel):
+    """An event in the inbox."""
+
+    item: InboxItem
+    set_aside: bool = Field(description="Its ticks failed too often; it waits for `retry`.")
 
 
 @router.get("/events")
 async def list_events(agent: Agent, page: Page) -> Listed[EventLine]:
     """The inbox: events that wait, oldest first, then those that were set aside."""
-    return await documents.event_page(agent.context, page)
+    store, scope = agent.context.store, agent.context.scope
+    waiting = await inbox.waiting(store, scope, (await _state(agent))["handled"])
+    lines = [EventLine(item=item, set_aside=False) for item in waiting]
+    aside = [EventLine(item=item, set_aside=True) for item in await inbox.set_aside(store, scope)]
+    return page.of([*lines, *aside])
+
+
+async def _state(agent: ServedAgent) -> State:
+    return complete_state(await agent.context.values())
 
 
 # What it knows
@@ -238,7 +261,17 @@ async def list_journal(
     day: Annotated[str | None, Query(pattern=r"^\d{8}$", description="YYYYMMDD, UTC.")] = None,
 ) -> Listed[JournalEntry]:
     """The journal, newest first."""
-    return await documents.journal_page(agent.context, day, page)
+    store, scope = agent.context.store, agent.context.scope
+    found: list[JournalEntry] = []
+    total = 0
+    for each in [day] if day is not None else await journal.days(store, scope):
+        held = await journal.count_on(store, scope, each)
+        if total + held > page.offset and total < page.offset + page.limit:
+            begins = max(0, page.offset - total)
+            left = page.limit - len(found)
+            found += (await journal.on(store, scope, each))[begins : begins + left]
+        total += held
+    return page.listed(found, total)
 
 
 @router.get("/journal/{id:path}")
@@ -255,7 +288,8 @@ async def recall_memories(
     superseded: Annotated[bool, Query(description="Also what no longer holds.")] = False,
 ) -> list[RecalledMemory]:
     """What fits a query, best first, with the parts of each score."""
-    return await documents.recalled(agent.context, q, limit, include_superseded=superseded)
+    hits = await recall(agent.context, q, limit, include_superseded=superseded)
+    return [documents.recalled_memory(hit, explain=True) for hit in hits]
 
 
 @router.get("/people")
@@ -316,8 +350,8 @@ async def show_log(
     origin: str | None = None,
 ) -> Listed[AuditEntry]:
     """The audit log, newest first."""
-    wanted = LogFilter(since, what, who, outcome, tick, origin)
-    return await documents.log_page(agent.context, wanted, page)
+    fields: Any = {"what": what, "who": who, "outcome": outcome, "tick": tick, "origin": origin}
+    return await documents.log_page(agent.context, page, since=since, **fields)
 
 
 # Changes of the agent, and its work

@@ -1,6 +1,6 @@
 """Use cases: what a person does with an agent, each a function of the agent's context."""
 
-from graph.use_cases import nights, reindexing, transfer
+from graph.use_cases import nights, transfer
 from graph.use_cases.approvals import approve, decide, refuse
 from graph.use_cases.context import AgentContext, complete_state, meant
 from graph.use_cases.forgetting import (
@@ -13,7 +13,15 @@ from graph.use_cases.forgetting import (
     names_like,
     would_forget,
 )
-from graph.use_cases.memories import correct, find_fact, list_memories, recall, successors
+from graph.use_cases.memories import (
+    Reindexing,
+    correct,
+    find_fact,
+    list_memories,
+    recall,
+    reindex,
+    successors,
+)
 from graph.use_cases.nights import (
     NIGHT_STATUS,
     Labels,
@@ -26,9 +34,7 @@ from graph.use_cases.nights import (
     previewing,
     want_preview,
 )
-from graph.use_cases.reindexing import Reindexing
 from graph.use_cases.runs import Input, post, run, stop_answer, stream, tick_of, withdraw
-from graph.use_cases.scheduler import Scheduler
 from graph.use_cases.status import (
     AgentHoldings,
     Status,
@@ -56,7 +62,6 @@ __all__ = [
     "Labels",
     "NightLine",
     "Reindexing",
-    "Scheduler",
     "Status",
     "agent_held",
     "applying",
@@ -91,7 +96,7 @@ __all__ = [
     "prompt_of",
     "recall",
     "refuse",
-    "reindexing",
+    "reindex",
     "rollback",
     "run",
     "status",

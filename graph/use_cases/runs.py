@@ -17,14 +17,7 @@ from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
 from memory.events import Posted, ask_for_stop, check_request, completed, inbox, settled
-from memory.messages import (
-    as_messages,
-    event_of,
-    message_of,
-    ticks_of,
-    valid_event,
-    with_kind,
-)
+from memory.messages import as_messages, event_of, message_of, ticks_of, valid_event, with_kind
 from memory.records import (
     Event,
     FailureReport,

@@ -32,6 +32,7 @@ from memory.prompt import (
 from memory.records import (
     AssistantPrompt,
     Briefing,
+    ContextUse,
     Goal,
     Projects,
     Question,
@@ -92,13 +93,9 @@ async def new_briefing(context: AgentContext) -> Briefing | None:
     return found
 
 
-class ContextState(TypedDict):
-    """How full the context is."""
+class ContextState(ContextUse):
+    """How full the context is, and what to do about it."""
 
-    used: int
-    limit: int
-    percentage: float
-    level: str
     advice: str
 
 
@@ -402,7 +399,13 @@ async def losses(context: AgentContext) -> list[str]:
     entries = await journal.since(store, scope, None)
     made = {one["id"] for one in entries if one["consolidation"] == "consolidated"}
     links = await list_items(store, scope.namespace(LINKS))
-    facts = {end.key: _made_of(end.value) for end in links if end.key in made}
+    facts = {
+        end.key: {
+            id_ for id_, one in end.value["relations"].items() if one["relation"] == "made_of"
+        }
+        for end in links
+        if end.key in made
+    }
     linked = sorted(set().union(*facts.values()))
     if linked and not await context.semantic.by_id(scope, linked[:SAMPLE]):
         found.append(
@@ -424,7 +427,3 @@ async def _unknown_event(context: AgentContext, values: Mapping[str, Any]) -> st
     waiting = [*await inbox.waiting(store, scope), *await inbox.set_aside(store, scope)]
     known.update(one["event"]["id"] for one in waiting)
     return next((id_ for id_ in ids if id_ not in known), None)
-
-
-def _made_of(end: Mapping[str, Any]) -> set[str]:
-    return {other for other, one in end["relations"].items() if one["relation"] == "made_of"}

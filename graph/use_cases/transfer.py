@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext
-from graph.use_cases.reindexing import embed_in_batches
+from graph.use_cases.memories import embed_in_batches
 from memory import night
 from memory.errors import InputError
 from memory.recall import index_entries

@@ -57,7 +57,7 @@ class WantedEmbedder:
         made = f"{where} was made with the embedder {head.embedder}"
         if self.name is not None and self.name != head.embedder:
             by_name = f"`circadian reindex --embedder {self.name}`"
-            way = by_name if self._embeddings is None else "`graph.use_cases.reindexing.reindex`"
+            way = by_name if self._embeddings is None else "`graph.use_cases.reindex`"
             raise FolderError(f"{made}, not {self.name}; {way} changes it and embeds all anew")
         if head.embedder.startswith(_CUSTOM) and self._embeddings is None:
             raise FolderError(

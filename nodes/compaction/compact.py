@@ -24,14 +24,7 @@ from memory.messages import AUDIENCE, as_data, changes, is_summary, mark_of, pro
 from memory.models import Answer, ask, charged, in_vain, total
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import apply
-from memory.records import (
-    CompactionResult,
-    Operation,
-    Scope,
-    Usage,
-    add_entry,
-    told,
-)
+from memory.records import CompactionResult, Operation, Scope, Usage, add_entry, told
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, counted_failure, held

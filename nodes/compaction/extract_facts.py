@@ -137,7 +137,13 @@ async def _turn(
     calls = [call for call in message.tool_calls if call["name"] in known]
     if collector is not None:
         config = with_collector(config, collector)
-    side: State = {**state, "context": _context(now, _system(settings))}
+    context: AssembledContext = {  # with the prompt, which the tools must not journal
+        "context_type": CONTEXT.context_type,
+        "now": now,
+        "system": _system(settings),
+        "tokens": {},
+    }
+    side: State = {**state, "context": context}
     done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
     if state["turn"] != "night":
@@ -168,11 +174,6 @@ def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy
     if "noop" in names:
         return "noop"
     return "max_iterations" if last else None
-
-
-def _context(now: str, system: str) -> AssembledContext:
-    """The context of the loop's tools: the time, and the prompt, which they must not journal."""
-    return {"context_type": CONTEXT.context_type, "now": now, "system": system, "tokens": {}}
 
 
 def _opening(state: State, settings: Settings, now: str) -> list[AnyMessage]:

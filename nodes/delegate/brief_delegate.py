@@ -13,7 +13,7 @@ from memory.records import Usage
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State, checked, held
-from tools.builtin import delegate_task
+from tools.builtin import communication
 from tools.delegation import NO_PROJECTS, DelegateState, failed, opening, requester
 from tools.execution import misfit
 from tools.policy import heard_by
@@ -22,8 +22,7 @@ from tools.policy import heard_by
 def fan_out(state: State) -> list[Send]:
     """Start one sub-agent for each call of `delegate_task`, in parallel.
 
-    Raises:
-        RuntimeError: there is none. A router that sends nothing would end the tick silently.
+    Without any it raises: a router that sends nothing would end the tick silently.
     """
     loop, context, pattern = held(state["loop"]), held(state["context"]), held(state["pattern"])
     asked = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))
@@ -60,7 +59,7 @@ async def brief_delegate(
     """Begin the sub-agent's messages. Arguments that do not fit become its result at once."""
     settings, args, now = settings_of(runtime.context), state["args"], resources_of(config).clock()
     none: Usage = {"llm_calls": 0, "tokens": 0}
-    problem = misfit(delegate_task, args)
+    problem = misfit(communication.delegate_task, args)
     if problem is not None:
         return failed(state, problem, "Call it again with these mended.", usage=none, now=now)
     lender = state["requester"]

@@ -197,11 +197,7 @@ def taken_back(
 ) -> ToolMessage:
     """A tool's answer with `refuted` facts among the rejected ones, as if it had rejected them.
 
-    Args:
-        result: The answer.
-        asked: The message that called the tool.
-        operations: What the tools planned.
-        refuted: Operation id -> why the fact does not follow.
+    `refuted`: operation id -> why the fact does not follow; `operations`: what the tools planned.
     """
     texts = {one["after"]["text"]: refuted[one["id"]] for one in operations if one["id"] in refuted}
     call = next(one for one in asked.tool_calls if one["id"] == result.tool_call_id)
@@ -298,11 +294,8 @@ def standing_of(
     a tool call settles nothing: a refusal or chatter must not mark work as done.
     Numbers that the first answer leaves out are asked for once.
 
-    Args:
-        exchange: The messages of the loop, with the answer and its results.
-        stored: For each answer, the entries that its facts cite.
-        batch: The entries shown, in the order shown.
-        last: Whether no other answer may follow.
+    `stored`: for each answer in `exchange`, the entries that its facts cite; `batch`: the entries
+    as they were shown; `last`: no other answer may follow.
     """
     tries = tries_of(exchange, stored, batch)
     newest, count = tries[-1], Counter(key for one in tries for key in _about(one.rejected))

@@ -184,26 +184,18 @@ def _change(
     gone = [one for one in ids if prune and one not in cited]
     sources = [each for one in shown for each in one["sources"]]
     sources += [fact["op"] for fact in facts]
+    read = [profile.get("read_until") or "", *(fact["created"] for fact in facts)]
+    counts = ((len(facts), "facts"), (len(shown), "observations"))
+    reason = " and ".join(f"{number} {what}" for number, what in counts if number)
     return change_entity(
         profile,
         made,
         [one for one in ids if one not in gone],
         gone,
         list(dict.fromkeys(sources)),
-        " and ".join(_counts(len(facts), len(shown))),
-        read_until=_read_until(profile, facts),
+        reason or "nothing new",
+        read_until=max(read) if facts else None,
     )
-
-
-def _read_until(profile: EntityProfile, facts: Sequence[Fact]) -> str | None:
-    """The creation time of the newest fact that was read; None if none was read."""
-    read = profile.get("read_until") or ""
-    return max([read, *(fact["created"] for fact in facts)]) if facts else None
-
-
-def _counts(facts: int, observations: int) -> list[str]:
-    counts = ((facts, "facts"), (observations, "observations"))
-    return [f"{number} {what}" for number, what in counts if number] or ["nothing new"]
 
 
 def _problem(

@@ -34,14 +34,7 @@ from memory.night import (
     plan_batches,
 )
 from memory.operations import facts_after
-from memory.records import (
-    Fact,
-    Operation,
-    change_fact,
-    doubt_fact,
-    link_facts,
-    settle_fact,
-)
+from memory.records import Fact, Operation, change_fact, doubt_fact, link_facts, settle_fact
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import name_key, shortened
@@ -92,13 +85,8 @@ def settle(
     they name one entity and one of them ends or depends on the other. Dependencies are settled
     first, because a fact that falls leaves the facts that depend on it in doubt.
 
-    Args:
-        claims: About operation ids.
-        shown: The facts by operation id.
-        new: The operation ids of the new facts among them.
-        now: The night's time, ISO 8601.
-        owners: The ids of the owners.
-        dependents: Facts that were not shown and depend on those shown, by operation id.
+    `claims` and `new` name facts by operation id; `dependents`: facts that were not shown and
+    depend on those shown.
     """
     made = Thought()
     seen: set[tuple[bool, frozenset[str]]] = set()
@@ -316,9 +304,8 @@ def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) ->
 
 
 def _tags(given: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(" ".join(one.casefold().split()) for one in given if one.strip()))[
-        :MOST_TAGS
-    ]
+    tags = (" ".join(one.casefold().split()) for one in given if one.strip())
+    return list(dict.fromkeys(tags))[:MOST_TAGS]
 
 
 PROMPT = """You keep stored facts consistent.
@@ -381,10 +368,8 @@ async def _compared_last(context: NightContext) -> list[str]:
 async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence[str]) -> list[Job]:
     """The next batch, and the facts to pass over because they are gone or no longer hold.
 
-    Args:
-        context: The night.
-        order: The facts that existed when the visit began, the most important first.
-        last: Facts of the night before, which fill a batch that has room.
+    `order`: the facts that existed when the visit began, the most important first; `last`: facts of
+    the night before, which fill a batch that has room.
     """
     left, settings = facts_left(context.record, context.plans), context.settings
     waiting = set(left)
@@ -398,7 +383,7 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
         context.plans.of("dream"),
         size=settings.dream_batch_size,
         tokens=settings.night_batch_tokens,
-        shown=_as_shown,
+        shown=lambda fact: prompt_lines.fact_line(fact, "00", UTC),
     )
     inputs = [fact["op"] for fact in batch if fact["op"] in waiting]
     jobs = [Job(inputs, partial(_think, context, batch, inputs))] if batch else []
@@ -409,10 +394,6 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
 
 async def _pass_over(ops: Sequence[str]) -> Thought:
     return Thought(operations=[settle_fact(op, "no longer holds") for op in ops])
-
-
-def _as_shown(fact: Fact) -> str:
-    return prompt_lines.fact_line(fact, "00", UTC)
 
 
 async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:
@@ -493,16 +474,7 @@ def decided(
     """The outcome of the answers about the facts in `shown`; left are facts that stay uncompared.
 
     A second answer mends what the first one named wrongly. If a claim still cannot be read, the
-    new facts that it may mean stay uncompared.
-
-    Args:
-        answers: As the model gave them.
-        shown: The facts by operation id, in the order shown.
-        new: The operation ids of the new facts among them.
-        now: The night's time, ISO 8601.
-        night: The night's id.
-        owners: The ids of the owners.
-        dependents: See `settle`.
+    new facts that it may mean stay uncompared. `new`, `dependents`: see `settle`.
     """
     handles = Handles(shown)
     claims, contexts, lost = list[Pair](), list[Described](), list[Pair]()

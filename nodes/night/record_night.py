@@ -59,6 +59,7 @@ async def record_night(
     # A prompt has the texts that nights removed: it goes when they go for good.
     most = inbox.most_prompts(settings, context.resources.user)
     await inbox.drop_prompts(context.store, context.scope, most=most, since=since)
+    over = {**state["metrics"], "session_start": None}
     return {
         **(cut_as_planned(context) if night.status_of(record) == "complete" else {}),
         "report": report,
@@ -67,7 +68,8 @@ async def record_night(
         "conversations": _open_still(state, settings, datetime.fromisoformat(record["started"])),
         # What was heard before the night began is in the journal.
         "context_buffer": [e for e in state["context_buffer"] if e["at"] > record["started"]],
-        **_session_over(state),
+        # The session ends with the night, unless the night is applied while awake.
+        **({} if state["mode"] == "awake" else {"metrics": over}),
     }
 
 
@@ -113,13 +115,6 @@ def ended(context: NightContext, now: str) -> NightRecord:
         "status": status,
         "complete": not errors and not held and not (used_up and left),
     }
-
-
-def _session_over(state: State) -> dict[str, Any]:
-    """The session ends with the night, unless the night is applied while awake."""
-    if state["mode"] == "awake":
-        return {}
-    return {"metrics": {**state["metrics"], "session_start": None}}
 
 
 def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:

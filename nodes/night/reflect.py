@@ -113,15 +113,8 @@ def insights(
 
     An insight is trusted no more than the least trusted memory it stands on. It is the assistant's
     conclusion, and so nobody's words, even if all its evidence is. Its origins are everybody but
-    `owners` whose words were shown: a conclusion may rest on any of them.
-
-    Args:
-        given: As the model gave them.
-        shown: The memories shown, by id.
-        night: The night's id.
-        now: The night's time.
-        trust: Of the memories shown, by id (0..1).
-        rules: The prompt's instructions, which are no insight.
+    `owners` whose words were shown: a conclusion may rest on any of them. `trust`: of the memories
+    shown, by id (0..1); `rules`: the prompt's instructions, which are no insight.
     """
     made = Thought()
     others = dict.fromkeys(

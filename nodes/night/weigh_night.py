@@ -8,7 +8,6 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from typing_extensions import TypedDict
 
 from memory import night
 from memory.night import Changes, NightContext, night_in_hand, proceed
@@ -28,20 +27,6 @@ TOP = 10
 A memory that was among them counts as lost only if prompts no longer have room for it (IN_PROMPT):
 a day of new memories moves some from the tenth place to the eleventh, and that loses none.
 """
-
-
-class Verdict(TypedDict):
-    """What the gate measured, and its decision."""
-
-    facts: int
-    """Facts that hold before dreaming."""
-    leaving: int
-    """How many of those would no longer hold; facts that this night made do not count."""
-    probes: int
-    found_before: int
-    found_after: int
-    held: str | None
-    """Why the night is held back; None: it may be applied."""
 
 
 def facts_leaving(operations: Sequence[Operation], holding: Collection[str]) -> set[str]:
@@ -98,10 +83,11 @@ def judged(
     after: Sequence[bool],
     settings: Settings,
     lost: Sequence[str] = (),
-) -> Verdict:
-    """The decision. With few facts, the share of facts that leave does not count.
+) -> dict[str, Any]:
+    """The decision, with what it rests on. `held`: why the night is held back; None: apply it.
 
-    `lost`: the queries of kept recalls that find something now and nothing afterwards.
+    With few `facts` (those that hold before dreaming), the share of them that would leave does not
+    count. `lost`: the queries of kept recalls that find something now and nothing afterwards.
     """
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
@@ -128,14 +114,14 @@ async def weigh_night(
     context = await night_in_hand(state, runtime, config)
     if "gate" not in context.record:
         verdict = await _weighed(context)
-        context.record = {**context.record, "gate": dict(verdict)}
+        context.record = {**context.record, "gate": verdict}
         if verdict["held"] is not None and not context.record["dry_run"]:
             context.record = {**context.record, "status": "held"}
         await night.keep(context.store, context.scope, context.record)
     return {"night": await proceed(context)}
 
 
-async def _weighed(context: NightContext) -> Verdict:
+async def _weighed(context: NightContext) -> dict[str, Any]:
     """How many facts would no longer hold, and whether kept recalls would find less."""
     operations, semantic = context.plans.operations("dreaming"), context.resources.semantic
     named = sorted(facts_named(context.plans.operations()))

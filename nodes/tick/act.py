@@ -40,8 +40,7 @@ async def onward(
 async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
     """One model call. At the pattern's cap no tool can be called, and it gives the answer.
 
-    Raises:
-        ModelError: no usable answer after retries; the tick fails and its event goes back.
+    Raises ModelError without a usable answer: the tick fails and its event goes back.
     """
     context, pattern, loop = held(state["context"]), held(state["pattern"]), held(state["loop"])
     resources, settings = resources_of(config), settings_of(runtime.context)

@@ -72,10 +72,8 @@ async def assemble_context(
 
     What is rendered here stays byte-identical through the tick's loop, so that a provider's prompt
     cache holds; what the loop adds stands after it, as messages. The system message stays so from
-    tick to tick. What changes goes in front of the event, and the history does not keep it.
-
-    Raises:
-        InputError: one of the user's components clashes with another, or cannot be rendered.
+    tick to tick. What changes goes in front of the event, and the history does not keep it. Raises
+    InputError if one of the user's components clashes with another, or cannot be rendered.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type = context_type_for(state["event"])

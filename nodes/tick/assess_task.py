@@ -20,7 +20,7 @@ from memory.messages import TRUST_NOTE, as_data
 from memory.models import charged
 from memory.planning import in_hand
 from memory.prompt import assembly
-from memory.records import AssembledContext, Assessment, Goal, PatternState, Usage, is_reflection
+from memory.records import AssembledContext, Assessment, PatternState, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import Course, State, checked, held
@@ -125,12 +125,9 @@ def _task(state: State) -> tuple[Kind, str | None, bool]:
     event = state["event"]
     if event is not None:
         return "reflection" if is_reflection(event) else "event", event["text"], False
-    goal = in_hand(state["goals"])
-    return "goal", goal["description"] if goal else None, goal is not None and _whole(goal)
-
-
-def _whole(goal: Goal) -> bool:
-    return not goal["auto_generated"] and not goal["subtask_ids"]
+    if (goal := in_hand(state["goals"])) is None:
+        return "goal", None, False
+    return "goal", goal["description"], not goal["auto_generated"] and not goal["subtask_ids"]
 
 
 def _percentage(state: State, context: AssembledContext, settings: Settings) -> float:

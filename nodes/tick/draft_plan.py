@@ -11,7 +11,7 @@ from memory.messages import marked
 from memory.planning import in_hand
 from memory.records import OWN
 from memory.state import State, checked, held
-from tools.builtin import decompose_goal
+from tools.builtin import planning
 
 
 @checked
@@ -24,7 +24,7 @@ async def draft_plan(state: State) -> dict[str, Any]:
     loop, goal, tick = held(state["loop"]), in_hand(state["goals"]), state["tick"]
     assert goal is not None
     ask = tool_call(
-        name=decompose_goal.name,
+        name=planning.decompose_goal.name,
         args={"goal_id": goal["id"], "reasoning": "A plan first: this goal takes several steps."},
         id=f"call_plan_{tick}",
     )

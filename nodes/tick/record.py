@@ -16,15 +16,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from memory import audit, entities, events, telemetry
 from memory.compaction import MASK
-from memory.events import (
-    due,
-    inbox,
-    over,
-    owners_of,
-    reflection_event,
-    set_off_by_owner,
-    spent,
-)
+from memory.events import due, inbox, over, owners_of, reflection_event, set_off_by_owner, spent
 from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
@@ -50,7 +42,7 @@ from memory.state import State, checked, held
 from memory.storage import read_ahead, write_batch
 from memory.text import hide, secret_values
 from nodes.hand_back import handed_back
-from tools.builtin import recall_memories, review_journal
+from tools.builtin import facts, notes
 from tools.policy import context_type_for
 
 _redacted = lru_cache(maxsize=16)(hide)
@@ -268,9 +260,8 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     brought_up = {hit["id"]: hit["text"] for hit in _tool_hits(own) if hit["kind"] == "fact"}
     shown = {**context.get("recalled", {}), **brought_up}
     asked = event["text"] if event is not None else ""
-    facts = probes.used(shown, f"{reply} {_written(own)}", asked=asked)
-    if facts:
-        await resources_of(config).semantic.touch(scope_of(config), facts, now)
+    if used := probes.used(shown, f"{reply} {_written(own)}", asked=asked):
+        await resources_of(config).semantic.touch(scope_of(config), used, now)
 
 
 def _shown(state: State) -> list[str]:
@@ -286,14 +277,14 @@ def _tool_hits(own: Sequence[AnyMessage]) -> list[dict[str, Any]]:
     return [
         hit
         for one in answers
-        if one.name == recall_memories.name and one.status != "error" and one.content != MASK
+        if one.name == facts.recall_memories.name and one.status != "error" and one.content != MASK
         for hit in json.loads(str(one.text))["memories"]
     ]
 
 
 def _written(own: Sequence[AnyMessage]) -> str:
     calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
-    asking = (recall_memories.name, review_journal.name)
+    asking = (facts.recall_memories.name, notes.review_journal.name)
     return " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
 
 

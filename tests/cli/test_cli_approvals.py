@@ -217,7 +217,7 @@ def test_while_the_agent_is_busy_the_answer_is_kept_and_holds(
     assert busy.status == 1
     assert busy.error.endswith("; the answer is kept, and the next run acts on it")
     assert again.status == 2
-    assert f"{question} was answered before (approve, by local)" in again.error
+    assert f"{question} was answered before: approved by local" in again.error
     assert (later.status, later.out.splitlines()[:2]) == (0, ["  ✓ launch", "It flies."])
     assert launches.done == ["the moon"]
 

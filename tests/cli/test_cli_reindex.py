@@ -12,7 +12,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from graph.agent import open_agent
-from graph.use_cases.reindexing import reindex
+from graph.use_cases.memories import reindex
 from memory.errors import ModelError
 from memory.models.embed import HashingEmbeddings
 from memory.models.offline.model import OfflineChatModel
@@ -31,7 +31,7 @@ NOTHING = "Nothing waits: every memory has its vector (offline).\n"
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: Patch) -> None:
-    monkeypatch.setattr("graph.use_cases.reindexing.BATCH", 2)
+    monkeypatch.setattr("graph.use_cases.memories.BATCH", 2)
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from graph.api import Agents
-from graph.cli.commands import demo
-from graph.cli.commands.demo import ROOT, STORY
-from graph.cli.commands.replay import steps
+from graph.cli.commands import replay as demo
+from graph.cli.commands.replay import ROOT, STORY, steps
+from graph.use_cases import AgentContext
 from tests.support.commandline import circadian
 from tests.support.forked import forked_python
 
@@ -105,12 +104,12 @@ def test_the_demo_ends_in_the_inspector_on_its_memory(
 ) -> None:
     seen: list[tuple[str, list[str], int]] = []
 
-    async def serve(name: str, agents: Agents, port: int, started: Callable[[str], None]) -> None:
-        facts = await agents.resources.semantic.all(agents.agent(name).scope)
-        seen.append((name, [tool.name for tool in agents.resources.tools], len(facts)))
+    async def serve(agent: AgentContext, port: int, started: Callable[[str], None]) -> None:
+        facts = await agent.semantic.all(agent.scope)
+        seen.append((str(agent.name), [tool.name for tool in agent.resources.tools], len(facts)))
         started("http://127.0.0.1:1/?token=t")
 
-    monkeypatch.setattr("graph.cli.loopback.serve", serve)
+    monkeypatch.setattr("graph.inspector.serve", serve)
     done = circadian(capfd, "demo", "--inspect", "--data", tmp_path / "data")
     assert done.status == 0
     assert "http://127.0.0.1:1/?token=t" in done.out

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph.cli.logs import set_up
+from graph.console import log_as
 from memory.settings import Deployment
 from memory.text.redaction import bounded, redacted
 
@@ -33,13 +33,13 @@ def deployed(**variables: str) -> Deployment:
 
 
 def test_a_line_holds_level_logger_and_message(capsys: Capture) -> None:
-    set_up(deployed(log_level="info"))
+    log_as(deployed(log_level="info"))
     logging.getLogger("circadian.x").info("a %s", "message")
     assert capsys.readouterr().err.rstrip().endswith("INFO circadian.x: a message")
 
 
 def test_the_level_holds_for_us_and_others_log_warnings(capsys: Capture) -> None:
-    set_up(deployed(log_level="DEBUG"))
+    log_as(deployed(log_level="DEBUG"))
     logging.getLogger("circadian").debug("ours")
     logging.getLogger("httpx").info("theirs")
     logging.getLogger("httpx").warning("a warning of theirs")
@@ -52,7 +52,7 @@ def test_the_level_holds_for_us_and_others_log_warnings(capsys: Capture) -> None
 def test_json_is_one_object_a_line_with_the_traceback_redacted(
     capsys: Capture,
 ) -> None:
-    set_up(deployed(log_format="json"))
+    log_as(deployed(log_format="json"))
     try:
         raise ValueError(f"refused {SECRET}")
     except ValueError:
@@ -69,7 +69,7 @@ def test_fields_are_part_of_a_json_line_without_secrets(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", 'tr0ub4dor"&3')
-    set_up(deployed(log_format="json"))
+    log_as(deployed(log_format="json"))
     args = {"url": "https://ana:hunter22@db.example", "password": "walrus", "said": 'tr0ub4dor"&3'}
     fields = {"tick": 3, "ok": True, "why": f"with {SECRET}", "detail": {"args": [args]}}
     logging.getLogger("circadian").warning("a call", extra={"circadian": fields})
@@ -86,7 +86,7 @@ def test_fields_are_part_of_a_json_line_without_secrets(
 
 
 def test_fields_stand_short_behind_a_line_of_text(capsys: Capture) -> None:
-    set_up(deployed())
+    log_as(deployed())
     fields = {
         "service": "model",
         "tick": 3,
@@ -126,7 +126,7 @@ def test_a_value_is_cut_to_its_bound() -> None:
 
 
 def test_a_traceback_as_text_is_redacted_too(capsys: Capture) -> None:
-    set_up(deployed())
+    log_as(deployed())
     try:
         raise ValueError(f"refused {SECRET}")
     except ValueError:
@@ -137,9 +137,9 @@ def test_a_traceback_as_text_is_redacted_too(capsys: Capture) -> None:
 def test_failures_that_commands_report_are_logged_only_on_request(
     capsys: Capture,
 ) -> None:
-    set_up(deployed())
+    log_as(deployed())
     logging.getLogger("circadian.tick").error("tick failed")
     assert capsys.readouterr().err == ""
-    set_up(deployed(log_level="INFO"))
+    log_as(deployed(log_level="INFO"))
     logging.getLogger("circadian.tick").error("tick failed")
     assert "tick failed" in capsys.readouterr().err

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
 from graph.cli.commands.replay import Clock, Player, Step, Tally, play, steps
 from memory.models.offline.model import OfflineChatModel
 from memory.records.tick import Report, empty_report
@@ -130,7 +129,7 @@ class Down(Player):
         self.attempts = attempts
         self.runs = 0
 
-    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+    async def run(self, step: Step, given: dict[str, Any]) -> Report:
         self.runs += 1
         event_id = step.events[0]["id"]
         failure = {"event_id": event_id, "error": "left alone", "attempts": self.attempts}

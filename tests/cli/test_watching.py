@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
 from graph.cli.commands.run import Lines, Watch
 from graph.console import Screen
+from graph.following import follow
 from graph.use_cases.nights import labels_for
-from graph.use_cases.scheduler import MODES
 from memory.errors import ModelError
 from memory.settings import Settings
 from tests.support.agents import night_model, opened, said
@@ -25,15 +23,6 @@ SLEEP = calls(("go_to_sleep", {"reasoning": "All is done\x1b[2J"}), text="Good \
 OVERHEARD = {"id": "h1", "text": "The gate closes", "sender": "Ben", "addressed": False}
 
 
-async def watched(agent: AsyncAgent, watcher: Lines | Watch, given: dict[str, Any]) -> None:
-    watcher.begins()
-    parts = agent.astream(
-        given, stream_mode=MODES, subgraphs=True, version="v2", raise_on_failure=False
-    )
-    async for part in parts:
-        await watcher.part(part)
-
-
 async def test_watch_shows_messages_tools_replies_and_why_it_sleeps(
     tmp_path: Path, clock: Clock, capsys: Capture
 ) -> None:
@@ -42,7 +31,7 @@ async def test_watch_shows_messages_tools_replies_and_why_it_sleeps(
     async with opened(tmp_path, model, clock, settings=settings) as agent:
         with Watch(Screen(json=False), settings, clock) as watch:
             await agent.post(OVERHEARD)
-            await watched(agent, watch, said("Good night,\nall", channel="#home"))
+            await follow(agent.context, said("Good night,\nall", channel="#home"), watch)
             watch.rests("Asleep. A message or `wake` wakes the agent.", "sleep")
     out = capsys.readouterr().out
     assert [line.partition(" call ·")[0] for line in out.splitlines() if line.strip()][:7] == [
@@ -68,7 +57,7 @@ async def test_watch_shows_a_night_with_texts_in_place_of_ids(
         with Watch(
             Screen(json=False), Settings(), clock, partial(labels_for, agent.context)
         ) as watch:
-            await watched(agent, watch, {"request": "sleep"})
+            await follow(agent.context, {"request": "sleep"}, watch)
     weighed = capsys.readouterr().out.partition("Weighed 1 journal entry")[2].splitlines()[1]
     assert "I grow beans on plot 7" in weighed
     assert "event_" not in weighed
@@ -83,7 +72,7 @@ async def test_watch_shows_a_repeated_error_once(
         with Watch(Screen(json=False), settings, clock) as watch:
             await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
             for _ in range(3):
-                await watched(agent, watch, {})
+                await follow(agent.context, {}, watch)
             for _ in range(3):
                 watch.failed("the disk is full")
     lines = capsys.readouterr().out.splitlines()
@@ -99,7 +88,7 @@ async def test_lines_are_one_json_object_each(
         with Lines(Screen(json=True), clock) as lines:
             lines.started("default", "scripted", "Looks every 5 s", "Works for 9 tokens")
             await agent.post(OVERHEARD)
-            await watched(agent, lines, said("Good night", id="e1"))
+            await follow(agent.context, said("Good night", id="e1"), lines)
             for _ in range(3):
                 lines.rests("Asleep.", "sleep")
             lines.ended(at_once=False)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
+from graph.cli.commands.run import outlook
 from graph.use_cases.nights import apply_night, broke_off, find_night
-from graph.use_cases.scheduler import outlook
 from memory import audit
 from memory.errors import InputError
 from memory.night import undo as night_undo

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
+from graph.cli.commands.run import Scheduler
 from graph.use_cases import status
-from graph.use_cases.scheduler import Scheduler
 from memory.settings import Settings
 from tests.graph.test_scheduler import Notes
 from tests.support.agents import Opening, said

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.use_cases.scheduler import Scheduler, outlook
+from graph.cli.commands.run import Scheduler, Watcher, outlook
 from memory.errors import ModelError
 from memory.settings import Settings
 from memory.state.schema import Mode
@@ -22,17 +22,15 @@ from tests.support.scripted import ScriptedChatModel, call, scripted
 QUICK: dict[str, Any] = {"tick_rate": 0.01, "tick_rate_sleep": 0.01}
 
 
-class Notes:
+class Notes(Watcher):
     def __init__(self) -> None:
         self.runs = 0
         self.rested: list[tuple[str, Mode]] = []
         self.errors: list[str] = []
 
     def begins(self) -> None:
+        super().begins()
         self.runs += 1
-
-    async def part(self, part: dict[str, Any]) -> None:
-        """The stream itself is the command line's to show."""
 
     def rests(self, why: str, mode: Mode) -> None:
         self.rested.append((why, mode))

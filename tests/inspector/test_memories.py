@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from graph.inspector import memories
-from graph.inspector.memories import Shown, day_bounds
-from graph.inspector.one_memory import told
+from graph.inspector.memories import Shown, day_bounds, told
 from memory.errors import InputError
 from tests.support.visiting import Visitor, text_of
 
@@ -191,7 +190,7 @@ async def test_a_memory_tells_who_was_shown_it(visitor: Visitor) -> None:
 
 async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
     id_ = await fact_about(visitor, "Paris")
-    async with visitor.host.opened.home.agent_lock(visitor.agent.scope.thread):
+    async with visitor.home.agent_lock(visitor.agent.scope.thread):
         await visitor.get("/memory")
         await visitor.get("/today")
         answer = await visitor.post(f"/correct/{id_}", 409, text="I live in Oslo.")

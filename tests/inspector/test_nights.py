@@ -91,7 +91,7 @@ async def test_what_cannot_be_undone_says_why_and_offers_nothing(visitor: Visito
 async def test_a_long_night_shows_the_first_changes_of_a_kind(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graph.inspector.nights.MOST_CHANGES", 1)
+    monkeypatch.setattr("graph.inspector.activity.MOST_CHANGES", 1)
     name = (await list_nights(visitor.agent.context))[0]["id"]
     page = await visitor.get(f"/nights/{name}")
     whole = await visitor.get(f"/nights/{name}", whole="1")
@@ -161,7 +161,7 @@ async def test_the_progress_comes_as_server_sent_events(visitor: Visitor) -> Non
 
 
 async def test_a_busy_agent_says_so_in_the_work_s_page(visitor: Visitor) -> None:
-    async with visitor.host.opened.home.agent_lock(visitor.agent.scope.thread):
+    async with visitor.home.agent_lock(visitor.agent.scope.thread):
         await visitor.post("/preview")
         await visitor.wait()
     assert "The agent is busy" in text_of(await visitor.get("/progress"))

@@ -9,7 +9,7 @@ import httpcore
 import httpx
 import pytest
 
-from graph.cli.commands.server import MARK, Schedule
+from graph.cli.commands.server import MARK, install
 from tests.support.commandline import circadian
 
 OLD = {"tick": "*/15 * * * *", "sleep": "0 2 * * *"}
@@ -75,12 +75,12 @@ async def test_a_failed_installation_leaves_every_request_scheduled_and_can_be_r
     what: str, nth: int
 ) -> None:
     server, zone = Crons(), ZoneInfo("UTC")
-    schedule = Schedule(cast(Any, server), "t")
-    await schedule.install(OLD, zone)
+    client = cast(Any, server)
+    await install(client, "t", OLD, zone)
     server.asked.clear()
     server.failing[what] = nth
     with pytest.raises(httpx.HTTPStatusError, match=what):
-        await schedule.install(NEW, zone)
+        await install(client, "t", NEW, zone)
     assert server.schedules.keys() == NEW.keys()
-    await schedule.install(NEW, zone)
+    await install(client, "t", NEW, zone)
     assert server.schedules == {request: [cron] for request, cron in NEW.items()}

@@ -11,7 +11,7 @@ import httpx
 from langgraph_sdk.client import LangGraphClient
 
 from graph.agent import open_agents
-from graph.server.app import erase_user
+from graph.server.accounts import erase_user
 from memory.models.offline.model import OfflineChatModel
 from memory.runtime import Process
 from tests.server.test_server_auth import http

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from graph.server.shutdown import GracefulApp, Shutdown
+from graph.server.app import GracefulApp, Shutdown
 from memory.errors import InputError
 from memory.state.validation import SETTLE, STEPS, Steps
 

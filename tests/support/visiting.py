@@ -14,7 +14,8 @@ import httpx
 
 from graph.api.async_agent import AsyncAgent
 from graph.api.open import open_agents
-from graph.cli.loopback import OneAgent, local_inspector
+from graph.inspector.app import OneAgent, local_inspector
+from memory.installation import Installation
 from memory.models.offline.model import OfflineChatModel
 from tests.support.clock import Clock
 
@@ -31,6 +32,7 @@ class Visitor:
     client: httpx.AsyncClient
     agent: AsyncAgent
     host: OneAgent
+    home: Installation
 
     async def get(self, path: str, status: int = 200, **query: Any) -> str:
         answer = await self.client.get(f"/default{path}", params=query)
@@ -64,13 +66,13 @@ async def visiting(
     async with open_agents(
         data, model=OfflineChatModel(), embedder="offline", clock=clock
     ) as agents:
-        host = OneAgent(agent, replace(agents, lock_timeout=0.1))
+        host = OneAgent(replace(agents, lock_timeout=0.1).agent(agent).context)
         app = local_inspector(host, token=TOKEN, port=PORT)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
             if sign_in:
                 await client.get("/", params={"token": TOKEN})
-            yield Visitor(client, agents.agent(agent), host)
+            yield Visitor(client, agents.agent(agent), host, agents.home)
             await host.jobs.stop()
 
 

@@ -27,8 +27,6 @@ from tools.answers import (
 )
 from tools.evidence import origin_of
 
-DELEGATE_TASK = "delegate_task"
-
 LONGEST_NAME, LONGEST_TEXT = 200, 20_000
 """Characters of a recipient or channel, and of a message."""
 

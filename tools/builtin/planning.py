@@ -124,7 +124,9 @@ async def update_goal(
         "status": after[goal_id]["status"],
         "progress": after[goal_id]["progress"],
         "also_changed": [
-            _line(goal) for one, goal in changed.items() if one != goal_id and one in seen
+            f"{one} ({goal['status']}, {goal['progress']}%)"
+            for one, goal in changed.items()
+            if one != goal_id and one in seen
         ],
     }
     above = (goal for one, goal in changed.items() if one != goal_id)
@@ -198,10 +200,6 @@ def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
         SystemMessage(assembly.system_message(assembly.blocks(made))),
         HumanMessage("\n\n".join(parts)),
     ]
-
-
-def _line(goal: Goal) -> str:
-    return f"{goal['id']} ({goal['status']}, {goal['progress']}%)"
 
 
 REPLACE = "Replace the whole context instead."
@@ -336,13 +334,8 @@ async def add_session_memory(
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
     by = stranger_in(runtime) or " or ".join(await given_by(content, runtime)) or None
-    after, result = session_memory.add(
-        runtime.state["session_memory"],
-        memory_type,
-        content,
-        by=by,
-        private=not in_public(runtime),
-    )
+    memory, private = runtime.state["session_memory"], not in_public(runtime)
+    after, result = session_memory.add(memory, memory_type, content, by=by, private=private)
     return answer(runtime, result, session_memory=after)
 
 

@@ -21,7 +21,7 @@ from memory.runtime import resources_of
 from memory.settings import Settings
 from memory.state import State, held
 from memory.text import encodable
-from tools.builtin import DELEGATE_TASK, use_tool
+from tools.builtin import assistant, communication
 from tools.origins import ASKED_FOR, foreign_words
 from tools.policy import CONTEXTS
 from tools.registry import ToolKind, kind_of, tools_for
@@ -41,12 +41,7 @@ def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessa
 
     Models leave ids out, repeat them, or begin with `call_0` in every answer. A call of `use_tool`
     becomes a call of the tool that it names, so that this tool's rules, approval and log apply to
-    it.
-
-    Args:
-        message: the model's answer.
-        place: unique to the answer; new ids are made from it.
-        used: ids of earlier calls.
+    it. New ids are made from `place`, which is unique to the answer; `used`: ids of earlier calls.
     """
     message = _direct(message)
     message = message.model_copy(
@@ -86,7 +81,11 @@ def _direct(message: AIMessage) -> AIMessage:
 def _meant(call: ToolCall) -> ToolCall:
     """The call that a call of `use_tool` stands for; what is given beside `arguments` counts."""
     name = call["args"].get("name")
-    if call["name"] != use_tool.name or not isinstance(name, str) or name == use_tool.name:
+    if (
+        call["name"] != assistant.use_tool.name
+        or not isinstance(name, str)
+        or name == assistant.use_tool.name
+    ):
         return call
     beside = {key: one for key, one in call["args"].items() if key not in ("name", "arguments")}
     args = call["args"].get("arguments")
@@ -116,7 +115,7 @@ def what_becomes_of(
         return "run"
     if MALFORMED in call["args"]:
         return "misfit"
-    if call["name"] == DELEGATE_TASK:
+    if call["name"] == communication.delegate_task.name:
         return "delegate"
     foreign = bool(known.foreign(call["args"]))
     if not known.dangerous and not foreign:

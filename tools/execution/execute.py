@@ -45,14 +45,6 @@ def cache_key(name: str, args: Mapping[str, Any], kind: ToolKind, state: Mapping
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def cached(
-    cache: Mapping[str, CachedAnswer], key: str, *, tick: int, now: datetime
-) -> CachedAnswer | None:
-    """The answer under `key` if it is still valid in this tick and at this time (UTC)."""
-    entry = cache.get(key)
-    return entry if entry is not None and _holds(entry, tick, now) else None
-
-
 def with_answer(
     cache: Mapping[str, CachedAnswer],
     key: str,
@@ -70,9 +62,8 @@ def with_answer(
         "tick": tick,
         "expires": None if kind.ttl is None else (now + timedelta(seconds=kind.ttl)).isoformat(),
     }
-    kept = {k: one for k, one in cache.items() if k != key and _holds(one, tick, now)}
-    newest = list(kept.items())[-(MOST_CACHED - 1) :]
-    return {**dict(newest), key: entry}
+    kept = [(k, one) for k, one in cache.items() if k != key and _holds(one, tick, now)]
+    return {**dict(kept[-(MOST_CACHED - 1) :]), key: entry}
 
 
 def _holds(entry: CachedAnswer, tick: int, now: datetime) -> bool:
@@ -127,14 +118,8 @@ async def execute(
     that the model reads. Cancellation and an interrupt of the graph pass through; when the graph is
     resumed after such an interrupt, the calls before it run again.
 
-    Args:
-        calls: the model's calls, in order.
-        tools: the tools offered.
-        state: the state that tools see; it is not changed.
-        config: of the run.
-        seconds: a tool's time limit, unless it has its own.
-        now: time for the expiry of cached answers, UTC; default the tick's time.
-        clock: a monotonic clock in seconds, for durations.
+    `seconds`: a tool's time limit, unless it has its own; `now`: time for the expiry of cached
+    answers, UTC, by default the tick's; `clock`: monotonic, in seconds, for durations.
     """
     done = Executed()
     offered = {tool.name: tool for tool in tools}
@@ -154,16 +139,6 @@ async def execute(
                     span.failed("tool_error")
         _take(done, working, call, answered, round(1000 * (clock() - began)))
     return done
-
-
-def limit_of(kind: ToolKind, seconds: float) -> float | None:
-    """A call's time limit in seconds: the tool's own, else `seconds`.
-
-    A tool that calls a model or an outside store has no limit.
-    """
-    if kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED:
-        return kind.timeout
-    return seconds
 
 
 def refuse(calls: Sequence[ToolCall], error: str, suggestion: str) -> Executed:
@@ -210,15 +185,18 @@ async def _answered(
 ) -> _Answered:
     """The cached answer, or else the tool's own, which is cached if possible."""
     kind = kind_of(tool)
+    # A tool that calls a model or an outside store takes as long as it takes.
+    unbounded = kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED
+    limit = kind.timeout if unbounded else seconds
     if kind.cache is None or now is None:
-        return await _run(call, tool, working, config, limit_of(kind, seconds))
+        return await _run(call, tool, working, config, limit)
     key = cache_key(tool.name, call["args"], kind, working)
     cache, tick = working.get("tool_cache") or {}, working.get("tick", 0)
-    if kept := cached(cache, key, tick=tick, now=now):
+    if (kept := cache.get(key)) and _holds(kept, tick, now):
         message = _message(call, kept["content"], "success")
         message.artifact = {"cached": True}
         return _Answered(message, cached=True)
-    answered = await _run(call, tool, working, config, limit_of(kind, seconds))
+    answered = await _run(call, tool, working, config, limit)
     if _cacheable(answered):
         content = str(answered.message.content)
         cache = with_answer(cache, key, content, kind, tick=tick, now=now)
@@ -376,7 +354,7 @@ def _tidied(message: ToolMessage, call: ToolCall) -> ToolMessage:
     text = _text(message.content).encode("utf-8", "replace").decode()
     if text in ("", "null"):
         text = _NO_OUTPUT
-    failed = message.status == "error" or _says_failure(text)
+    failed = message.status == "error" or (_object(text) or {}).get("success") is False
     return ToolMessage(
         _bounded(text),
         tool_call_id=call["id"] or "",
@@ -449,11 +427,6 @@ def _bounded(text: str) -> str:
     if left <= 0:
         return text
     return f"{text[:LONGEST_ANSWER]}\n[{left:,} more characters were left out]"
-
-
-def _says_failure(text: str) -> bool:
-    """Whether the answer is a JSON object with `success: false`, as of built-in tools."""
-    return (_object(text) or {}).get("success") is False
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -11,17 +11,15 @@ from typer import Argument, Option
 
 from graph.api import Agent, AsyncAgent
 from graph.cli.access import Session, confirm_new_name, must_be_made, opening, running
-from graph.cli.commands.requests import go_to_sleep
 from graph.cli.commands.status import print_status
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.run_view import arguments, question_view, still_waiting
 from graph.cli.status_view import briefing_view
-from graph.cli.turn import answered, converse, event_of, unanswered
+from graph.cli.turn import answered, converse, event_of, go_to_sleep, unanswered
 from graph.console import Screen, one_line
 from graph.use_cases import meant, new_briefing, stop_answer
 from memory.errors import CircadianError, InputError
-from memory.events import approvals
 from memory.records import ParkedTick, Question
 from memory.text import shortened
 
@@ -102,26 +100,17 @@ def refusal(reason: str | None) -> dict[str, Any]:
 async def chosen(agent: AsyncAgent, given: str | None) -> Question:
     """The question whose id begins with `given`; without `given` the only one that waits.
 
-    Raises:
-        InputError: no question fits, or several do. The error lists those that wait, or tells how
-            the question was answered before.
+    Raises InputError if none fits, or several do, and lists those that wait.
     """
-    parked: list[ParkedTick] = (await agent.context.values()).get("parked", [])
-    decided = await approvals.answers(agent.store, agent.scope, parked)
-    known = [tick["question"] for tick in parked]
-    waiting = [question for question in known if question["id"] not in decided]
-    ids = [question["id"] for question in waiting]
-    fits = ids if given is None else meant(given, ids, "questions")
+    waiting = [tick["question"] for tick in await unanswered(agent)]
+    if given is None:
+        fits = waiting
+    else:
+        parked: list[ParkedTick] = (await agent.context.values()).get("parked", [])
+        known = {tick["question"]["id"]: tick["question"] for tick in parked}
+        fits = [known[id_] for id_ in meant(given, known, "questions")]
     if len(fits) == 1:
-        return waiting[ids.index(fits[0])]
-    done = [question["id"] for question in known if question not in waiting]
-    before = meant(given, done, "questions") if given else []
-    if before and not fits:
-        decision = decided[before[0]]
-        raise InputError(
-            f"{before[0]} was answered before ({decision['decision']}, by {decision['by']}); "
-            "the next run, such as `circadian tick`, acts on it"
-        )
+        return fits[0]
     raise InputError(_not_one(waiting, given, len(fits)))
 
 

@@ -82,7 +82,7 @@ async def doctor(
         _check("python", platform.python_version(), ok=sys.version_info >= (3, 11)),
         *(_check(name, version(name)) for name in ("langgraph", "mem0ai")),
         *_settings(options),
-        await _model(options, call=call),
+        await _tried("model", _model(options, call=call)),
         *await _additions(deployment, options),
         *await _memory(options, call=call),
     ]
@@ -114,21 +114,25 @@ def _settings(options: Options) -> list[Check]:
     return [_check("settings", f"{found.file}, {here} in force; `circadian config` shows them")]
 
 
-async def _model(options: Options, *, call: bool) -> Check:
+async def _tried(name: str, work: Awaitable[str]) -> Check:
+    """What `work` found, or the problem that it raised."""
     try:
-        model = choose_model(options.model, offline=options.deployment.offline)
-        detail = model_name(model)
-        if is_offline(model):
-            return _check("model", detail)
-        if not call:
-            return _check("model", f"{detail}, a key is set; --call asks it")
-        question = HumanMessage("Answer with the one word: ready")
-        asking = ask(model, [question], options.configuration.settings, attempts=1)
-        answer, took = await _timed(asking, "the model")
-        cost = counted(answer.usage["tokens"], "token")
-        return _check("model", f"{detail}, it answers in {took}, {cost}")
+        return _check(name, await work)
     except CircadianError as error:
-        return _problem("model", str(error))
+        return _problem(name, str(error))
+
+
+async def _model(options: Options, *, call: bool) -> str:
+    model = choose_model(options.model, offline=options.deployment.offline)
+    if is_offline(model):
+        return model_name(model)
+    if not call:
+        return f"{model_name(model)}, a key is set; --call asks it"
+    question = HumanMessage("Answer with the one word: ready")
+    asking = ask(model, [question], options.configuration.settings, attempts=1)
+    answer, took = await _timed(asking, "the model")
+    cost = counted(answer.usage["tokens"], "token")
+    return f"{model_name(model)}, it answers in {took}, {cost}"
 
 
 async def _timed(answer: Coroutine[Any, Any, T], who: str) -> tuple[T, str]:
@@ -174,12 +178,10 @@ async def _additions(deployment: Deployment, options: Options) -> list[Check]:
 async def _addition(
     name: str, variable: str, value: T | None, load: Callable[[T], Awaitable[str]]
 ) -> Check:
-    if value is None:
-        return _check(name, f"none; {variable} names one")
-    try:
-        return _check(name, f"{value}, {await load(value)}")
-    except InputError as error:
-        return _problem(name, str(error))
+    async def loaded() -> str:
+        return f"none; {variable} names one" if value is None else f"{value}, {await load(value)}"
+
+    return await _tried(name, loaded())
 
 
 async def _memory(options: Options, *, call: bool) -> list[Check]:

@@ -28,14 +28,8 @@ from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, Yes, command
 from graph.console import Screen, counted, date, one_line, ruled_table, short_id
 from graph.documents import FLAGS, corrected, recalled_memory, weighty_parts
-from graph.use_cases import (
-    COUNTED,
-    Forgotten,
-    Reindexing,
-    names_like,
-    reindexing,
-    transfer,
-)
+from graph.use_cases import COUNTED, Forgotten, Reindexing, names_like, transfer
+from graph.use_cases import reindex as embed_anew
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
@@ -281,7 +275,7 @@ async def reindex(options: Options) -> int:
                 reached = done, total
                 progress("embedding", done, total)
 
-            done = await reindexing.reindex(
+            done = await embed_anew(
                 options.data, options.embedder, deployment=options.deployment, progress=tell
             )
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""`circadian replay`: a file of events and requests, each handled once, on the file's own clock.
+"""`circadian replay` and `demo`: files of events and requests, each handled once, on their clock.
 
 An event is a line `{"id", "at", "sender", "text", "channel"?, "addressed"?}`, a request a line
 `{"request": "sleep" | "wake" | "tick", "at"?}`. Empty lines are skipped. A second replay skips what
@@ -8,35 +8,50 @@ out. A kill between a request and its mark repeats that one request.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from dataclasses import replace as altered
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from graph.api import AsyncAgent
-from graph.cli.access import Session, running
+from graph.cli.access import NO_LANGUAGE_MODEL, Session, reading, running
+from graph.cli.commands.status import serve_inspector
+from graph.cli.exits import INTERRUPTED
 from graph.cli.night_view import night_line, night_view
 from graph.cli.program import Options, command
 from graph.cli.run_view import ProgressScreen, Transcript, still_waiting, what_next
+from graph.cli.status_view import goals_view, projects_view
 from graph.cli.turn import unanswered
-from graph.console import Screen, counted, one_line
+from graph.console import Screen, counted, date, day, one_line
+from graph.documents import recalled_memory
 from graph.following import LOOKING_BACK, Listener
-from graph.use_cases import labels_for
-from memory.errors import InputError
+from graph.use_cases import Status, labels_for, status
+from memory.errors import CircadianError, FolderError, InputError
 from memory.events import inbox
 from memory.messages import in_utc, valid_event
-from memory.models import model_name
+from memory.models import choose_model, is_offline, model_name
 from memory.records import (
     Event,
     FailureReport,
     HandledMark,
     ParkedTick,
+    RecallHit,
     Report,
     TickReport,
     operation_id,
@@ -114,21 +129,25 @@ def _together(heard: list[Event]) -> Iterator[Step]:
 
 
 def _request(line: RequestLine, anchor: str, position: int) -> Step:
-    """The step of a request; its id is made of the request, its time and its place.
+    """The step of a request, with an id of its own.
 
-    Places count from the last event and not from the start of the file: a request is the same
-    after a line before that event was mended or added.
+    Places count from the last event: a request is the same after a line before it was mended.
     """
     marker = "replay:" + operation_id("replay", line.request, line.at or "", anchor, str(position))
     return Step(request=line.request, at=line.at, marker=marker)
 
 
 def _lines(path: Path) -> Iterator[Event | RequestLine]:
-    for number, raw in _raw_lines(path):
-        try:
-            yield _line(raw)
-        except InputError as error:
-            raise InputError(f"{path}:{number}: {error}") from None
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                try:
+                    if raw.strip():
+                        yield _line(raw)
+                except InputError as error:
+                    raise InputError(f"{path}:{number}: {error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _line(raw: bytes) -> Event | RequestLine:
@@ -147,16 +166,6 @@ def _line(raw: bytes) -> Event | RequestLine:
     if isinstance(value, dict) and (unknown := sorted(value.keys() - _EVENT_KEYS)):
         raise InputError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_EVENT_KEYS))}")
     return valid_event(value)
-
-
-def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                if raw.strip():
-                    yield number, raw
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 # The command
@@ -265,7 +274,7 @@ class Player:
     def __init__(self, session: Session) -> None:
         self._session, self._screen = session, session.screen
 
-    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+    async def run(self, step: Step, given: dict[str, Any]) -> Report:
         """Run the agent on `given`, the new part of `step`."""
         report = await self._session.follow(given, Listener())
         if report["night"] is not None:
@@ -293,7 +302,7 @@ async def play(
         progress("replaying", tally.events, events)
         if not fresh:
             continue
-        report = await player.run(agent, step, _given(step, fresh))
+        report = await player.run(step, _given(step, fresh))
         tally.add(report)
         if step.request and not report["failures"]:
             mark = HandledMark(id=step.marker, tick=0, at=clock().isoformat())
@@ -339,7 +348,7 @@ class ConversationPlayer(Player):
         self._asked: set[str] = set()
         """Questions that were shown."""
 
-    async def run(self, agent: AsyncAgent, step: Step, given: dict[str, Any]) -> Report:
+    async def run(self, step: Step, given: dict[str, Any]) -> Report:
         """Show the events, run, show the answers."""
         for event in given.get("events", []):
             self._rows.event(event, datetime.fromisoformat(event["at"]))
@@ -350,7 +359,8 @@ class ConversationPlayer(Player):
         with ProgressScreen(self._screen, doing) as progress:
             report = await self._session.follow(given, progress)
         if step.request == "sleep" and report["night"] is not None:
-            names = await labels_for(agent.context, report["night"]["operations"])
+            context = self._session.agent.context
+            names = await labels_for(context, report["night"]["operations"])
             self._screen.show("", night_view(report["night"], names))
         for note in report["notes"] if step.request == "tick" and not report["ticks"] else ():
             self._rows.aside(f"({note})")
@@ -397,3 +407,178 @@ def _failure(failure: FailureReport, most: int) -> str:
     kept = "kept in the inbox; the replay ended here"
     after = what_next(failure, most) if failure["attempts"] else kept
     return f"{failure['event_id']}: {failure['error']} ({after})"
+
+
+# The demo: the story in `graph/cli/story`, each part played in a process of its own
+#
+# The code does not know the story. What it shows at the end comes from the agent: the memory that
+# it recalls for the last question, and its projects and goals.
+
+
+ROOT = Path(__file__).resolve().parents[3]
+STORY = Path(__file__).resolve().parents[1] / "story"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The last question of the story, the answer, and the memory behind it."""
+
+    question: Event
+    reply: str
+    hit: RecallHit
+    told: Event
+    """The event of the first day that the recalled memory came from."""
+
+
+@command()
+async def demo(
+    options: Options,
+    inspect: Annotated[
+        bool, Option("--inspect", help="Then show its memory in the browser.")
+    ] = False,
+) -> int:
+    """Play the built-in story: three days, two nights, a restart."""
+    if inspect and options.json:
+        raise InputError("--inspect ends in the browser, --json in a document: leave one out")
+    screen = Screen(json=options.json)
+    if not (parts := sorted(STORY.glob("*.jsonl"))):
+        raise InputError(f"the story is missing: {STORY} holds no .jsonl file; install it again")
+    fresh = _fresh_folder(options.data)
+    options = altered(options, data=fresh, folder=fresh)
+    files = await asyncio.to_thread(_working_folder, options, fresh)
+    if is_offline(choose_model(options.model, offline=options.deployment.offline)):
+        screen.note(NO_LANGUAGE_MODEL)
+    processes: list[int] = []
+    states: list[Status] = []
+    for part in parts:
+        if processes:
+            told = f"process {processes[-1]} has ended; a new one goes on from what is on disk"
+            rule = Rule(Text(told, style="bold magenta"), style="magenta", characters="═")
+            screen.show("", rule)
+        processes.append(await _play_part(options, part, files))
+        async with reading(options) as (_, _, agent):
+            states.append(await status(agent.context))
+    events = [event for part in parts for step in steps(part) for event in step.events]
+    ending = await _ending(options, events)
+    screen.result(
+        _document(options, processes, states, ending),
+        "",
+        _heading("Recalled"),
+        _recalled_view(ending),
+        "",
+        _heading("Survived the restart"),
+        projects_view(states[-1]["projects"]),
+        goals_view(states[-1]["goals"]),
+        "",
+    )
+    screen.line(f"To look around: {_circadian()} chat --data {options.folder}")
+    if states[-1]["approvals"]:
+        screen.line("One call waits for your approval. To let the agent write the file:")
+        approve = f"{_circadian()} approve --data {options.folder}"
+        screen.line(f"  CIRCADIAN_FOLDER={files} {approve}")
+    if inspect:
+        await serve_inspector(options, files=files)
+    return 0
+
+
+def _circadian() -> str:
+    if shutil.which("circadian"):
+        return "circadian"
+    return os.path.relpath(Path(sys.executable).with_name("circadian"))
+
+
+def _fresh_folder(given: Path | None) -> Path:
+    """The folder given, which must be empty, or a new temporary one."""
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="circadian-demo-"))
+    if given.exists() and (not given.is_dir() or any(given.iterdir())):
+        raise FolderError(f"{given} is not an empty folder; the demo begins with a new one")
+    return given
+
+
+def _working_folder(options: Options, data: Path) -> Path:
+    if named := options.deployment.folder:
+        return named
+    files = data.with_name(f"{data.name}-files")
+    files.mkdir(parents=True, exist_ok=True)
+    return files
+
+
+async def _play_part(options: Options, part: Path, files: Path) -> int:
+    """Replay one part in a new process, with `files` as working folder; returns its id.
+
+    The process has a group of its own, so that Ctrl-C reaches it only once, from here.
+    """
+    shared = {
+        "--data": str(options.folder),
+        "--agent": options.agent,
+        "--model": options.model,
+        "--embedder": options.embedder,
+        "--config": str(options.config.absolute()) if options.config else None,
+    }
+    given = [word for name, value in shared.items() if value for word in (name, value)]
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "graph.cli", "replay", str(part), *given),
+        "--json" if options.json else "--conversation",
+        stdout=asyncio.subprocess.DEVNULL if options.json else None,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "CIRCADIAN_FOLDER": str(files)},
+        process_group=0,
+    )
+    try:
+        status = await process.wait()
+    except asyncio.CancelledError:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+        if await process.wait() == INTERRUPTED:
+            raise Exit(INTERRUPTED) from None  # the part has said so
+        raise
+    if status:
+        raise CircadianError(f"{part.name} was not played to its end; see above")
+    return process.pid
+
+
+async def _ending(options: Options, events: Sequence[Event]) -> Ending:
+    """The last question, its answer, and a memory of the story's first day recalled for it."""
+    question = [event for event in events if event["addressed"]][-1]
+    first_day = {event["id"]: event for event in events if day(event["at"]) == day(events[0]["at"])}
+    async with reading(options) as (_, _, agent):
+        messages = (await agent.aget_state()).values["messages"]
+        hits = await agent.recall(question["text"])
+    for hit in hits:
+        told = [first_day[source] for source in hit["sources"] if source in first_day]
+        if told:
+            return Ending(question, str(messages[-1].text), hit, told[0])
+    raise CircadianError("nothing of the first day was recalled for the last question")
+
+
+def _document(
+    options: Options, processes: list[int], states: Sequence[Status], ending: Ending
+) -> dict[str, Any]:
+    told = ending.told
+    return {
+        "data": str(options.folder),
+        "processes": processes,
+        "question": ending.question["text"],
+        "reply": ending.reply,
+        "recalled": recalled_memory(ending.hit),
+        "told": {k: told[k] for k in ("id", "at", "sender", "text", "channel")},
+        "before_restart": states[0],
+        "after": states[-1],
+    }
+
+
+def _recalled_view(ending: Ending) -> RenderableType:
+    question, told = ending.question, ending.told
+    place = f", {told['channel']}" if told["channel"] else ""
+    asked = f"{question['text']}  ({question['sender']}, {date(question['at'])})"
+    source = f"event {told['id']}, told by {told['sender']} on {date(told['at'])}{place}"
+    rows = Table.grid(padding=(0, 2))
+    rows.add_row(Text("Asked", "bold"), one_line(asked))
+    rows.add_row(Text("Recalled", "bold"), one_line(ending.hit["text"]))
+    rows.add_row(Text("Source", "bold"), Text(one_line(source), style="green"))
+    return rows
+
+
+def _heading(text: str) -> Rule:
+    return Rule(Text(text, style="bold"), align="left", style="dim")

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import Annotated, Any
 
 from rich.console import RenderableType
@@ -16,13 +16,24 @@ from typer import Argument, Option
 from graph.cli.access import Session, must_be_made, reading, running, standard_input
 from graph.cli.night_view import night_view, nights_view
 from graph.cli.program import Options, command
-from graph.cli.run_view import ProgressScreen, cost_line, mode_line, sent_line, stop_line
-from graph.cli.turn import converse, event_of, show_question, talked, unanswered, why_stopped
-from graph.console import Screen, counted, one_line
+from graph.cli.run_view import cost_line, mode_line, sent_line, stop_line
+from graph.cli.turn import (
+    both_ways,
+    converse,
+    event_of,
+    go_to_sleep,
+    report_failures,
+    show_night,
+    show_question,
+    show_questions,
+    talked,
+    watched,
+    why_stopped,
+)
+from graph.console import one_line
 from graph.documents import NightChanges, differences, taken_back
-from graph.following import LOOKING_BACK, follow
+from graph.following import LOOKING_BACK
 from graph.use_cases import (
-    AgentContext,
     Status,
     applying,
     broke_off,
@@ -32,7 +43,7 @@ from graph.use_cases import (
     previewing,
     status,
 )
-from memory.errors import CircadianError, InputError
+from memory.errors import InputError
 from memory.events import inbox
 from memory.records import NightReport, Report
 from memory.state import Request
@@ -124,22 +135,6 @@ async def _request(options: Options, what: Request) -> int:
         return report_failures(session, report)
 
 
-async def show_questions(session: Session, report: Report) -> None:
-    """Print the questions that a run ended with."""
-    for parked in await unanswered(session.agent):
-        if parked["question"] in report["questions"]:
-            show_question(session, parked["question"])
-
-
-def report_failures(session: Session, report: Report) -> int:
-    """Print one line on all that failed in a run; returns the exit status."""
-    if not report["failures"]:
-        return 0
-    errors = dict.fromkeys(failure["error"] for failure in report["failures"])
-    session.screen.problem("; ".join(errors))
-    return 1
-
-
 def _done(report: Report, now: Status) -> list[RenderableType]:
     changes = [change for change in report["mode_changes"] if change["why"] != "request"]
     lines: list[RenderableType] = [*map(Text, report["notes"]), *map(mode_line, changes)]
@@ -206,7 +201,7 @@ async def night(
             screen.result(report, f"{record['id']} is discarded: it is never applied.")
             return 0
         report = await agent.night(record["id"])
-        await _show(session, report, everything=everything)
+        await show_night(session, report, everything=everything)
         _say_what_next(session, report)
     return 0
 
@@ -230,28 +225,10 @@ async def undo(options: Options, night_id: NightId) -> int:
     return 0
 
 
-async def go_to_sleep(session: Session, *, everything: bool = False) -> int:
-    """Go through a night; returns status 1 if it is not complete."""
-    async with session.waiting():
-        report = await _watched(session.screen, session.agent.context, {"request": "sleep"})
-    found = report["night"]
-    if found is None:
-        raise CircadianError(_why_no_night(report))
-    await _show(session, found, everything=everything)
-    answered = [tick for tick in report["ticks"] if tick["context_type"] not in LOOKING_BACK]
-    if answered:
-        waited = counted(len(answered), "message")
-        session.screen.show(f"Then {waited} that waited woke the agent and got an answer.")
-    await show_questions(session, report)
-    if held := _held_line(session.options, found):
-        session.screen.problem(held)
-    return report_failures(session, report) or int(not found["complete"])
-
-
 async def _dry_run(session: Session, *, everything: bool) -> int:
     async with session.waiting(), previewing(session.agent.context) as context:
-        report = of_run({"report": await _watched(session.screen, context, {})})
-    await _show(session, report, everything=everything)
+        report = of_run({"report": await watched(session.screen, context, {})})
+    await show_night(session, report, everything=everything)
     _say_what_next(session, report)
     return int(not report["complete"])
 
@@ -262,50 +239,19 @@ async def _apply(options: Options, night_id: str, *, everything: bool) -> int:
         context = session.agent.context
         ending = await broke_off(context, await find_night(context, night_id))
         async with session.waiting(), applying(context, night_id) as for_the_night:
-            report = of_run({"report": await _watched(session.screen, for_the_night, {})})
+            report = of_run({"report": await watched(session.screen, for_the_night, {})})
         if ending:
             session.screen.note(
                 f"{report['id']} was applied, and killed at its end: it is ended now."
             )
-        await _show(session, report, everything=everything)
+        await show_night(session, report, everything=everything)
     return int(not report["complete"])
-
-
-async def _watched(screen: Screen, context: AgentContext, given: Mapping[str, Any]) -> Report:
-    with ProgressScreen(screen, "falling asleep") as progress:
-        return await follow(context, given, progress)
-
-
-async def _show(session: Session, report: NightReport, *, everything: bool) -> None:
-    names = await labels_for(session.agent.context, report["operations"])
-    more = session.options.command_line("night", report["id"] or "", "--all")
-    session.screen.result(report, night_view(report, names, everything=everything, more=more))
 
 
 def _say_what_next(session: Session, report: NightReport) -> None:
     if report["id"] is None or report.get("status") not in ("preview", "held"):
         return
-    screen, (apply, discard) = session.screen, _both_ways(session.options, report["id"])
+    screen, (apply, discard) = session.screen, both_ways(session.options, report["id"])
     screen.show("", Text("Nothing of it is applied." if report["dry_run"] else "It waits for you."))
     screen.line(f"  make it so: {apply}")
     screen.line(f"  let it go:  {discard}")
-
-
-def _held_line(options: Options, report: NightReport) -> str | None:
-    if report.get("status") != "held" or report["id"] is None:
-        return None
-    why = (report.get("gate") or {}).get("held") or "it would change much"
-    apply, discard = _both_ways(options, report["id"])
-    return f"{report['id']} is held back: {why}; `{apply}` makes it so, `{discard}` lets it go"
-
-
-def _both_ways(options: Options, night_id: str) -> tuple[str, str]:
-    apply = options.command_line("sleep", "--apply", night_id)
-    return apply, options.command_line("night", night_id, "--discard")
-
-
-def _why_no_night(report: Report) -> str:
-    if report["failures"]:
-        errors = "; ".join(dict.fromkeys(failure["error"] for failure in report["failures"]))
-        return f"{errors}; what was done is kept, and the next run goes on from there"
-    return " ".join(report["notes"]) or "the run ended before the night began"

@@ -1,4 +1,4 @@
-"""`circadian run`: the agent runs on its own until a signal ends it."""
+"""`circadian run`: the agent runs on its own until a signal ends it: views and scheduler."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 from pydantic import ValidationError
 from rich.live import Live
@@ -25,15 +26,31 @@ from graph.cli.night_view import night_view
 from graph.cli.program import Options, command
 from graph.cli.run_view import Transcript, cost_line, mode_line, still_waiting, what_next
 from graph.console import Screen, clean, counted, one_line, times_in
-from graph.following import LOOKING_BACK, STEP_NAMES, Listener, News
-from graph.use_cases import Labels, Scheduler, labels_for, status
-from memory.errors import InputError
-from memory.events import hours_named, next_start
+from graph.following import LOOKING_BACK, STEP_NAMES, Listener, News, follow
+from graph.use_cases import AgentContext, Labels, complete_state, labels_for, status
+from memory import events, night
+from memory.errors import CircadianError, InputError, StateError
+from memory.events import (
+    approvals,
+    goals_parked,
+    hours_named,
+    hours_over,
+    inbox,
+    next_start,
+    own_sleep,
+    parked_events,
+    sorted_out,
+    why_idle,
+    why_wait,
+)
 from memory.models import model_name
 from memory.records import NightReport, Operation, TickReport, ToolOutcome
 from memory.runtime import utc_now
 from memory.settings import Settings
-from memory.state import Mode
+from memory.state import Mode, State
+
+if TYPE_CHECKING:
+    from langgraph.runtime import RunControl
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -98,12 +115,13 @@ async def run(
         time_zone=time_zone,
         fatigue_threshold=fatigue,
     )
+    held = replace(options.configuration, settings=settings)
     with times_in(settings.time_zone):
-        return await _run(options, settings)
+        return await _run(replace(options, configuration=held), settings)
 
 
 async def _run(options: Options, settings: Settings) -> int:
-    async with running(options, settings=settings) as (_, screen, agent):
+    async with running(options) as (_, screen, agent):
         clock = agent.resources.clock
         names = partial(labels_for, agent.context)
         watcher = Lines(screen, clock) if screen.json else Watch(screen, settings, clock, names)
@@ -129,7 +147,17 @@ def settings_given(usual: Settings, **given: Any) -> Settings:
         raise InputError(f"{OPTIONS[str(first['loc'][0])]}: {problem}") from None
 
 
-class Watch(Listener):
+class Watcher(Listener):
+    """Follows what the scheduler does."""
+
+    def rests(self, why: str, mode: Mode) -> None:
+        """There is nothing to do now; `why` gives the reason."""
+
+    def failed(self, error: str) -> None:
+        """A run failed; it will be tried again."""
+
+
+class Watch(Watcher):
     """For a person: a line for each message and action, and at the foot the current work."""
 
     def __init__(
@@ -255,7 +283,7 @@ class Watch(Listener):
             self._foot.update(Text(f"  {clean(text)}", style="dim"), refresh=True)
 
 
-class Lines(Listener):
+class Lines(Watcher):
     """For a program: one JSON object a line, `{"at", "what", ...}`."""
 
     def __init__(self, screen: Screen, clock: Callable[[], datetime]) -> None:
@@ -373,3 +401,134 @@ def _when(settings: Settings) -> str:
     zone = settings.zone
     following = next_start(utc_now(), settings).astimezone(zone)
     return f"{pace}; sleeps at {hours_named(settings)}; next {following:%A, %H:%M}"
+
+
+# The scheduler
+
+
+LONGEST_PAUSE = 60.0
+"""Longest pause in seconds after failures, unless the rate itself is slower."""
+
+
+class Outlook(NamedTuple):
+    """Whether a run would find work now."""
+
+    mode: Mode
+    rests: str | None
+    """Why there is nothing to do; None if there may be something."""
+
+
+class Scheduler:
+    """Ticks at an interval and nights at their hour, until `end`.
+
+    `intake` decides what a run does, as it does for a server's cron. The lock is held only during a
+    run, so that other commands get their turn. With nothing to do there is no run, so that an idle
+    agent writes nothing.
+    """
+
+    def __init__(self, context: AgentContext, watcher: Watcher) -> None:
+        self._context, self._watcher = context, watcher
+        self._ending = asyncio.Event()
+        self._control: RunControl | None = None
+        self._failures = 0
+        """Failed runs in a row."""
+
+    def end(self) -> None:
+        """End after the current node: at most one model call, or the tools of one answer.
+
+        Any later run resumes the rest of the tick or night.
+        """
+        self._ending.set()
+        if self._control is not None:
+            self._control.request_drain("told to end")
+
+    async def run(self) -> None:
+        """Run until `end`. Failures do not end it; each one in a row doubles the pause.
+
+        Cancelled, it stops at once; as after a crash, the model call in flight is made again.
+        """
+        while not self._ending.is_set():
+            mode = await self._once()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), self._pause(mode))
+
+    def _pause(self, mode: Mode) -> float:
+        settings = self._context.settings
+        rate = settings.tick_rate if mode == "awake" else settings.tick_rate_sleep
+        return max(rate, min(rate * 2.0 ** min(self._failures, 20), LONGEST_PAUSE))
+
+    async def _once(self) -> Mode:
+        mode: Mode = "awake"
+        try:
+            mode, rests = await outlook(self._context)
+            if rests is not None:
+                self._watcher.rests(rests, mode)
+                self._failures = 0
+                return mode
+            await self._run()
+            failed = self._watcher.report["failures"]
+            self._failures = self._failures + 1 if failed else 0
+        except (CircadianError, OSError) as error:
+            self._failures += 1
+            self._watcher.failed(str(error))
+            return mode
+        return self._watcher.mode or mode
+
+    async def _run(self) -> None:
+        """One run. It is left alone if `end` comes while another process still holds the agent."""
+        from langgraph.errors import GraphDrained
+        from langgraph.runtime import RunControl
+
+        self._control = RunControl()
+        going = asyncio.create_task(follow(self._context, {}, self._watcher, self._control))
+        ending = asyncio.create_task(self._ending.wait())
+        try:
+            await asyncio.wait({going, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if going.done() or self._watcher.begun:
+                with suppress(GraphDrained):
+                    await going
+        finally:
+            self._control = None
+            for task in (going, ending):
+                task.cancel()
+            await asyncio.wait({going, ending})
+
+
+async def outlook(context: AgentContext) -> Outlook:
+    """Whether a run without input would find anything to do, by the rules of `intake`.
+
+    Reads only and takes no lock. An invalid state is left to the run, which reports it.
+    """
+    snapshot = await context.snapshot()
+    mode: Mode = snapshot.values.get("mode", "awake")
+    if snapshot.tasks and not any(task.interrupts for task in snapshot.tasks):
+        return Outlook(mode, None)
+    try:
+        state = complete_state(snapshot.values)
+    except StateError:
+        return Outlook(mode, None)
+    return Outlook(mode, await _why_rest(context, {**state, "unattended": True}))
+
+
+async def _why_rest(context: AgentContext, state: State) -> str | None:
+    store, scope, settings = context.store, context.scope, context.settings
+    now = context.now()
+    if state["emergency_stop"]:
+        return "The emergency stop is set: `circadian clear-stop` clears it."
+    if await events.stop_asked_by(store, scope) is not None:
+        return None
+    if await night.is_due(store, scope) or await night.unfinished_undo(store, scope):
+        return None
+    items = await inbox.waiting(store, scope, state["handled"])
+    pending = sorted_out(items, settings, context.owners, past=parked_events(state))
+    if pending.context or pending.ignored or pending.ready(state, settings, now):
+        return None
+    if await approvals.answers(store, scope, state["parked"]):
+        return None
+    if own_sleep(state, settings, now, direct=bool(pending.people), busy=not pending.empty()):
+        return None
+    if hours_over(state, settings, now):
+        return None
+    if goals_parked(state):
+        return "A question waits for a person (circadian status)."
+    return why_idle(state, settings, now) or why_wait(state, settings, now)

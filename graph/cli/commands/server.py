@@ -6,7 +6,7 @@ to do calls no model, and a finished night is not begun again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Annotated, Any, cast
@@ -63,15 +63,11 @@ async def schedule(
     if show and remove:
         raise InputError("--list or --remove: one of them")
     time_zone, crons = _zone(zone), _crons(every, at)
-    async with schedule_of(url, token, options.agent) as standing:
-        if remove:
-            found = await standing.remove()
-            head = "Removed:" if found else "Nothing is scheduled."
-        else:
-            if not show:
-                await standing.install(crons, time_zone)
-            found = await standing.listed()
-            head = f"{options.agent} on {url}:" if found else "Nothing is scheduled."
+    async with agent_on(url, token, options.agent) as (client, thread):
+        gone = [] if show else await install(client, thread, {} if remove else crons, time_zone)
+        found = gone if remove else await listed(client, thread)
+    head = "Removed:" if remove else f"{options.agent} on {url}:"
+    head = head if found else "Nothing is scheduled."
     view = [_view(found)] if found else []
     Screen(json=options.json).result(found, Text(one_line(head)), *view)
     return 0
@@ -172,62 +168,52 @@ class Scheduled(TypedDict):
     thread_id: str
 
 
-class Schedule:
-    """The crons of one agent on one server."""
+async def listed(client: LangGraphClient, thread: str) -> list[Scheduled]:
+    """The installed crons of an agent's thread, ticks first."""
+    found = await client.crons.search(thread_id=thread, limit=PAGE)
+    ours = [_scheduled(cron) for cron in found if (cron.get("metadata") or {}).get(MARK)]
+    return sorted(ours, key=lambda cron: cron["request"], reverse=True)
 
-    def __init__(self, client: LangGraphClient, thread: str) -> None:
-        self._client, self.thread = client, thread
 
-    async def listed(self) -> list[Scheduled]:
-        """The installed crons, ticks first."""
-        found = await self._client.crons.search(thread_id=self.thread, limit=PAGE)
-        ours = [_scheduled(cron) for cron in found if (cron.get("metadata") or {}).get(MARK)]
-        return sorted(ours, key=lambda cron: cron["request"], reverse=True)
+async def install(
+    client: LangGraphClient, thread: str, crons: Mapping[str, str], zone: ZoneInfo
+) -> list[Scheduled]:
+    """Replace all crons by one for each request of `crons`; returns the replaced ones.
 
-    async def install(self, crons: Mapping[str, str], zone: ZoneInfo) -> None:
-        """Replace all crons by one for each request of `crons`.
-
-        New ones come first: a failure half way leaves too many, which is harmless, rather than
-        none. Installing again replaces them all.
-        """
-        before = await self.listed()
-        for request, schedule in crons.items():
-            await self._client.crons.create_for_thread(
-                self.thread,
-                GRAPH,
-                schedule=schedule,
-                timezone=zone,
-                input={"request": request},
-                metadata={MARK: request},
-                multitask_strategy="enqueue",
-                durability="sync",
-            )
-        await self._delete(before)
-
-    async def remove(self) -> list[Scheduled]:
-        """Remove all crons; returns them."""
-        before = await self.listed()
-        await self._delete(before)
-        return before
-
-    async def _delete(self, crons: Iterable[Scheduled]) -> None:
-        for cron in crons:
-            await self._client.crons.delete(cron["id"])
+    New ones come first: a failure half way leaves too many, which is harmless, rather than none.
+    Installing again replaces them all.
+    """
+    before = await listed(client, thread)
+    for request, schedule in crons.items():
+        await client.crons.create_for_thread(
+            thread,
+            GRAPH,
+            schedule=schedule,
+            timezone=zone,
+            input={"request": request},
+            metadata={MARK: request},
+            multitask_strategy="enqueue",
+            durability="sync",
+        )
+    for cron in before:
+        await client.crons.delete(cron["id"])
+    return before
 
 
 @asynccontextmanager
-async def schedule_of(url: str, token: str | None, agent: str) -> AsyncIterator[Schedule]:
-    """The schedule of the agent called `agent` on the server at `url`, as `token`'s user.
+async def agent_on(
+    url: str, token: str | None, agent: str
+) -> AsyncIterator[tuple[LangGraphClient, str]]:
+    """A client of the server as `token`'s user, and the agent's thread there.
 
-    Raises:
-        ServerError: the server does not answer, or refuses.
+    Raises ServerError if the server does not answer, or refuses.
     """
     # Not `get_client()`, which tries a server that does not answer for eight seconds.
     headers = {"X-Api-Key": token} if token else {}
     client = LangGraphClient(httpx.AsyncClient(base_url=url, headers=headers, timeout=SECONDS))
     try:
         thread: Any = await client.http.put(f"/circadian/agents/{quote(agent, safe='')}", json={})
-        yield Schedule(client, str(thread["thread_id"]))
+        yield client, str(thread["thread_id"])
     except httpx.HTTPStatusError as error:
         raise ServerError(f"{url} refuses ({error.response.status_code}): {_why(error)}") from error
     except httpx.TransportError as error:

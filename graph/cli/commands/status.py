@@ -16,8 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
-from graph.api import open_agents
-from graph.cli.access import NO_LANGUAGE_MODEL, Session, reading
+from graph.cli.access import Session, opening, reading
 from graph.cli.program import Options, Yes, command
 from graph.cli.status_view import log_view, status_view
 from graph.cli.turn import why_stopped
@@ -35,8 +34,6 @@ from graph.use_cases import status as status_of
 from memory import audit
 from memory.errors import InputError
 from memory.events import inbox
-from memory.models import is_offline
-from memory.recall import repair
 from memory.records import AssistantPrompt
 from memory.runtime import utc_now
 from memory.text import shortened
@@ -191,6 +188,10 @@ def parse_since(text: str, now: datetime) -> datetime:
 # In the browser
 
 
+PATIENCE = 3.0
+"""Seconds that a change waits for another process's run; the page then says who is at work."""
+
+
 @command()
 async def inspect(
     options: Options,
@@ -208,18 +209,15 @@ async def inspect(
 async def serve_inspector(options: Options, port: int = 0, *, files: Path | None = None) -> None:
     """Serve the inspector until it is interrupted. `files`: the agent's working folder."""
     try:
-        from graph.cli.loopback import serve
+        from graph.inspector import serve
     except ImportError as error:
         raise InputError("the inspector needs: pip install '.[inspect]' in the clone") from error
-    screen = Screen(json=options.json)
-    opening = open_agents(
-        options.data, options.model, options.embedder, options.configuration, folder=files
-    )
-    async with opening as agents:
-        agent = agents.agent(options.agent)
-        await repair(agent.store, agent.resources.semantic, agent.scope)
-        if is_offline(agents.resources.chat_model):
-            screen.note(NO_LANGUAGE_MODEL)
+    given = options.deployment
+    patient = {"lock_timeout": min(given.lock_timeout, PATIENCE), "folder": files or given.folder}
+    held = replace(options.configuration, deployment=given.model_copy(update=patient))
+    async with opening(replace(options, configuration=held)) as agent:
+        screen = Screen(json=options.json)
+        Session(options, screen, agent).say_model()
 
         def started(url: str) -> None:
             if options.json:
@@ -229,7 +227,7 @@ async def serve_inspector(options: Options, port: int = 0, *, files: Path | None
             screen.line(f"  {url}")
             screen.note("Ctrl-C ends it.")
 
-        await serve(options.agent, agents, port, started)
+        await serve(agent.context, port, started)
 
 
 @command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,8 +18,9 @@ from memory.state.validation import checked
 from tests.support.scripted import calls
 from tests.support.tool_calls import goal_of, tick_state
 from tools.builtin.communication import delegate_task
-from tools.delegation import DelegateState, Insulation, opening, requester, tools_for_delegate
-from tools.registry import BUILT_IN, ToolCategory, registered
+from tools.delegation import DelegateState, Insulation, delegate_tools, opening, requester
+from tools.policy import CONTEXTS, select_execution_pattern
+from tools.registry import ToolCategory, registered
 
 AT = "2026-03-02T09:00:00+00:00"
 NOW = "2026-03-02T09:00:00+00:00"
@@ -213,15 +215,19 @@ async def paint(wall: str) -> str:
 
 
 def test_a_sub_agent_is_given_reading_tools_only_and_memory_only_without_insulation() -> None:
-    built_in = [known for known, _ in BUILT_IN.values()]
     mine = [
         look_up,
         registered(paint, "safe_chain", always_ask=True),
-        *(registered(paint, one) for one in ToolCategory if one != "safe_chain"),
+        *(
+            registered(paint.model_copy(update={"name": f"paint_{one}"}), one)
+            for one in ToolCategory
+            if one != "safe_chain"
+        ),
     ]
-    given = {
-        mode: [one.name for one in tools_for_delegate([*built_in, *mine], mode)] for mode in MODES
-    }
+    pattern = select_execution_pattern(Settings(), CONTEXTS["tick_event"])
+    state: DelegateState = {"context_type": "tick_event", "pattern": pattern}
+    resources: Any = SimpleNamespace(tools=mine)
+    given = {mode: [one.name for one in delegate_tools(state, resources, mode)] for mode in MODES}
     assert sorted(given["none"]) == [
         "list_projects",
         "look_up",

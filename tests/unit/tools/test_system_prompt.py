@@ -16,7 +16,7 @@ from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state.schema import State
 from tests.support.tool_calls import EVENT, NOW, Bench, Called, tick_state
-from tools.builtin.self import difference_of, why_not
+from tools.builtin.assistant import difference_of, why_not
 from tools.registry import BUILT_IN
 
 EMPTY: AssistantPrompt = {"version": 0, "text": "", "versions": []}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from graph.use_cases.reindexing import BATCH, embed_in_batches
+from graph.use_cases.memories import BATCH, embed_in_batches
 from memory.errors import MemoryStoreError, ServiceDown
 from memory.facts.semantic import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
@@ -80,7 +80,7 @@ async def test_a_new_embedder_embeds_everything_again(make_memory: MakeMemory) -
 async def test_each_batch_is_one_call_and_stays_when_the_next_fails(
     make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graph.use_cases.reindexing.BATCH", 4)
+    monkeypatch.setattr("graph.use_cases.memories.BATCH", 4)
     old = make_memory(WordEmbeddings())
     await old.add(ANA, [draft(f"{n}", f"fact {n}") for n in range(10)])
     old.close()
@@ -155,17 +155,17 @@ async def test_a_wrong_vector_dimension_is_refused_with_advice(
 REINDEXER = """
 import asyncio, sys, time
 from pathlib import Path
-from graph.use_cases import reindexing
+from graph.use_cases import memories
 from memory.facts import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
 from tests.support.facts import DIMENSION, WordEmbeddings
-reindexing.BATCH = 3
+memories.BATCH = 3
 folder = Path(sys.argv[1])
 opened = SemanticMemory(
     lambda: SqliteTable(folder / "facts.db", model="other", dimension=DIMENSION),
     mem0_dir=folder / "mem0", dimension=DIMENSION, embeddings=WordEmbeddings,
 )
-asyncio.run(reindexing.embed_in_batches(opened, lambda done, total: print(done, total, flush=True)))
+asyncio.run(memories.embed_in_batches(opened, lambda done, total: print(done, total, flush=True)))
 """
 
 

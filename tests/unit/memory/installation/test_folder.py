@@ -112,7 +112,7 @@ def test_another_embedder_is_refused_with_the_way_to_change_it(tmp_path: Path) -
     assert "made with the embedder offline, not openai:text-embedding-3-small" in said
     assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
     said = refusal(tmp_path / "data", embeddings=WordEmbeddings())
-    assert "offline, not custom:WordEmbeddings; `graph.use_cases.reindexing.reindex`" in said
+    assert "offline, not custom:WordEmbeddings; `graph.use_cases.reindex`" in said
     assert head(tmp_path / "data")["embedder"] == "offline"
 
 

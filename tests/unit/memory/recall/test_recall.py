@@ -23,7 +23,7 @@ from tests.support.memories import Memories
 from tests.support.recalling import NOW, Asking, Failing, entry, rows, write
 from tests.support.tool_calls import NOW as TOOL_NOW
 from tests.support.tool_calls import SCOPE, Bench, night
-from tools.builtin import memory as recall_tool
+from tools.builtin import facts as recall_tool
 
 
 async def stored(store: InMemoryStore) -> list[dict[str, Any]]:

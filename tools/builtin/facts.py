@@ -1,47 +1,46 @@
-"""Tools of long-term memory: write and read the journal, store and recall facts with sources.
+"""Tools of facts: store them with their sources, recall them, settle which of two holds.
 
-Rulings 13, 15 and 17 say which evidence an entry or a fact needs.
+Rulings 13, 15 and 17 say which evidence a fact needs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from itertools import count
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
-from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
-from memory import entities, journal, records
+from memory import entities, journal, pages
 from memory import events as memory_events
-from memory.compaction import covered_events
 from memory.errors import Refusal
 from memory.guards import (
     OWN,
     Doubt,
     cited_in_vain,
-    is_courtesy,
     said_in,
     share,
     speaker_of,
     speakers_of,
     violation,
 )
-from memory.journal import TRUST
 from memory.messages import Citations
-from memory.operations import Collector, PlanCollector, collector_of
+from memory.operations import Collector, PlanCollector, collector_of, dependents_of
 from memory.recall import fit_for, probes, recall
 from memory.records import (
     LONGEST_FACT,
+    Event,
+    Fact,
     FactDraft,
     JournalEntry,
     Operation,
-    add_entry,
     add_fact,
+    change_fact,
+    doubt_fact,
+    is_reflection,
     operation_id,
+    supersede_fact,
 )
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.text import SPEAKER, name_key
@@ -55,204 +54,8 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
-from tools.evidence import (
-    RECALLED,
-    WHERE_FROM,
-    FactCheck,
-    grounds,
-    in_sight,
-    is_extracting,
-    origin_of,
-    shared_words,
-    shown,
-)
-from tools.origins import (
-    LEAST_TRUST,
-    kept_origins,
-    listeners_in,
-    may_be_of_others,
-    of_entry,
-    others_beside,
-    owners_in,
-)
-
-EXTRACTION, NIGHT_EXTRACTION, CONSOLIDATION = 1_000, 2_000, 3_000
-"""First positions of entries per loop, so that entries of two loops never share an id."""
-
-REFLECTIONS = frozenset({"reflection", "reflection_cont"})
-"""The contexts in which the assistant looks at its own work."""
-
-
-@tool
-@refusals_answered
-async def add_journal_entry(
-    content: Annotated[str, Field(description="What happened or was learned, with dates.")],
-    runtime: Runtime,
-    importance: Annotated[
-        int | Absent, Field(description="1 (trifle) to 10 (vital); leave out when unsure.")
-    ] = None,
-    tags: list[str] | Absent = None,
-    source_entity: Annotated[str | Absent, Field(description="Whom it is from.")] = None,
-    reasoning: Reasoning = None,
-) -> Answer:
-    """Write an entry into the journal. A night makes long-term facts of what matters."""
-    if not content.strip():
-        raise Refusal("Nothing to journal", "Give the entry's content as a sentence.")
-    if importance is not None and not 1 <= importance <= 10:
-        raise Refusal(f"Importance {importance} is out of range", "Give 1 to 10, or leave it out.")
-    collector = collector_of(runtime.config, runtime.store)
-    basis = await _basis(content, source_entity, runtime, collector)
-    known = await entities.names_in(store_of(runtime), scope_of(runtime.config), content)
-    write = partial(
-        journal.entry_by_tool,
-        content=content.strip(),
-        importance=importance,
-        tags=_tags(tags or [], runtime),
-        source_entity=basis.speaker,
-        trust=basis.trust,
-        source_events=_sources(content, runtime, collector),
-        origin=origin_of(runtime, collector),
-        now=now_of(runtime),
-        known_entities=[*journal.known_entities(runtime.state), *known],
-    )
-    position = _position(runtime, collector)
-    if isinstance(collector, PlanCollector):
-        entry = write(position=position)
-    else:
-        tries = (write(position=one) for one in count(position))
-        entry = await journal.first_free(store_of(runtime), scope_of(runtime.config), tries)
-    if basis.origins:
-        entry["origins"] = basis.origins
-    written = await collector.write([add_entry(entry, "add_journal_entry")])
-    result = {
-        "entry_id": entry["id"],
-        "importance": entry["importance"],
-        "scoring_method": entry["scoring_method"],
-    }
-    return answer(runtime, result, artifact={"written": written})
-
-
-@tool
-@refusals_answered
-async def review_journal(
-    runtime: Runtime,
-    query: Annotated[str | None, Field(description="Words that an entry should hold.")] = None,
-    tags: Annotated[list[str] | None, Field(description="Tags of which it has any.")] = None,
-    limit: int = 10,
-    reasoning: Reasoning = None,
-) -> Answer:
-    """Read the newest journal entries, newest first."""
-    if limit < 1:
-        raise Refusal(f"Limit {limit} is out of range", "Give 1 or more.")
-    entries = await journal.newest(
-        store_of(runtime),
-        scope_of(runtime.config),
-        query=query,
-        tags=tags,
-        limit=limit,
-        hidden=_hidden(runtime),
-    )
-    return answer(runtime, {"entries": [*map(_shown, entries)], "count": len(entries)})
-
-
-def _hidden(runtime: Runtime) -> Callable[[JournalEntry], bool]:
-    """Whether a review leaves an entry out: the listeners may not know it, or it is on own work."""
-    settings, listeners, own = settings_of(runtime.context), listeners_in(runtime), records.SELF
-    reflecting = _reflecting(runtime)
-
-    def hidden(entry: JournalEntry) -> bool:
-        on_own_work = own in entry["tags"] and not reflecting
-        return on_own_work or journal.is_private(entry, listeners, settings)
-
-    return hidden
-
-
-def _shown(entry: JournalEntry) -> dict[str, Any]:
-    keys = ("id", "timestamp", "content", "source_entity", "origins", "importance", "tags")
-    return {key: value for key, value in entry.items() if key in keys}
-
-
-def _tags(given: list[str], runtime: Runtime) -> list[str]:
-    """The given tags without reserved ones; notes on the assistant's own work are tagged `self`."""
-    kept = [one for one in given if " ".join(one.casefold().split()) not in journal.OURS]
-    own = [records.SELF] if _reflecting(runtime) and records.SELF not in kept else []
-    return [*kept, *own]
-
-
-class _Basis(NamedTuple):
-    """The speaker that a note rests on, the trust (0..1), and whose words it may hold besides."""
-
-    speaker: str | None
-    trust: float
-    origins: list[str] | None = None
-
-
-async def _basis(content: str, given: str | None, runtime: Runtime, collector: Collector) -> _Basis:
-    """What the note rests on: the nearest entry in words, or else the answer of a tool.
-
-    Raises:
-        Refusal: the note repeats a memory or a rule.
-    """
-    if _reflecting(runtime):
-        return _Basis(None, TRUST["inference"])
-    entries = in_sight(runtime, settings_of(runtime.context), collector)
-    beside, said = shown(runtime), grounds(entries)
-    if is_courtesy(content) or beside.recalls(content, said):
-        raise Refusal(RECALLED, WHERE_FROM)
-    others = others_beside(runtime, collector)
-    if beside.returns(content, said):
-        return _Basis(None, TRUST["environmental"], others)
-    near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
-    if not any(near) and len(entries) != 1:
-        least = min((e["source_trust"] for e in entries), default=TRUST["inference"])
-        return _Basis(None, min(least, LEAST_TRUST) if others else least, others)
-    nearest = [e for e, words in zip(entries, near, strict=True) if words == max(near)]
-    if others := await may_be_of_others(content, nearest, runtime, collector):
-        owners = owners_in(runtime)
-        named = [name for one in nearest for name in of_entry(one, owners)]
-        return _Basis(None, LEAST_TRUST, [*dict.fromkeys([*named, *others])])
-    who = speaker_of(content, given, said_in(nearest))
-    return _Basis(who, min(one["source_trust"] for one in nearest))
-
-
-def _reflecting(runtime: Runtime) -> bool:
-    return runtime.state["context"]["context_type"] in REFLECTIONS
-
-
-def _position(runtime: Runtime, collector: Collector) -> int:
-    """In a night the call's place in its loop; awake the first place of the loop.
-
-    A night never repeats a call with other words, because its plan is stored first. A tick may, so
-    awake the entry takes the first place that is free or holds the same content.
-    """
-    if not isinstance(collector, PlanCollector):
-        return EXTRACTION if is_extracting(runtime) else 0
-    exchange = runtime.state.get("exchange") or []
-    earlier = sum(isinstance(message, ToolMessage) for message in exchange)
-    first = CONSOLIDATION if collector.shown else NIGHT_EXTRACTION
-    return first + earlier + len(collector.operations)
-
-
-def _sources(content: str, runtime: Runtime, collector: Collector) -> list[str]:
-    """The ids of the events that the entry comes from, the nearest in words first."""
-    event = event_of(runtime)
-    if collector.shown:
-        return _nearest(
-            content, ((one["content"], one["sources"]) for one in collector.shown.values())
-        )
-    if collector.shown is not None or is_extracting(runtime):
-        messages = runtime.state["messages"]
-        people = [one for one in messages if isinstance(one, HumanMessage)]
-        nearest = _nearest(content, ((str(one.text), covered_events([one])) for one in people))
-        return list(dict.fromkeys([*nearest, *covered_events(messages)]))
-    return [event["id"]] if event is not None else []
-
-
-def _nearest(content: str, texts: Iterable[tuple[str, list[str]]]) -> list[str]:
-    """The event ids of `texts`, ordered by the number of words shared with `content`."""
-    ranked = sorted(texts, key=lambda text: -shared_words(content, text[0]))
-    return list(dict.fromkeys(event for _, events in ranked for event in events))
-
+from tools.evidence import FactCheck, origin_of
+from tools.origins import kept_origins, listeners_in, may_be_of_others, owners_in, stranger_in
 
 PLACES = 16
 """Places looked up in one query."""
@@ -300,7 +103,10 @@ async def store_memory(
     if not facts:
         raise Refusal("No facts were given", "Give at least one fact, or call noop.")
     collector = collector_of(runtime.config, runtime.store)
-    facts = [_with_ids(fact, collector) for fact in facts]
+    facts = [  # with ids in place of the numbers that a night's prompt shows
+        one.model_copy(update={"source_ids": [*map(collector.resolve, one.source_ids)]})
+        for one in facts
+    ]
     sources = await _known_sources(facts, runtime, collector)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
@@ -327,11 +133,6 @@ async def store_memory(
     written = await collector.write([*operations.values()]) if operations else []
     result = _result([*operations.values()], len(written), rejected, collector)
     return answer(runtime, result, artifact={"written": written})
-
-
-def _with_ids(fact: FactGiven, collector: Collector) -> FactGiven:
-    """The fact with ids in place of the numbers that a night's prompt shows."""
-    return fact.model_copy(update={"source_ids": [*map(collector.resolve, fact.source_ids)]})
 
 
 def _with_questions(
@@ -580,3 +381,109 @@ async def recall_memories(
     shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
     note = {} if shown else {"note": "Nothing in memory fits this query."}
     return answer(runtime, {"query": query, "memories": shown, "count": len(shown), **note})
+
+
+# Contradictions
+
+
+MOST_ALIKE = 20
+"""Facts looked through for one with a text that is given."""
+
+OWNERS_ONLY = "Leave it open; an owner can settle it."
+
+
+@tool
+@refusals_answered
+async def settle_dispute(
+    holds: Annotated[str, Field(description="Id or text of the fact that an owner says is true.")],
+    falls: Annotated[str, Field(description="Id or text of the fact that contradicts it.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Settle a contradiction that you were shown, when an owner has just said which fact holds."""
+    event = _of_owner(runtime)
+    semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
+    open_ = await pages.open_disputes(store_of(runtime), semantic, scope)
+    doubts = await pages.open_doubts(store_of(runtime), semantic, scope)
+    meant = _meant(holds, falls, [*open_, *doubts])
+    meant = meant or _meant(holds, falls, await _told(holds, falls, runtime))
+    if meant is None:
+        raise Refusal(
+            f"{holds!r:.80} and {falls!r:.80} are no contradiction that is open",
+            "Give the two ids, or the two texts, of one contradiction as they were shown.",
+        )
+    keeps, goes = meant
+    if goes["invalid_at"] is not None:
+        operations = [confirmed(keeps, event)]
+    else:
+        store = store_of(runtime)
+        beside = await dependents_of([goes], store=store, semantic=semantic, scope=scope)
+        operations = settled(keeps, goes, event, beside)
+    await collector_of(runtime.config, runtime.store).write(operations)
+    return answer(runtime, {"holds": keeps["text"], "no_longer_holds": goes["text"]})
+
+
+def settled(
+    keeps: Fact, goes: Fact, event: Event, dependents: Sequence[Fact] = ()
+) -> list[Operation]:
+    """The fact that falls is superseded by the other one, which is disputed no more.
+
+    `dependents`: the facts that depend on the one that falls, which are in doubt then.
+    """
+    sources, reason = [event["id"]], f"settled by {event['sender']}"
+    left = [op for op in keeps.get("disputed", []) if op != goes["op"]]
+    return [
+        # It falls from the time at which it was said: it was never true.
+        supersede_fact(goes, keeps["op"], goes["valid_from"], sources, reason),
+        change_fact(keeps, {"disputed": left}, sources, reason, place=f"settled {goes['op']}"),
+        *(doubt_fact(one, goes["op"], sources, reason) for one in dependents if one != keeps),
+    ]
+
+
+def confirmed(fact: Fact, event: Event) -> Operation:
+    """A doubtful fact that an owner says still holds: it no longer depends on what fell."""
+    left = [op for op in fact.get("depends_on", []) if op not in fact["doubtful"]]
+    after = {"doubtful": [], "depends_on": left}
+    reason = f"confirmed by {event['sender']}"
+    return change_fact(fact, after, [event["id"]], reason, place=f"confirmed {event['id']}")
+
+
+def _of_owner(runtime: Runtime) -> Event:
+    event = event_of(runtime)
+    if event is None or is_reflection(event):
+        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
+    if who := stranger_in(runtime):
+        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
+    return event
+
+
+async def _told(holds: str, falls: str, runtime: Runtime) -> list[tuple[Fact, Fact]]:
+    """The contradictions among the facts that have these texts: not all stand on a page."""
+    semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
+    found = {
+        fact["op"]: fact
+        for text in (holds, falls)
+        for fact, _ in await semantic.keywords(scope, text, MOST_ALIKE)
+        if _is(fact, text)
+    }
+    return [
+        (one, found[other])
+        for one in found.values()
+        for other in one.get("disputed", ())
+        if other in found
+    ]
+
+
+def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[Fact, Fact] | None:
+    """(the fact that holds, the fact that falls) of the open contradiction that is meant."""
+    for fact, other in pairs:
+        for keeps, goes in ((fact, other), (other, fact)):
+            if _is(keeps, holds) and _is(goes, falls):
+                return keeps, goes
+    return None
+
+
+def _is(fact: Fact, given: str) -> bool:
+    bare = given.strip(" []()#.'\"").lower()
+    named = len(bare) >= pages.LEAST_ID and fact["id"].startswith(bare)
+    return named or bare == fact["text"].strip(" []()#.'\"").lower()

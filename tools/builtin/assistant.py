@@ -20,7 +20,7 @@ from memory.errors import Refusal
 from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
 from memory.messages import for_model, is_history
 from memory.prompt import assembly, assistant_prompt, recommended_action
-from memory.records import Decision, Loop, Question
+from memory.records import Decision, Loop
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import SessionMetrics, SleepWish, State
@@ -177,17 +177,7 @@ def _pending(runtime: Runtime) -> list[str]:
 
 def _messages(runtime: Runtime) -> list[AnyMessage]:
     """The history and this tick's messages, without the copy of this call that `execute` adds."""
-    messages: list[AnyMessage] = list(runtime.state["messages"])
-    return messages[:-1] if _is_copy(messages) else messages
-
-
-def _is_copy(messages: list[AnyMessage]) -> bool:
-    """Whether the last message only repeats calls of the answer before it."""
-    answers = [message for message in messages if isinstance(message, AIMessage)][-2:]
-    if len(answers) < 2 or answers[1] is not messages[-1]:
-        return False
-    first, last = ([call["id"] for call in one.tool_calls] for one in answers)
-    return set(last) <= set(first)
+    return list(runtime.state["messages"][:-1])
 
 
 OWNERS_ONLY = "Leave the prompt as it is. An owner can ask for the change."
@@ -260,8 +250,7 @@ def difference_of(state: State, args: Mapping[str, Any]) -> str:
 def _confirmed(state: State, call_id: str | None, text: str) -> Decision:
     """The person's answer that allows this call, for exactly this text and the current prompt.
 
-    Raises:
-        Refusal: nobody was asked, or was asked about something else.
+    Raises a Refusal if nobody was asked, or was asked about something else.
     """
     loop: Loop | None = state["loop"]
     decision = loop["decision"] if loop is not None and loop["dangerous"] == call_id else None
@@ -270,13 +259,10 @@ def _confirmed(state: State, call_id: str | None, text: str) -> Decision:
     if decision is None or question is None or decision["decision"] == "refuse":
         raise Refusal("No person has confirmed the change", ASK_AGAIN)
     args = decision["args"] if decision["decision"] == "edit" else question["args"]
-    if (args or {}).get("new_prompt") != text or not _still_shown(state, question):
+    still_shown = question["difference"] == difference_of(state, question["args"])
+    if (args or {}).get("new_prompt") != text or not still_shown:
         raise Refusal("The change is not the one that was confirmed", ASK_AGAIN)
     return decision
-
-
-def _still_shown(state: State, question: Question) -> bool:
-    return question["difference"] == difference_of(state, question["args"])
 
 
 update_system_prompt.metadata = {
