@@ -15,6 +15,7 @@ from langgraph.store.base import BaseStore, GetOp, PutOp
 
 from memory.records import (
     MOST_ALIASES,
+    Attribute,
     Conversation,
     EntityProfile,
     Event,
@@ -22,7 +23,9 @@ from memory.records import (
     Observation,
     Operation,
     Scope,
+    add_entity,
     bonus_of,
+    change_entity,
     entity_id,
     is_blank,
     met,
@@ -231,7 +234,7 @@ def after(
             case "add_entity":
                 _add(found, keys, operation)
             case "remove_entity" if operation["target"] in found:
-                _remove(found, keys, operation["target"], operation["before"]["now"])
+                _remove(found, keys, operation["target"], operation["before"])
             case "observe_entity":
                 _observe(found, keys, operation)
             case "unobserve_entity" if operation["target"] in found:
@@ -244,21 +247,31 @@ def after(
 
 def _add(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
     id_, given = operation["target"], operation["after"]
+    if "whole" in given:
+        found[id_] = given["whole"]
+        keys.update(dict.fromkeys(names_of(given["whole"]), id_))
+        return
     profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
     keys.setdefault(name_key(given["name"]), id_)
     known = profile["entity_type"] != "unknown"
     found[id_] = profile if known else {**profile, "entity_type": given["entity_type"]}
 
 
-def _remove(found: dict[str, EntityProfile], keys: dict[str, str], id_: str, made: str) -> None:
-    """Remove a profile that was made at `made`, if nothing is known of it but its name."""
-    profile = found[id_]
-    if not is_blank(profile) or profile["senders"] or profile["created"] != made:
+def _remove(
+    found: dict[str, EntityProfile], keys: dict[str, str], id_: str, given: Mapping[str, Any]
+) -> None:
+    """Remove a profile that was made at `now`, if nothing is known of it but its name.
+
+    If it joins another, its `heir`, it goes with all that is known of it, unless that changed.
+    """
+    profile, heir = found[id_], given.get("heir")
+    made = is_blank(profile) and not profile["senders"] and profile["created"] == given["now"]
+    if profile != given["whole"] if heir else not made:
         return
     del found[id_]
-    for key in names_of(profile):
-        if keys.get(key) == id_:
-            del keys[key]
+    for key in [one for one in names_of(profile) if keys.get(one) == id_]:
+        del keys[key]
+        keys |= {key: heir} if heir else {}
 
 
 def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
@@ -299,11 +312,47 @@ def _with_silent(
     }
 
 
+def joins(profiles: Mapping[str, EntityProfile]) -> list[Operation]:
+    """The operations by which profiles join the one that has their name as an alias.
+
+    Nobody who ever spoke joins another. `profiles`: every profile, by id.
+    """
+    whose = {key: id_ for id_, one in profiles.items() for key in names_of(one)[1:]}
+    made, now = list[Operation](), dict(profiles)
+    for id_, goes in profiles.items():
+        keeps = now.get(whose.get(name_key(goes["name"]), id_))
+        if keeps is not None and keeps["id"] != id_ and not goes["senders"]:
+            new = _joining(now[id_], keeps)
+            made, now = [*made, *new], after(now, {}, new)[0]
+    return made
+
+
+def _joining(goes: EntityProfile, keeps: EntityProfile) -> list[Operation]:
+    reason, own = f"{goes['name']} is {keeps['name']}", keeps["attributes"]
+    gone = add_entity(goes["id"], goes["name"], speaks=False, now=goes["created"], reason=reason)
+    whole = {**gone["after"], "aliases": goes["aliases"], "whole": goes, "heir": keeps["id"]}
+    both = {name: _newer(one, own.get(name, one)) for name, one in goes["attributes"].items()}
+    moved = change_entity(keeps, both, [], [], [goes["id"]], reason, place=f"{goes['id']}:")
+    moved["after"]["observations"] = {one["id"]: one for one in goes["observations"]}
+    moved["before"]["observations"] = dict.fromkeys(moved["after"]["observations"])
+    return [{**gone, "kind": "remove_entity", "before": whole, "after": None}, moved]
+
+
+def _newer(one: Attribute, other: Attribute) -> Attribute:
+    """The newer of two attributes of one name, with the older value among those before it."""
+    old, new = sorted((one, other), key=lambda each: each["at"])
+    if old["value"] == new["value"]:
+        evidence = [*old["evidence"], *new["evidence"]]
+        return {**old, **new, "evidence": list(dict.fromkeys(evidence))}
+    was = {key: old[key] for key in ("value", "evidence", "at")}
+    return {**new, "replaced": [*old["replaced"], was, *new["replaced"]]}
+
+
 def _observe(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
     id_, given = operation["target"], operation["after"]
     profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
     keys.setdefault(name_key(given["name"]), id_)
-    profile = _called(profile, given["aliases"], keys)
+    profile = _called(profile, given["aliases"], keys, given.get("joins", ()))
     noticed, kept = given["observation"], given["kept"]
     found[id_] = observed(profile, noticed, kept=kept, now=given["now"])
 
@@ -392,11 +441,17 @@ def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     return all(standing[name] == value for name, value in fields.items())
 
 
-def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
+def _called(
+    profile: EntityProfile,
+    aliases: Sequence[str],
+    keys: dict[str, str],
+    joins: Collection[str] = (),
+) -> EntityProfile:
+    """`joins`: aliases that are another's name still, until a night joins the two profiles."""
     for alias in aliases:
         key = name_key(alias)
         known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES
-        if not known and keys.setdefault(key, profile["id"]) == profile["id"]:
+        if not known and (keys.setdefault(key, profile["id"]) == profile["id"] or alias in joins):
             profile = {**profile, "aliases": [*profile["aliases"], shown_name(alias)]}
     return profile
 

@@ -83,10 +83,11 @@ async def work_of(context: NightContext) -> DreamWork:
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))
     facts = dict.fromkeys([*undreamed, *context.added_facts()])
-    told_of = with_news(subjects, profiles, facts)
+    tended = [one["target"] for one in entities.joins(profiles)]
+    tended += [*with_news(subjects, profiles, facts), *ripened]
     return {
         "facts": [op for op in facts if op not in decided],
-        "entities": [id_ for id_ in dict.fromkeys([*told_of, *ripened]) if id_ not in decided],
+        "entities": [id_ for id_ in dict.fromkeys(tended) if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
 

@@ -80,7 +80,7 @@ async def update_entity_observation(
     others = [_text(one, "alias", LONGEST) for one in aliases or []]
     if own:
         others = [one for one in others if fold(name_key(one)) != fold(name_key(own))]
-    await _check_aliases(others, known, source, planned, runtime, settings)
+    joins = await _check_aliases(others, known, source, planned, runtime, settings)
     if own and name_key(name) != name_key(own):
         name, others = own, [*others, name]
     before = _profile_after(known, planned)
@@ -95,6 +95,7 @@ async def update_entity_observation(
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
     )
+    operation["after"] |= {"joins": joins} if joins else {}
     await collector.write([operation])
     profile = _profile_after(known, [*planned, operation])
     assert profile is not None
@@ -216,10 +217,14 @@ async def _check_aliases(
     planned: Sequence[Operation],
     runtime: Runtime,
     settings: Settings,
-) -> None:
-    """Raise a Refusal for an alias that nobody said, or that means another entity."""
+) -> list[str]:
+    """The aliases that name a profile which a night is to join with this one.
+
+    Raises a Refusal for an alias that nobody said, or that means another entity.
+    """
     if not aliases:
-        return
+        return []
+    joins = list[str]()
     _check_whose(known, source["source_entity"], runtime)
     store, scope = store_of(runtime), scope_of(runtime.config)
     claimed = _claimed(planned)
@@ -230,6 +235,8 @@ async def _check_aliases(
             told = f"The alias {alias!r} does not stand in what was said"
             raise Refusal(told, "Give only other names that were said to mean it.")
         taken = owner.profile is not None and owner.id != known.id
+        if taken and _may_join(owner, known, source["source_entity"] or "", runtime):
+            joins, taken = [*joins, alias], False
         if taken or claimed.get(name_key(alias), known.id) != known.id:
             whom = owner.profile["name"] if owner.profile else alias
             told = f"{alias!r} means another entity already: {whom}"
@@ -237,6 +244,15 @@ async def _check_aliases(
     standing = known.profile["aliases"] if known.profile else []
     if len({name_key(one) for one in (*standing, *aliases)}) > MOST_ALIASES:
         raise Refusal(f"It has {MOST_ALIASES} aliases already", "Note it without a new one.")
+    return joins
+
+
+def _may_join(other: NamedEntity, known: NamedEntity, speaker: str, runtime: Runtime) -> bool:
+    """Whether the speaker is believed that somebody who never spoke is known under two names."""
+    mine, silent = known.profile, other.profile is not None and not other.profile["senders"]
+    met = mine is not None and mine["relationship"]["state"] != "stranger"
+    own = mine is not None and met and speaks_as(mine, speaker)
+    return silent and (own or speaker in owners_in(runtime))
 
 
 def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> None:
