@@ -302,6 +302,7 @@ async def store_memory(
     collector = collector_of(runtime.config, runtime.store)
     facts = [_with_ids(fact, collector) for fact in facts]
     sources = await _known_sources(facts, runtime, collector)
+    facts = await _with_senders(facts, sources, runtime)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
     shown = collector.shown or {}
@@ -332,6 +333,22 @@ async def store_memory(
 def _with_ids(fact: FactGiven, collector: Collector) -> FactGiven:
     """The fact with ids in place of the numbers that a night's prompt shows."""
     return fact.model_copy(update={"source_ids": [*map(collector.resolve, fact.source_ids)]})
+
+
+async def _with_senders(
+    facts: Sequence[FactGiven], sources: Mapping[str, JournalEntry], runtime: Runtime
+) -> list[FactGiven]:
+    """The facts, with the sender of a source as the speaker where another name of theirs stands."""
+    senders = list(dict.fromkeys(filter(None, (one["source_entity"] for one in sources.values()))))
+    if all((fact.speaker or None) in [None, *senders] for fact in facts):
+        return [*facts]
+    known, _ = await entities.look_up(store_of(runtime), scope_of(runtime.config), senders=senders)
+    profiles = [(who, one.profile) for who, one in zip(senders, known, strict=True)]
+    own = {name: who for who, one in profiles if one for name in records.names_of(one)}
+    return [
+        fact.model_copy(update={"speaker": own.get(name_key(fact.speaker or ""), fact.speaker)})
+        for fact in facts
+    ]
 
 
 def _with_questions(

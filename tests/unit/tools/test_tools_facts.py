@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, SystemMessage
@@ -10,8 +10,10 @@ from langchain_core.messages import AIMessage, SystemMessage
 from memory.events.rules import entry_for_event
 from memory.operations.collector import PlanCollector
 from memory.records.operations import operation_id
-from memory.records.records import Event
-from tests.support.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick_state
+from memory.records.profiles import new_profile
+from memory.records.records import Event, JournalEntry
+from memory.text import name_key
+from tests.support.tool_calls import EVENT, NOW, SCOPE, Bench, night, shown_entry, tick_state
 
 TOLD: Event = {
     **EVENT,
@@ -294,3 +296,33 @@ async def test_other_words_are_kept_beside_the_text_bounded_and_once() -> None:
     assert draft["text"] == "A text"
     assert draft["other_words"][:2] == ["the inn", "x" * 80]
     assert len(draft["other_words"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("sender", "alias", "text"),
+    [
+        ("Theresa", "Tess", "Tess moved to Linz in May."),
+        ("Theresa", "Tess", "Theresa moved to Linz in May."),
+        ("goran.b", "Goran", "Goran moved to Linz in May."),
+    ],
+)
+@pytest.mark.parametrize("asleep", [False, True])
+async def test_a_fact_under_an_alias_of_its_speaker_is_the_speakers(
+    asleep: bool, sender: str, alias: str, text: str
+) -> None:
+    event: Event = {**EVENT, "sender": sender, "text": "I moved to Linz in May."}
+    bench = Bench(state=tick_state(event=event))
+    if asleep:
+        entry = {**shown_entry("e", sources=["m"], speaker=sender), "content": event["text"]}
+        bench.plan = PlanCollector({"e": cast(JournalEntry, entry)})
+        bench.state = tick_state(event=None, loop=None)
+    profile = {**new_profile("one", sender, EVENT["at"]), "aliases": [alias], "senders": [sender]}
+    await bench.store.aput(SCOPE.namespace("entities"), "one", profile)
+    for name in (sender, alias):
+        key = name_key(name)
+        await bench.store.aput(SCOPE.namespace("entity_names"), key, {"id": "one"})
+    given = {"text": text, "speaker": alias, "source_ids": ["e"] if asleep else []}
+    called = await bench.call("store_memory", facts=[given])
+    assert called.result["rejected"] == []
+    (fact,) = drafts(bench) if asleep else bench.shelf.facts.values()
+    assert fact["speaker"] == sender
