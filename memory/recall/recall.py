@@ -520,8 +520,10 @@ def _replaces(one: Candidate, other: Candidate) -> bool:
 
 
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
-    sources = candidate.sources
-    return candidate.id in visible or (bool(sources) and {*sources} <= {*visible})
+    """Whether the conversation or a page shows a memory, and all that it superseded."""
+    sources, seen = {*candidate.sources}, {*visible}
+    told = candidate.id in seen or (bool(sources) and sources <= seen)
+    return told and all({*row.payload["source_events"]} <= seen for row in candidate.earlier)
 
 
 def _for_prompts(shown: Sequence[Candidate], found: SearchResult) -> list[Candidate]:

@@ -278,7 +278,8 @@ def beside(
 ) -> list[RecallHit]:
     """The memories, except what a page or `memory` says already.
 
-    A page says its facts, and the entries from which only these facts were made.
+    A page says its facts, and the entries from which only these facts were made. It does not say
+    what they superseded, which may have details that nothing replaced.
     """
     lines = [line for page in shown for line in page.lines]
     facts = {id_ for line in lines for id_ in line.ids}
@@ -287,7 +288,7 @@ def beside(
     return [
         hit
         for hit in memories
-        if hit["id"] not in facts
+        if (hit["id"] not in facts or "earlier" in hit)
         and _bare(hit["text"]) not in texts
         and not (hit["kind"] == "episode" and {hit["id"], *hit["sources"]} <= sources)
     ]
