@@ -49,11 +49,11 @@ from memory.settings import Settings
 from memory.text import (
     Query,
     approximate_tokens,
+    asks,
     asks_nothing,
     best_sentences,
     content_stems,
     cut_to,
-    is_small_talk,
     read_query,
 )
 
@@ -469,8 +469,8 @@ class _Memory:
         return self._trusted(row) and not self._is_small_talk(row)
 
     def _is_small_talk(self, row: Row) -> bool:
-        text, names = row.payload["data"], self.settings.names
-        return len(text) <= LONGEST_SMALL_TALK and is_small_talk(text, names, praise=True)
+        text = row.payload["data"]
+        return len(text) <= LONGEST_SMALL_TALK and asks_nothing(text, self.settings.names)
 
     def asks_another(self, candidate: Candidate, found: SearchResult) -> bool:
         """Whether an entry is a question without a word of the query.
@@ -530,14 +530,20 @@ def _for_prompts(shown: Sequence[Candidate], found: SearchResult) -> list[Candid
     """`shown` (best first) without memories that a night scored low, unless they fit very well.
 
     A memory fits very well if it is among the first by its words or its own meaning. A conclusion
-    that says no more about the query than its evidence leaves its room to the evidence.
+    that says no more about the query than its evidence leaves its room to the evidence. Where
+    nothing is asked, each memory has to match by itself, or to replace one.
     """
     told = [one for one in shown if "evidence" not in one.parts]
+    asked = asks(found.query.text)
+
+    def fits(one: Candidate) -> bool:
+        return certainty(one, found.query.terms, found.known, found.cosines) > 0
+
     return [
         one
         for place, one in enumerate(told)
-        if not one.row.payload.get("minor")
-        or (place < FIRST and certainty(one, found.query.terms, found.known, found.cosines))
+        if (asked or one.earlier or "supersedes" in one.parts or fits(one))
+        and (not one.row.payload.get("minor") or (place < FIRST and fits(one)))
     ]
 
 
