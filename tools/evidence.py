@@ -7,9 +7,10 @@ own replies are no evidence, and text taken from them is not stored again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -260,3 +261,42 @@ def _as_entries(events: Sequence[Event], settings: Settings) -> list[JournalEntr
     return [
         entry_for_event(one, known_entities=(), projects=(), settings=settings) for one in events
     ]
+
+
+def with_questions(
+    ids: Sequence[str], text: str, shown: Mapping[str, JournalEntry], asked: Mapping[str, str]
+) -> list[str]:
+    """The ids, with those of the questions that they answer, if the text takes words from these.
+
+    A model that makes a fact of "Yes, on Monday" cites the answer alone. `asked`: of the entries
+    `shown`, the question by the id of its answer.
+    """
+    cited = [shown[one]["content"] for one in ids if one in shown]
+    questions = [asked[one] for one in ids if one in asked and asked[one] not in ids]
+    taken = [
+        one
+        for one in questions
+        if share(text, [*cited, shown[one]["content"]]) > share(text, cited)
+    ]
+    return [*ids, *dict.fromkeys(taken)]
+
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+def unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[str, list[str]]:
+    """The numbers in the entries shown that no fact made of them says: a fact was overlooked."""
+    found = dict[str, list[str]]()
+    for id_, entry in (collector.shown or {}).items():
+        made = [one["text"] for one in facts if id_ in one["source_entries"]]
+        said = {*map(_digits, _NUMBER.findall(" ".join(made)))}
+        numbers = dict.fromkeys(_NUMBER.findall(entry["content"]))
+        left = [one for one in numbers if _digits(one) not in said]
+        if made and left:
+            found[collector.handle(id_)] = left
+    return found
+
+
+def _digits(number: str) -> str:
+    """What two ways to write a number or a full hour have in common."""
+    return "".join(filter(str.isdigit, number.removesuffix(":00"))).lstrip("0")

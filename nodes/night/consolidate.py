@@ -518,7 +518,8 @@ async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[
     if not facts or offline or over or not settings.judge_facts:
         return by_rules, Usage(llm_calls=0, tokens=0)
     handles, asked = Handles(facts), questions_before(context.state["messages"])
-    prompt = judging_prompt(facts, handles, collector.shown or {}, settings, asked)
+    entries = {**(collector.shown or {}), **collector.looked_up}
+    prompt = judging_prompt(facts, handles, entries, settings, asked)
     try:
         answer, usage = await context.ask(prompt, Verdicts)
     except ModelError as error:

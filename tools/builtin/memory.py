@@ -5,13 +5,12 @@ Rulings 13, 15 and 17 say which evidence an entry or a fact needs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Annotated, Any, NamedTuple
 
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
@@ -65,6 +64,8 @@ from tools.evidence import (
     origin_of,
     shared_words,
     shown,
+    unsaid,
+    with_questions,
 )
 from tools.origins import (
     LEAST_TRUST,
@@ -260,8 +261,6 @@ PLACES = 16
 MOST_OTHER_WORDS, LONGEST_PHRASE = 8, 80
 """Other words of a fact, and characters of each."""
 
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-
 SUGGESTION = (
     "Mend what each error names and store those facts again: cite ids that were shown; write about "
     "the world, people or events in the third person; name the speaker of what one says of oneself."
@@ -300,7 +299,7 @@ async def store_memory(
     if not facts:
         raise Refusal("No facts were given", "Give at least one fact, or call noop.")
     collector = collector_of(runtime.config, runtime.store)
-    facts = [_with_ids(fact, collector) for fact in facts]
+    facts = await _with_ids(facts, runtime, collector)
     sources = await _known_sources(facts, runtime, collector)
     facts = await _with_senders(facts, sources, runtime)
     event = event_of(runtime)
@@ -311,7 +310,7 @@ async def store_memory(
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:
-        ids = _with_questions(fact.source_ids or default, fact.text, shown, asked)
+        ids = with_questions(fact.source_ids or default, fact.text, shown, asked)
         error = _unsourced(ids, sources) or _problem(fact, ids, sources, check)
         doubts = collector.doubts if isinstance(error, Doubt) else None
         if error and doubts is None:
@@ -330,9 +329,27 @@ async def store_memory(
     return answer(runtime, result, artifact={"written": written})
 
 
-def _with_ids(fact: FactGiven, collector: Collector) -> FactGiven:
-    """The fact with ids in place of the numbers that a night's prompt shows."""
-    return fact.model_copy(update={"source_ids": [*map(collector.resolve, fact.source_ids)]})
+async def _with_ids(
+    facts: Sequence[FactGiven], runtime: Runtime, collector: Collector
+) -> list[FactGiven]:
+    """The facts with ids of entries in place of the numbers that a night's prompt shows.
+
+    A fact that a night looked up, and that is cited by its id, stands for its own entries.
+    """
+    ids = {one: [collector.resolve(one)] for fact in facts for one in fact.source_ids}
+    exchange: list[AnyMessage] = runtime.state.get("exchange") or []
+    told = [str(one.text) for one in exchange if one.name == "recall_memories"]
+    named = [one for one in ids if any(f'"{one}"' in text for text in told)]
+    if named and collector.shown is not None:
+        scope, semantic = scope_of(runtime.config), resources_of(runtime.config).semantic
+        known = await semantic.by_id(scope, named)
+        ids |= {one: known[one]["source_entries"] for one in known}
+        cited = sorted({id_ for one in known for id_ in ids[one]} - {*collector.shown})
+        collector.looked_up |= await journal.read_many(store_of(runtime), scope, cited)
+    return [
+        one.model_copy(update={"source_ids": [id_ for each in one.source_ids for id_ in ids[each]]})
+        for one in facts
+    ]
 
 
 async def _with_senders(
@@ -349,24 +366,6 @@ async def _with_senders(
         fact.model_copy(update={"speaker": own.get(name_key(fact.speaker or ""), fact.speaker)})
         for fact in facts
     ]
-
-
-def _with_questions(
-    ids: Sequence[str], text: str, shown: Mapping[str, JournalEntry], asked: Mapping[str, str]
-) -> list[str]:
-    """The ids, with those of the questions that they answer, if the text takes words from these.
-
-    A model that makes a fact of "Yes, on Monday" cites the answer alone. `asked`: of the entries
-    `shown`, the question by the id of its answer.
-    """
-    cited = [shown[one]["content"] for one in ids if one in shown]
-    questions = [asked[one] for one in ids if one in asked and asked[one] not in ids]
-    taken = [
-        one
-        for one in questions
-        if share(text, [*cited, shown[one]["content"]]) > share(text, cited)
-    ]
-    return [*ids, *dict.fromkeys(taken)]
 
 
 class _Places:
@@ -493,7 +492,7 @@ async def _known_sources(
 ) -> dict[str, JournalEntry]:
     """Sources that may be cited, by id: asleep the shown entries, awake events and the journal."""
     if collector.shown is not None:
-        return dict(collector.shown)
+        return {**collector.shown, **collector.looked_up}
     event = event_of(runtime)
     events = [*runtime.state["context_buffer"], *([event] if event else [])]
     cited = {one for fact in facts for one in fact.source_ids}
@@ -522,31 +521,13 @@ def _result(
         "rejected": list(rejected),
         "not_cited": [collector.handle(one) for one in collector.shown or () if one not in cited],
     }
-    if unsaid := _unsaid(facts, collector):
-        result["unsaid"] = unsaid
+    if left := unsaid(facts, collector):
+        result["unsaid"] = left
     if not operations:
         result["error"] = "No fact was stored; see rejected"
     if told := [SUGGESTION] * bool(rejected) + [UNSAID] * ("unsaid" in result):
         result["suggestion"] = " ".join(told)
     return result
-
-
-def _unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[str, list[str]]:
-    """The numbers in the entries shown that no fact made of them says: a fact was overlooked."""
-    found = dict[str, list[str]]()
-    for id_, entry in (collector.shown or {}).items():
-        made = [one["text"] for one in facts if id_ in one["source_entries"]]
-        said = {*map(_digits, NUMBER.findall(" ".join(made)))}
-        numbers = dict.fromkeys(NUMBER.findall(entry["content"]))
-        left = [one for one in numbers if _digits(one) not in said]
-        if made and left:
-            found[collector.handle(id_)] = left
-    return found
-
-
-def _digits(number: str) -> str:
-    """What two ways to write a number or a full hour have in common."""
-    return "".join(filter(str.isdigit, number.removesuffix(":00"))).lstrip("0")
 
 
 MOST = 100
