@@ -54,6 +54,7 @@ from memory.text import (
     best_sentences,
     content_stems,
     cut_to,
+    is_small_talk,
     read_query,
 )
 
@@ -167,7 +168,8 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        shown = told_once(_for_prompts(shown, found), read.terms)
+        told = [one for one in shown if not memory.is_filler(one)]
+        shown = told_once(_for_prompts(told, found), read.terms)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
@@ -469,8 +471,12 @@ class _Memory:
         return self._trusted(row) and not self._is_small_talk(row)
 
     def _is_small_talk(self, row: Row) -> bool:
-        text = row.payload["data"]
-        return len(text) <= LONGEST_SMALL_TALK and asks_nothing(text, self.settings.names)
+        text, names = row.payload["data"], self.settings.names
+        return len(text) <= LONGEST_SMALL_TALK and is_small_talk(text, names, praise=True)
+
+    def is_filler(self, candidate: Candidate) -> bool:
+        """Whether a memory keeps a talk going and tells nothing by itself."""
+        return asks_nothing(candidate.row.payload["data"], self.settings.names)
 
     def asks_another(self, candidate: Candidate, found: SearchResult) -> bool:
         """Whether an entry is a question without a word of the query.
