@@ -178,7 +178,10 @@ class NightContext:
     async def recall(
         self, query: str, limit: int, *, changes: Changes | None = None, facts_only: bool = False
     ) -> list[RecallHit]:
-        """The memories about `query` at the time of the night, best first, with `changes` made."""
+        """The memories about `query` at the time of the night, best first, with `changes` made.
+
+        Facts only are for a prompt.
+        """
         return await recall(
             query,
             scope=self.scope,
@@ -187,6 +190,7 @@ class NightContext:
             store=self.store,
             settings=self.settings,
             limit=limit,
+            max_tokens=self.settings.recall_tokens if facts_only else None,
             changes=changes,
             facts_only=facts_only,
         )
