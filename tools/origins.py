@@ -35,6 +35,7 @@ from memory.records import (
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
+from memory.text import asks_nothing
 from tools.answers import Runtime, event_of
 from tools.policy import listeners_of
 
@@ -168,6 +169,8 @@ async def may_be_of_others(
     others = others_beside(runtime, collector, cited)
     said = [one["content"] for one in cited]
     names = [one["source_entity"] or "" for one in cited]
+    if checked and collector.shown is None:
+        others = _without_idle(others, runtime.state)
     if not others:
         return []
     if collector.shown is None:
@@ -178,6 +181,14 @@ async def may_be_of_others(
     if not fair and checked and collector.shown:
         fair = stands_near(text, said, names, await _known_of(names, text, runtime), beside)
     return [] if fair else others
+
+
+def _without_idle(names: Sequence[str], state: Mapping[str, Any]) -> list[str]:
+    """The names without people of whom a tick shows nothing but small talk, which is no source."""
+    said = [(one.name, str(one.text)) for one in state["messages"] if one.name in names]
+    idle = {who for who, _ in said} - {*(state.get("context") or {}).get("origins", ())}
+    idle -= {who for who, text in said if not asks_nothing(text, [str(who)])}
+    return [one for one in names if one not in idle]
 
 
 async def _rewords(

@@ -113,7 +113,7 @@ def settle(
             continue
         seen.add(pair)
         one, other = facts[claim.fact], facts[claim.other]
-        relation, first, second = _weighed(claim, one, other, owners)
+        relation, first, second = _weighed(claim, facts, owners)
         operations = _operations(relation, first, second, claim.reason, now)
         disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
         if relation in ENDING or disproved:
@@ -159,14 +159,20 @@ def _pair(claim: Pair) -> tuple[bool, frozenset[str]]:
 
 
 def _weighed(
-    claim: Pair, one: Fact, other: Fact, owners: Collection[str]
+    claim: Pair, facts: Mapping[str, Fact], owners: Collection[str]
 ) -> tuple[Relation, Fact, Fact]:
-    """(the relation that the two facts support, the fact that stays, the other one)."""
+    """(the relation that the two facts support, the fact that stays, the other one).
+
+    For what may be anybody's word stands what its own source was found to say.
+    """
+    one, other = facts[claim.fact], facts[claim.other]
     if claim.relation == "supersedes" and not about_the_same(one, other):
         return "relates", one, other
     if claim.relation == "supersedes":
-        if may_supersede(one, other, owners):
-            return "supersedes", one, other
+        said = [each for each in facts.values() if one["speaker"] is None and each["speaker"]]
+        for first in (one, *(each for each in said if each is not other and may_be_one(each, one))):
+            if about_the_same(first, other) and may_supersede(first, other, owners):
+                return "supersedes", first, other
         return "contradicts", one, other
     if claim.relation == "duplicates":
         if not may_be_one(one, other):
