@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -224,7 +224,8 @@ def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list
     events = [event] if event is not None else []
     if collector.shown is not None or is_extracting(runtime):
         events = list(_history(runtime))
-    return _as_entries(events, settings)
+    entry = partial(entry_for_event, known_entities=(), projects=(), settings=settings)
+    return [*map(entry, events)]
 
 
 def grounds(entries: Sequence[JournalEntry]) -> list[str]:
@@ -255,12 +256,6 @@ def _history(runtime: Runtime) -> Iterator[Event]:
                 "channel": mark.get("channel"),
                 "addressed": True,
             }
-
-
-def _as_entries(events: Sequence[Event], settings: Settings) -> list[JournalEntry]:
-    return [
-        entry_for_event(one, known_entities=(), projects=(), settings=settings) for one in events
-    ]
 
 
 def with_questions(

@@ -185,10 +185,10 @@ async def may_be_of_others(
 
 def _without_idle(names: Sequence[str], state: Mapping[str, Any]) -> list[str]:
     """The names without people of whom a tick shows nothing but small talk, which is no source."""
-    said = [(one.name, str(one.text)) for one in state["messages"] if one.name in names]
-    idle = {who for who, _ in said} - {*(state.get("context") or {}).get("origins", ())}
-    idle -= {who for who, text in said if not asks_nothing(text, [str(who)])}
-    return [one for one in names if one not in idle]
+    shown = [*state["messages"], *(state.get("exchange") or [])]
+    said = [one for one in shown if not asks_nothing(str(one.text), [one.name or ""])]
+    told = [*(state.get("context") or {}).get("origins", ()), *origins_of(said, ())]
+    return [one for one in names if one in told]
 
 
 async def _rewords(

@@ -7,7 +7,7 @@ Profiles are read, changed and written back; the agent's lock admits one writing
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -257,9 +257,7 @@ def _add(found: dict[str, EntityProfile], keys: dict[str, str], operation: Opera
     found[id_] = profile if known else {**profile, "entity_type": given["entity_type"]}
 
 
-def _remove(
-    found: dict[str, EntityProfile], keys: dict[str, str], id_: str, given: Mapping[str, Any]
-) -> None:
+def _remove(found: dict[str, EntityProfile], keys: dict[str, str], id_: str, given: Any) -> None:
     """Remove a profile that was made at `now`, if nothing is known of it but its name.
 
     If it joins another, its `heir`, it goes with all that is known of it, unless that changed.
@@ -269,9 +267,10 @@ def _remove(
     if profile != given["whole"] if heir else not made:
         return
     del found[id_]
-    for key in [one for one in names_of(profile) if keys.get(one) == id_]:
-        del keys[key]
-        keys |= {key: heir} if heir else {}
+    for key in names_of(profile):
+        if keys.get(key, id_) == id_:
+            keys.pop(key, None)
+            keys |= {key: heir} if heir else {}
 
 
 def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
@@ -281,7 +280,11 @@ def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Oper
     keys.setdefault(name_key(given["name"]), id_)
     aliases = given.get("aliases", ())
     for key in map(name_key, aliases if given.get("owner") else ()):
-        profile = _with_silent(found, keys, key, profile)
+        other = found.get(keys.get(key, id_))
+        if other is not None and other["id"] != id_ and not other["senders"]:
+            gone, moved = _joining(other, profile)
+            _remove(found, keys, other["id"], gone["before"])
+            profile, aliases = changed(profile, moved) or profile, [*aliases, *other["aliases"]]
     found[id_] = met(
         _called(profile, aliases, keys),
         sender=given["name"],
@@ -289,27 +292,6 @@ def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Oper
         at=given["at"],
         now=given["now"],
     )
-
-
-def _with_silent(
-    found: dict[str, EntityProfile], keys: dict[str, str], key: str, profile: EntityProfile
-) -> EntityProfile:
-    """The profile with all that is known of the entity under `key`, unless that one ever spoke."""
-    other = found.get(keys.get(key, ""))
-    if other is None or other["id"] == profile["id"] or other["senders"]:
-        return profile
-    del found[other["id"]]
-    for name in names_of(other):
-        if keys.get(name, other["id"]) == other["id"]:
-            keys[name] = profile["id"]
-    aliases = dict.fromkeys([*profile["aliases"], other["name"], *other["aliases"]])
-    noticed = [*profile["observations"], *other["observations"]]
-    return {
-        **profile,
-        "aliases": list(aliases)[:MOST_ALIASES],
-        "attributes": {**other["attributes"], **profile["attributes"]},
-        "observations": sorted(noticed, key=lambda one: one["at"]),
-    }
 
 
 def joins(profiles: Mapping[str, EntityProfile]) -> list[Operation]:
@@ -342,8 +324,10 @@ def _newer(one: Attribute, other: Attribute) -> Attribute:
     """The newer of two attributes of one name, with the older value among those before it."""
     old, new = sorted((one, other), key=lambda each: each["at"])
     if old["value"] == new["value"]:
-        evidence = [*old["evidence"], *new["evidence"]]
-        return {**old, **new, "evidence": list(dict.fromkeys(evidence))}
+        origins = {*old.get("origins", ()), *new.get("origins", ())}
+        evidence = dict.fromkeys([*old["evidence"], *new["evidence"]])
+        made: Attribute = {**new, "evidence": [*evidence]}
+        return {**made, "origins": sorted(origins)} if origins else made
     was = {key: old[key] for key in ("value", "evidence", "at")}
     return {**new, "replaced": [*old["replaced"], was, *new["replaced"]]}
 
@@ -370,12 +354,10 @@ def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation:
         "aliases": [alias for alias in profile["aliases"] if name_key(alias) not in gone],
     }
     found[id_] = left
-    if is_blank(left) and not left["senders"] and left["created"] == given["now"]:
-        del found[id_]
-        gone |= set(names_of(profile))
-    for key in gone - (set(names_of(left)) if id_ in found else set()):
+    for key in gone - {*names_of(left)}:
         if keys.get(key) == id_:
             del keys[key]
+    _remove(found, keys, id_, given)
 
 
 def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | None:
@@ -442,10 +424,7 @@ def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
 
 
 def _called(
-    profile: EntityProfile,
-    aliases: Sequence[str],
-    keys: dict[str, str],
-    joins: Collection[str] = (),
+    profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str], joins: Container[str] = ()
 ) -> EntityProfile:
     """`joins`: aliases that are another's name still, until a night joins the two profiles."""
     for alias in aliases:

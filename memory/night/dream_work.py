@@ -98,13 +98,12 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
 
     A batch of owners' words alone is shown no fact that rests on words of others.
     """
-    found, limit = dict[str, RecallHit](), context.settings.recall_limit
+    found, most = list[RecallHit](), context.settings.recall_limit
     for entry in batch:
         query = f"{entry['source_entity'] or ''}: {entry['content']}"[:LONGEST_QUERY]
-        for hit in await context.recall(query, limit, facts_only=True):
-            if hit["score"] > found.get(hit["id"], hit | {"score": 0.0})["score"]:
-                found[hit["id"]] = hit
-    known = sorted(found.values(), key=lambda hit: -hit["score"])
+        found += await context.recall(query, most, facts_only=True)
+    best = {hit["id"]: hit for hit in sorted(found, key=lambda hit: hit["score"])}
+    known = sorted(best.values(), key=lambda hit: -hit["score"])
     made = [_as_hit(fact) for fact in await _facts_from(context, batch)]
     known = [*made, *(hit for hit in known if hit["id"] not in {one["id"] for one in made})]
     if any(rests_on(one["source_entity"], one, context.owners) for one in batch):

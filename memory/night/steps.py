@@ -178,10 +178,7 @@ class NightContext:
     async def recall(
         self, query: str, limit: int, *, changes: Changes | None = None, facts_only: bool = False
     ) -> list[RecallHit]:
-        """The memories about `query` at the time of the night, best first, with `changes` made.
-
-        Facts only are for a prompt.
-        """
+        """The memories about `query` at the time of the night, best first, with `changes` made."""
         return await recall(
             query,
             scope=self.scope,
@@ -190,7 +187,7 @@ class NightContext:
             store=self.store,
             settings=self.settings,
             limit=limit,
-            max_tokens=self.settings.recall_tokens if facts_only else None,
+            max_tokens=self.settings.recall_tokens if facts_only else None,  # for a prompt
             changes=changes,
             facts_only=facts_only,
         )

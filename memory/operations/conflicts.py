@@ -212,8 +212,6 @@ def _known_as(profile: EntityProfile, fields: Mapping[str, Any]) -> bool:
     return all(
         profile["attributes"].get(name) == was for name, was in fields["attributes"].items()
     ) and all(
-        id_ not in observed
-        if was is None
-        else id_ in observed and was.items() <= observed[id_].items()
+        was.items() <= observed.get(id_, {}).items() if was else id_ not in observed
         for id_, was in fields["observations"].items()
     )

@@ -168,8 +168,7 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        told = [one for one in shown if not memory.is_filler(one)]
-        shown = told_once(_for_prompts(told, found), read.terms)
+        shown = told_once(_for_prompts(shown, found, settings.names), read.terms)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
@@ -474,10 +473,6 @@ class _Memory:
         text, names = row.payload["data"], self.settings.names
         return len(text) <= LONGEST_SMALL_TALK and is_small_talk(text, names, praise=True)
 
-    def is_filler(self, candidate: Candidate) -> bool:
-        """Whether a memory keeps a talk going and tells nothing by itself."""
-        return asks_nothing(candidate.row.payload["data"], self.settings.names)
-
     def asks_another(self, candidate: Candidate, found: SearchResult) -> bool:
         """Whether an entry is a question without a word of the query.
 
@@ -532,25 +527,25 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
     return told and all({*row.payload["source_events"]} <= seen for row in candidate.earlier)
 
 
-def _for_prompts(shown: Sequence[Candidate], found: SearchResult) -> list[Candidate]:
-    """`shown` (best first) without memories that a night scored low, unless they fit very well.
+def _for_prompts(
+    shown: Sequence[Candidate], found: SearchResult, names: Collection[str]
+) -> list[Candidate]:
+    """`shown` (best first) without fillers, and without memories that a night scored low, unless
+    they fit very well.
 
     A memory fits very well if it is among the first by its words or its own meaning. A conclusion
     that says no more about the query than its evidence leaves its room to the evidence. Where
     nothing is asked, each memory has to match by itself, or to replace one.
     """
-    told = [one for one in shown if "evidence" not in one.parts]
-    asked = asks(found.query.text)
-
-    def fits(one: Candidate) -> bool:
-        return certainty(one, found.query.terms, found.known, found.cosines) > 0
-
-    return [
-        one
-        for place, one in enumerate(told)
-        if (asked or one.earlier or "supersedes" in one.parts or fits(one))
-        and (not one.row.payload.get("minor") or (place < FIRST and fits(one)))
-    ]
+    told, asked = [one for one in shown if "evidence" not in one.parts], asks(found.query.text)
+    kept = list[Candidate]()
+    for place, one in enumerate(told):
+        fits = certainty(one, found.query.terms, found.known, found.cosines) > 0
+        near = asked or fits or one.earlier or "supersedes" in one.parts
+        weighty = not one.row.payload.get("minor") or (place < FIRST and fits)
+        if near and weighty and not asks_nothing(one.row.payload["data"], names):
+            kept.append(one)
+    return kept
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:

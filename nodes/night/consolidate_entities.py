@@ -343,10 +343,7 @@ lines say. Leave out what no line states. Do not repeat the others."""
 async def consolidate_entities(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Join profiles of one person, then consolidate in batches.
-
-    A broken answer leaves what was shown to be read again.
-    """
+    """Join profiles, then consolidate in batches; a broken answer leaves its batch unread."""
     context = await night_in_hand(state, runtime, config)
     if joins := entities.joins(await context.pending_view().everyone()):
         gone = [one["target"] for one in joins if one["kind"] == "remove_entity"]

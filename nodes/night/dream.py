@@ -161,19 +161,15 @@ def _pair(claim: Pair) -> tuple[bool, frozenset[str]]:
 def _weighed(
     claim: Pair, facts: Mapping[str, Fact], owners: Collection[str]
 ) -> tuple[Relation, Fact, Fact]:
-    """(the relation that the two facts support, the fact that stays, the other one).
-
-    For what may be anybody's word stands what its own source was found to say.
-    """
+    """(the relation that the two facts support, the fact that stays, the other one)."""
     one, other = facts[claim.fact], facts[claim.other]
-    if claim.relation == "supersedes" and not about_the_same(one, other):
-        return "relates", one, other
     if claim.relation == "supersedes":
+        # What may be anybody's word stands for what a night found its source to say.
         said = [each for each in facts.values() if one["speaker"] is None and each["speaker"]]
         for first in (one, *(each for each in said if each is not other and may_be_one(each, one))):
             if about_the_same(first, other) and may_supersede(first, other, owners):
                 return "supersedes", first, other
-        return "contradicts", one, other
+        return "contradicts" if about_the_same(one, other) else "relates", one, other
     if claim.relation == "duplicates":
         if not may_be_one(one, other):
             return "relates", one, other

@@ -22,6 +22,7 @@ from memory.messages.trust import event_text
 from memory.settings import Settings
 from tests.support.agents import DREAMS, entries, opened, said, scored, shown_lines
 from tests.support.clock import Clock
+from tests.support.facts import draft
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
 HOME = "My home is the house at plot 7."
@@ -440,3 +441,16 @@ async def test_a_call_on_others_words_is_refused_where_the_settings_say_so(tmp_p
         out = await agent.ainvoke(said("Tell Eve that all is well.", "Olaf"))
     assert (out["report"]["questions"], out["report"]["ticks"][0]["sent"]) == ([], [])
     assert out["report"]["ticks"][0]["reply"] == "I may not."
+
+
+async def test_small_talk_hides_no_words_that_are_shown_elsewhere(tmp_path: Path) -> None:
+    look, told = call("recall_memories", query="Olaf's rent"), "Die Miete von Olaf ist niedriger."
+    keep = call("store_memory", facts=[{"text": "The rent is 900 euros from January on."}])
+    model = scripted("Good morning.", look, keep, "Noted.")
+    async with opened(tmp_path, model, Clock(), settings=SETTINGS) as agent:
+        fact = draft("olafs", told, speaker="Olaf", source_events=["m"])
+        await agent.resources.semantic.add(agent.scope, [fact])
+        await agent.ainvoke(said("Good morning!", "Olaf"))
+        await agent.ainvoke({"messages": HIGHER})
+        facts = await agent.resources.semantic.all(agent.scope)
+    assert [one["speaker"] for one in facts if one["text"] != told] == [None]

@@ -84,13 +84,14 @@ async def update_entity_observation(
     if own and name_key(name) != name_key(own):
         name, others = own, [*others, name]
     before = _profile_after(known, planned)
+    known_names = names_of(before) if before else []  # of which taking it back removes none
     noticed = _observation(known.id, text, speaker, source, before)
     noticed = await _with_origins(noticed, source, runtime, collector)
     operation = observe_entity(
         known.id,
         before["name"] if before else name,
         noticed,
-        aliases=_new_names(others, before),
+        aliases=[one for one in others if name_key(one) not in known_names],
         kept=settings.observations_kept,
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
@@ -218,14 +219,13 @@ async def _check_aliases(
     runtime: Runtime,
     settings: Settings,
 ) -> list[str]:
-    """The aliases that name a profile which a night is to join with this one.
-
-    Raises a Refusal for an alias that nobody said, or that means another entity.
-    """
+    """The aliases whose profiles a night is to join with this one. Raises a Refusal for others'."""
     if not aliases:
         return []
-    joins = list[str]()
-    _check_whose(known, source["source_entity"], runtime)
+    joins, speaker = list[str](), source["source_entity"]
+    _check_whose(known, speaker, runtime)
+    met = known.profile is not None and known.profile["relationship"]["state"] != "stranger"
+    believed = met or speaker in owners_in(runtime)
     store, scope = store_of(runtime), scope_of(runtime.config)
     claimed = _claimed(planned)
     owners = await entities.named(store, scope, aliases)
@@ -235,7 +235,7 @@ async def _check_aliases(
             told = f"The alias {alias!r} does not stand in what was said"
             raise Refusal(told, "Give only other names that were said to mean it.")
         taken = owner.profile is not None and owner.id != known.id
-        if taken and _may_join(owner, known, source["source_entity"] or "", runtime):
+        if taken and believed and owner.profile and not owner.profile["senders"]:
             joins, taken = [*joins, alias], False
         if taken or claimed.get(name_key(alias), known.id) != known.id:
             whom = owner.profile["name"] if owner.profile else alias
@@ -247,14 +247,6 @@ async def _check_aliases(
     return joins
 
 
-def _may_join(other: NamedEntity, known: NamedEntity, speaker: str, runtime: Runtime) -> bool:
-    """Whether the speaker is believed that somebody who never spoke is known under two names."""
-    mine, silent = known.profile, other.profile is not None and not other.profile["senders"]
-    met = mine is not None and mine["relationship"]["state"] != "stranger"
-    own = mine is not None and met and speaks_as(mine, speaker)
-    return silent and (own or speaker in owners_in(runtime))
-
-
 def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> None:
     """Raise a Refusal for a person's alias that only others use: prompts show aliases as true."""
     profile = known.profile
@@ -263,12 +255,6 @@ def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> N
     if speaker is None or not speaks_as(profile, speaker):
         told = f"What {profile['name']} is called is for {profile['name']} to say"
         raise Refusal(told, "Note it without an alias.")
-
-
-def _new_names(aliases: Sequence[str], profile: EntityProfile | None) -> list[str]:
-    """Only new aliases, so that taking the observation back removes no other alias."""
-    known = names_of(profile) if profile else []
-    return [one for one in aliases if name_key(one) not in known]
 
 
 def _planned(collector: Collector) -> list[Operation]:

@@ -332,18 +332,15 @@ async def store_memory(
 async def _with_ids(
     facts: Sequence[FactGiven], runtime: Runtime, collector: Collector
 ) -> list[FactGiven]:
-    """The facts with ids of entries in place of the numbers that a night's prompt shows.
-
-    A fact that a night looked up, and that is cited by its id, stands for its own entries.
-    """
+    """The facts with entries in place of numbers that a night shows, and of facts looked up."""
     ids = {one: [collector.resolve(one)] for fact in facts for one in fact.source_ids}
     exchange: list[AnyMessage] = runtime.state.get("exchange") or []
-    told = [str(one.text) for one in exchange if one.name == "recall_memories"]
-    named = [one for one in ids if any(f'"{one}"' in text for text in told)]
+    told = " ".join(str(one.text) for one in exchange if one.name == "recall_memories")
+    named = [one for one in ids if f'"{one}"' in told]
     if named and collector.shown is not None:
         scope, semantic = scope_of(runtime.config), resources_of(runtime.config).semantic
         known = await semantic.by_id(scope, named)
-        ids |= {one: known[one]["source_entries"] for one in known}
+        ids |= {one: fact["source_entries"] for one, fact in known.items()}
         cited = sorted({id_ for one in known for id_ in ids[one]} - {*collector.shown})
         collector.looked_up |= await journal.read_many(store_of(runtime), scope, cited)
     return [
@@ -356,12 +353,12 @@ async def _with_senders(
     facts: Sequence[FactGiven], sources: Mapping[str, JournalEntry], runtime: Runtime
 ) -> list[FactGiven]:
     """The facts, with the sender of a source as the speaker where another name of theirs stands."""
-    senders = list(dict.fromkeys(filter(None, (one["source_entity"] for one in sources.values()))))
-    if all((fact.speaker or None) in [None, *senders] for fact in facts):
+    senders = [*{one["source_entity"]: None for one in sources.values() if one["source_entity"]}]
+    if all(fact.speaker in (None, *senders) for fact in facts):
         return [*facts]
     known, _ = await entities.look_up(store_of(runtime), scope_of(runtime.config), senders=senders)
-    profiles = [(who, one.profile) for who, one in zip(senders, known, strict=True)]
-    own = {name: who for who, one in profiles if one for name in records.names_of(one)}
+    found = [(who, one.profile) for who, one in zip(senders, known, strict=True) if one.profile]
+    own = {name: who for who, profile in found for name in records.names_of(profile)}
     return [
         fact.model_copy(update={"speaker": own.get(name_key(fact.speaker or ""), fact.speaker)})
         for fact in facts
