@@ -34,6 +34,7 @@ from memory.messages import Citations
 from memory.operations import Collector, PlanCollector, collector_of
 from memory.recall import fit_for, probes, recall
 from memory.records import (
+    LOCAL_USER,
     LONGEST_FACT,
     FactDraft,
     JournalEntry,
@@ -352,9 +353,13 @@ async def _with_ids(
 async def _with_senders(
     facts: Sequence[FactGiven], sources: Mapping[str, JournalEntry], runtime: Runtime
 ) -> list[FactGiven]:
-    """The facts, with the sender of a source as the speaker where another name of theirs stands."""
-    senders = [*{one["source_entity"]: None for one in sources.values() if one["source_entity"]}]
-    if all(fact.speaker in (None, *senders) for fact in facts):
+    """The facts, with the sender of a source as the speaker where another name of theirs stands.
+
+    Facts call the local user, who has no name, by the name that was given.
+    """
+    said = dict.fromkeys(one["source_entity"] for one in sources.values())
+    senders = [one for one in said if one not in (None, LOCAL_USER)]
+    if all(fact.speaker in (None, LOCAL_USER, *senders) for fact in facts):
         return [*facts]
     known, _ = await entities.look_up(store_of(runtime), scope_of(runtime.config), senders=senders)
     found = [(who, one.profile) for who, one in zip(senders, known, strict=True) if one.profile]

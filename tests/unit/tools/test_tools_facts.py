@@ -306,6 +306,7 @@ async def test_other_words_are_kept_beside_the_text_bounded_and_once() -> None:
         ("Theresa", "Tess", "Tess moved to Linz in May."),
         ("Theresa", "Tess", "Theresa moved to Linz in May."),
         ("goran.b", "Goran", "Goran moved to Linz in May."),
+        ("local", "Ingrid", "Since May the home of Ingrid is in Linz."),
     ],
 )
 @pytest.mark.parametrize("asleep", [False, True])
