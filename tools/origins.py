@@ -27,6 +27,7 @@ from memory.records import OWN, FactDraft, Goal, JournalEntry, Marks, Project, i
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State
+from memory.text import asks_nothing
 from tools.answers import Runtime, event_of
 from tools.policy import listeners_of
 
@@ -160,6 +161,8 @@ async def may_be_of_others(
     others = others_beside(runtime, collector, cited)
     said = [one["content"] for one in cited]
     names = [one["source_entity"] or "" for one in cited]
+    if checked and collector.shown is None:
+        others = _without_idle(others, runtime.state)
     if not others:
         return []
     if collector.shown is None:
@@ -170,6 +173,14 @@ async def may_be_of_others(
     if not fair and checked and collector.shown:
         fair = stands_near(text, said, names, await _known_of(names, text, runtime), beside)
     return [] if fair else others
+
+
+def _without_idle(names: Sequence[str], state: Mapping[str, Any]) -> list[str]:
+    """The names without people of whom a tick shows nothing but small talk, which is no source."""
+    shown = [*state["messages"], *(state.get("exchange") or [])]
+    said = [one for one in shown if not asks_nothing(str(one.text), [one.name or ""])]
+    told = [*(state.get("context") or {}).get("origins", ()), *origins_of(said, ())]
+    return [one for one in names if one in told]
 
 
 async def _rewords(

@@ -73,7 +73,7 @@ class Labels:
                 found.facts[operation["target"]] = value
             elif operation["kind"] in ("add_entry", "prune_entry"):
                 found.entries[operation["target"]] = value
-            elif operation["kind"] in ("observe_entity", "add_entity"):
+            elif operation["kind"] in ("observe_entity", "add_entity", "remove_entity"):
                 found.profiles[operation["target"]] = value["name"]
         return found
 

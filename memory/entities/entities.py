@@ -7,7 +7,7 @@ Profiles are read, changed and written back; the agent's lock admits one writing
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from langgraph.store.base import BaseStore, GetOp, PutOp
 
 from memory.records import (
     MOST_ALIASES,
+    Attribute,
     Conversation,
     EntityProfile,
     Event,
@@ -22,7 +23,9 @@ from memory.records import (
     Observation,
     Operation,
     Scope,
+    add_entity,
     bonus_of,
+    change_entity,
     entity_id,
     is_blank,
     met,
@@ -231,7 +234,7 @@ def after(
             case "add_entity":
                 _add(found, keys, operation)
             case "remove_entity" if operation["target"] in found:
-                _remove(found, keys, operation["target"], operation["before"]["now"])
+                _remove(found, keys, operation["target"], operation["before"])
             case "observe_entity":
                 _observe(found, keys, operation)
             case "unobserve_entity" if operation["target"] in found:
@@ -244,21 +247,30 @@ def after(
 
 def _add(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
     id_, given = operation["target"], operation["after"]
+    if "whole" in given:
+        found[id_] = given["whole"]
+        keys.update(dict.fromkeys(names_of(given["whole"]), id_))
+        return
     profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
     keys.setdefault(name_key(given["name"]), id_)
     known = profile["entity_type"] != "unknown"
     found[id_] = profile if known else {**profile, "entity_type": given["entity_type"]}
 
 
-def _remove(found: dict[str, EntityProfile], keys: dict[str, str], id_: str, made: str) -> None:
-    """Remove a profile that was made at `made`, if nothing is known of it but its name."""
-    profile = found[id_]
-    if not is_blank(profile) or profile["senders"] or profile["created"] != made:
+def _remove(found: dict[str, EntityProfile], keys: dict[str, str], id_: str, given: Any) -> None:
+    """Remove a profile that was made at `now`, if nothing is known of it but its name.
+
+    If it joins another, its `heir`, it goes with all that is known of it, unless that changed.
+    """
+    profile, heir = found[id_], given.get("heir")
+    made = is_blank(profile) and not profile["senders"] and profile["created"] == given["now"]
+    if profile != given["whole"] if heir else not made:
         return
     del found[id_]
     for key in names_of(profile):
-        if keys.get(key) == id_:
-            del keys[key]
+        if keys.get(key, id_) == id_:
+            keys.pop(key, None)
+            keys |= {key: heir} if heir else {}
 
 
 def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
@@ -268,7 +280,11 @@ def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Oper
     keys.setdefault(name_key(given["name"]), id_)
     aliases = given.get("aliases", ())
     for key in map(name_key, aliases if given.get("owner") else ()):
-        profile = _with_silent(found, keys, key, profile)
+        other = found.get(keys.get(key, id_))
+        if other is not None and other["id"] != id_ and not other["senders"]:
+            gone, moved = _joining(other, profile)
+            _remove(found, keys, other["id"], gone["before"])
+            profile, aliases = changed(profile, moved) or profile, [*aliases, *other["aliases"]]
     found[id_] = met(
         _called(profile, aliases, keys),
         sender=given["name"],
@@ -278,32 +294,49 @@ def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Oper
     )
 
 
-def _with_silent(
-    found: dict[str, EntityProfile], keys: dict[str, str], key: str, profile: EntityProfile
-) -> EntityProfile:
-    """The profile with all that is known of the entity under `key`, unless that one ever spoke."""
-    other = found.get(keys.get(key, ""))
-    if other is None or other["id"] == profile["id"] or other["senders"]:
-        return profile
-    del found[other["id"]]
-    for name in names_of(other):
-        if keys.get(name, other["id"]) == other["id"]:
-            keys[name] = profile["id"]
-    aliases = dict.fromkeys([*profile["aliases"], other["name"], *other["aliases"]])
-    noticed = [*profile["observations"], *other["observations"]]
-    return {
-        **profile,
-        "aliases": list(aliases)[:MOST_ALIASES],
-        "attributes": {**other["attributes"], **profile["attributes"]},
-        "observations": sorted(noticed, key=lambda one: one["at"]),
-    }
+def joins(profiles: Mapping[str, EntityProfile]) -> list[Operation]:
+    """The operations by which profiles join the one that has their name as an alias.
+
+    Nobody who ever spoke joins another. `profiles`: every profile, by id.
+    """
+    whose = {key: id_ for id_, one in profiles.items() for key in names_of(one)[1:]}
+    made, now = list[Operation](), dict(profiles)
+    for id_, goes in profiles.items():
+        keeps = now.get(whose.get(name_key(goes["name"]), id_))
+        if keeps is not None and keeps["id"] != id_ and not goes["senders"]:
+            new = _joining(now[id_], keeps)
+            made, now = [*made, *new], after(now, {}, new)[0]
+    return made
+
+
+def _joining(goes: EntityProfile, keeps: EntityProfile) -> list[Operation]:
+    reason, own = f"{goes['name']} is {keeps['name']}", keeps["attributes"]
+    gone = add_entity(goes["id"], goes["name"], speaks=False, now=goes["created"], reason=reason)
+    whole = {**gone["after"], "aliases": goes["aliases"], "whole": goes, "heir": keeps["id"]}
+    both = {name: _newer(one, own.get(name, one)) for name, one in goes["attributes"].items()}
+    moved = change_entity(keeps, both, [], [], [goes["id"]], reason, place=f"{goes['id']}:")
+    moved["after"]["observations"] = {one["id"]: one for one in goes["observations"]}
+    moved["before"]["observations"] = dict.fromkeys(moved["after"]["observations"])
+    return [{**gone, "kind": "remove_entity", "before": whole, "after": None}, moved]
+
+
+def _newer(one: Attribute, other: Attribute) -> Attribute:
+    """The newer of two attributes of one name, with the older value among those before it."""
+    old, new = sorted((one, other), key=lambda each: each["at"])
+    if old["value"] == new["value"]:
+        origins = {*old.get("origins", ()), *new.get("origins", ())}
+        evidence = dict.fromkeys([*old["evidence"], *new["evidence"]])
+        made: Attribute = {**new, "evidence": [*evidence]}
+        return {**made, "origins": sorted(origins)} if origins else made
+    was = {key: old[key] for key in ("value", "evidence", "at")}
+    return {**new, "replaced": [*old["replaced"], was, *new["replaced"]]}
 
 
 def _observe(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
     id_, given = operation["target"], operation["after"]
     profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
     keys.setdefault(name_key(given["name"]), id_)
-    profile = _called(profile, given["aliases"], keys)
+    profile = _called(profile, given["aliases"], keys, given.get("joins", ()))
     noticed, kept = given["observation"], given["kept"]
     found[id_] = observed(profile, noticed, kept=kept, now=given["now"])
 
@@ -321,12 +354,10 @@ def _unobserve(found: dict[str, EntityProfile], keys: dict[str, str], operation:
         "aliases": [alias for alias in profile["aliases"] if name_key(alias) not in gone],
     }
     found[id_] = left
-    if is_blank(left) and not left["senders"] and left["created"] == given["now"]:
-        del found[id_]
-        gone |= set(names_of(profile))
-    for key in gone - (set(names_of(left)) if id_ in found else set()):
+    for key in gone - {*names_of(left)}:
         if keys.get(key) == id_:
             del keys[key]
+    _remove(found, keys, id_, given)
 
 
 def changed(profile: EntityProfile, operation: Operation) -> EntityProfile | None:
@@ -392,11 +423,14 @@ def _has(standing: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     return all(standing[name] == value for name, value in fields.items())
 
 
-def _called(profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str]) -> EntityProfile:
+def _called(
+    profile: EntityProfile, aliases: Sequence[str], keys: dict[str, str], joins: Container[str] = ()
+) -> EntityProfile:
+    """`joins`: aliases that are another's name still, until a night joins the two profiles."""
     for alias in aliases:
         key = name_key(alias)
         known = key in names_of(profile) or len(profile["aliases"]) >= MOST_ALIASES
-        if not known and keys.setdefault(key, profile["id"]) == profile["id"]:
+        if not known and (keys.setdefault(key, profile["id"]) == profile["id"] or alias in joins):
             profile = {**profile, "aliases": [*profile["aliases"], shown_name(alias)]}
     return profile
 

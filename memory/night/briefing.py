@@ -131,12 +131,12 @@ def doubt(fact: Fact, fallen: Fact) -> OpenQuestion:
 def deadlines(
     dated: Sequence[tuple[date, Fact]], goals: Iterable[str], today: date, zone: tzinfo
 ) -> list[str]:
-    """The goals and facts with a date in the next days, the nearest first."""
+    """The goals that are due and the facts with a date in the next days, the nearest first."""
     last = today + AHEAD
     found = [
         (day, 0, _cut(goal, WORDS_OF_A_FACT))
         for goal in goals
-        for day in days_named(goal, zone, said=today.isoformat())
+        for day in days_named(goal, zone, said=today.isoformat(), due=True)
         if today <= day <= last
     ]
     found += [(day, 1, _said(fact)) for day, fact in dated]

@@ -35,7 +35,7 @@ MOST_READ = 30
 """Entities whose facts one night reads. The next night takes the others."""
 
 LONGEST_QUERY = 2000
-"""Characters of a batch with which facts near it are found."""
+"""Characters of an entry with which facts near it are found."""
 
 DREAMT = ("settle_fact", "change_entity", "reflected")
 """Kinds of operations that mark a fact, an entity or the reflection as done."""
@@ -83,10 +83,11 @@ async def work_of(context: NightContext) -> DreamWork:
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))
     facts = dict.fromkeys([*undreamed, *context.added_facts()])
-    told_of = with_news(subjects, profiles, facts)
+    tended = [one["target"] for one in entities.joins(profiles)]
+    tended += [*with_news(subjects, profiles, facts), *ripened]
     return {
         "facts": [op for op in facts if op not in decided],
-        "entities": [id_ for id_ in dict.fromkeys([*told_of, *ripened]) if id_ not in decided],
+        "entities": [id_ for id_ in dict.fromkeys(tended) if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
 
@@ -99,12 +100,17 @@ async def undreamed_facts(context: NightContext) -> list[str]:
 
 
 async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> list[RecallHit]:
-    """The facts that consolidation shows with a batch: those made from it, then facts near it.
+    """The facts that consolidation shows with a batch: those made from it, then the facts nearest
+    to any of its entries and their speakers, as many as the prompt has room for.
 
     A batch of owners' words alone is shown no fact that rests on words of others.
     """
-    query = " ".join(entry["content"] for entry in batch)[:LONGEST_QUERY]
-    known = await context.recall(query, context.settings.recall_limit, facts_only=True)
+    found, most = list[RecallHit](), context.settings.recall_limit
+    for entry in batch:
+        query = f"{entry['source_entity'] or ''}: {entry['content']}"[:LONGEST_QUERY]
+        found += await context.recall(query, most, facts_only=True)
+    best = {hit["id"]: hit for hit in sorted(found, key=lambda hit: hit["score"])}
+    known = sorted(best.values(), key=lambda hit: -hit["score"])
     made = [_as_hit(fact) for fact in await _facts_from(context, batch)]
     known = [*made, *(hit for hit in known if hit["id"] not in {one["id"] for one in made})]
     if any(rests_on(one["source_entity"], one, context.owners) for one in batch):

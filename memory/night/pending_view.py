@@ -201,7 +201,12 @@ class PendingView:
         """
         given = sorted({name for fact in facts for name in entities.names_about(fact, assistant)})
         known = await entities.named(self._store, self._scope, given)
-        return {name: entity.id for name, entity in zip(given, known, strict=True)}
+        ids = {name: entity.id for name, entity in zip(given, known, strict=True)}
+        for one in told(self._operations):
+            if one["kind"] == "remove_entity":  # it joined another
+                heir = one["before"]["heir"]
+                ids = {name: heir if id_ == one["target"] else id_ for name, id_ in ids.items()}
+        return ids
 
     async def subjects(
         self, assistant: Sequence[str], ids: Collection[str] | None = None

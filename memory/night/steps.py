@@ -179,6 +179,7 @@ class NightContext:
             store=self.store,
             settings=self.settings,
             limit=limit,
+            max_tokens=self.settings.recall_tokens if facts_only else None,  # for a prompt
             changes=changes,
             facts_only=facts_only,
         )

@@ -262,6 +262,8 @@ class CheckedTargets:
             case "change_entity":
                 profile = self.profiles.get(target)
                 return profile is not None and _known_as(profile, before)
+            case "remove_entity":
+                return bool(self.profiles.get(target) == before["whole"])
         return True
 
     def _stands(self, target: str) -> bool:
@@ -357,6 +359,6 @@ def _known_as(profile: EntityProfile, fields: Mapping[str, Any]) -> bool:
     return all(
         profile["attributes"].get(name) == was for name, was in fields["attributes"].items()
     ) and all(
-        id_ in observed and (was or {}).items() <= observed[id_].items()
+        was.items() <= observed.get(id_, {}).items() if was else id_ not in observed
         for id_, was in fields["observations"].items()
     )

@@ -26,9 +26,12 @@ class Collector:
     """
     shown: Mapping[str, JournalEntry] | None = None
     """Asleep: the entries that the model was shown, by id. Awake: None."""
+    looked_up: dict[str, JournalEntry]
+    """Asleep: other entries, of facts that the model looked up and cites."""
 
     def __init__(self, store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
         self._store, self._semantic, self._scope = store, semantic, scope
+        self.looked_up = {}
 
     def resolve(self, given: str) -> str:
         """The id that a citation means; the citation itself if it means none that was shown."""
@@ -59,7 +62,7 @@ class PlanCollector(Collector):
         self.shown = shown
         self.operations = list(operations)
         self._earlier = len(self.operations)
-        self.doubts = {} if judged else None
+        self.doubts, self.looked_up = {} if judged else None, {}
         self._handles = Handles(shown)
 
     @property

@@ -49,6 +49,7 @@ from memory.settings import Settings
 from memory.text import (
     Query,
     approximate_tokens,
+    asks,
     asks_nothing,
     best_sentences,
     content_stems,
@@ -162,7 +163,7 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        shown = told_once(_for_prompts(shown, found), read.terms)
+        shown = told_once(_for_prompts(shown, found, settings.names), read.terms)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
@@ -515,23 +516,31 @@ def _replaces(one: Candidate, other: Candidate) -> bool:
 
 
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
-    sources = candidate.sources
-    return candidate.id in visible or (bool(sources) and {*sources} <= {*visible})
+    """Whether the conversation or a page shows a memory, and all that it superseded."""
+    sources, seen = {*candidate.sources}, {*visible}
+    told = candidate.id in seen or (bool(sources) and sources <= seen)
+    return told and all({*row.payload["source_events"]} <= seen for row in candidate.earlier)
 
 
-def _for_prompts(shown: Sequence[Candidate], found: SearchResult) -> list[Candidate]:
-    """`shown` (best first) without memories that a night scored low, unless they fit very well.
+def _for_prompts(
+    shown: Sequence[Candidate], found: SearchResult, names: Collection[str]
+) -> list[Candidate]:
+    """`shown` (best first) without fillers, and without memories that a night scored low, unless
+    they fit very well.
 
     A memory fits very well if it is among the first by its words or its own meaning. A conclusion
-    that says no more about the query than its evidence leaves its room to the evidence.
+    that says no more about the query than its evidence leaves its room to the evidence. Where
+    nothing is asked, each memory has to match by itself, or to replace one.
     """
-    told = [one for one in shown if "evidence" not in one.parts]
-    return [
-        one
-        for place, one in enumerate(told)
-        if not one.row.payload.get("minor")
-        or (place < FIRST and certainty(one, found.query.terms, found.known, found.cosines))
-    ]
+    told, asked = [one for one in shown if "evidence" not in one.parts], asks(found.query.text)
+    kept = list[Candidate]()
+    for place, one in enumerate(told):
+        fits = certainty(one, found.query.terms, found.known, found.cosines) > 0
+        near = asked or fits or one.earlier or "supersedes" in one.parts
+        weighty = not one.row.payload.get("minor") or (place < FIRST and fits)
+        if near and weighty and not asks_nothing(one.row.payload["data"], names):
+            kept.append(one)
+    return kept
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:

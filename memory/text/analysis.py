@@ -347,7 +347,8 @@ _FILLERS = frozenset(
         "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
         " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
         " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
-        " selam dziekuje spasibo"
+        " selam dziekuje spasibo guten gute morgen tag abend nacht zusammen super klar gut moin"
+        " servus buenos buenas dias noches buongiorno bonsoir bom dia"
     )
 )
 """Terms that keep a talk going, in several languages. As an answer, "yes" may tell something."""

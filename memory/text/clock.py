@@ -108,10 +108,17 @@ def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) 
     return _DATE.sub(replaced, text)
 
 
-def days_named(text: str, zone: tzinfo, *, said: str) -> list[date]:
-    """The days that `text` names by a date; `said` as in `with_nearness`."""
-    since = _date_of(said, zone)
-    days = (_meant(found, since) for found in _DATE.finditer(text))
+_DUE = re.compile(
+    r"(?i)(?<!\w)(?:due|deadline|by|until|till|before|on|bis|fällig|vor|am|avant|jusqu['\u2019]au"
+    r"|antes|hasta|entro)(?:,? (?:on|by|the|is|am|zum|dem|den|le|del|el|al|il|\w+day))*[:,]? ?$"
+)
+"""Words behind which a date is that of a deadline, or of an appointment."""
+
+
+def days_named(text: str, zone: tzinfo, *, said: str, due: bool = False) -> list[date]:
+    """The days that `text` names by a date (`due`: as deadlines); `said` as in `with_nearness`."""
+    since, dates = _date_of(said, zone), _DATE.finditer(text)
+    days = (_meant(one, since) for one in dates if not due or _DUE.search(text, 0, one.start()))
     return [day for day in days if day is not None]
 
 

@@ -501,8 +501,7 @@ class Verdicts(BaseModel):
 async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[str, str], Usage]:
     """(the new facts that are not kept, by operation id, each with the reason; the cost).
 
-    One call for all, while the night's budget lasts. Without a usable answer, and with the offline
-    model, the rules decide.
+    One call for all, while the budget lasts. Offline, or without a usable answer, the rules decide.
     """
     facts = {one["id"]: one for one in collector.new if one["kind"] == "add_fact"}
     by_rules = {id_: why for id_, why in (collector.doubts or {}).items() if id_ in facts}
@@ -511,7 +510,8 @@ async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[
     if not facts or offline or over or not settings.judge_facts:
         return by_rules, Usage(llm_calls=0, tokens=0)
     handles, asked = Handles(facts), questions_before(context.state["messages"])
-    prompt = judging_prompt(facts, handles, collector.shown or {}, settings, asked)
+    entries = {**(collector.shown or {}), **collector.looked_up}
+    prompt = judging_prompt(facts, handles, entries, settings, asked)
     try:
         answer, usage = await context.ask(prompt, Verdicts)
     except ModelError as error:

@@ -27,6 +27,7 @@ from memory.night import (
     entities_left,
     next_batch,
     night_in_hand,
+    plan,
     plan_batches,
     ripe,
     unread,
@@ -334,8 +335,11 @@ lines say. Leave out what no line states. Do not repeat the others."""
 async def consolidate_entities(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Consolidate entities in batches; a broken answer leaves what was shown to be read again."""
+    """Join profiles, then consolidate in batches; a broken answer leaves its batch unread."""
     context = await night_in_hand(state, runtime, config)
+    if joins := entities.joins(await context.pending_view().everyone()):
+        gone = [one["target"] for one in joins if one["kind"] == "remove_entity"]
+        await plan(context, "consolidate_entities", gone, partial(_joined, joins))
     news = await _all_news(context)
 
     async def next_jobs() -> list[Job]:
@@ -417,11 +421,11 @@ def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Jo
     ids = [one.profile["id"] for one in batch]
     jobs = [Job(ids, partial(_think, context, batch))] if batch else []
     gone = [id_ for id_ in left if id_ not in news]
-    return [*jobs, Job(gone, _nothing)] if gone else jobs
+    return [*jobs, Job(gone, _joined)] if gone else jobs
 
 
-async def _nothing() -> Thought:
-    return Thought()
+async def _joined(operations: Sequence[Operation] = ()) -> Thought:
+    return Thought(operations=[*operations])
 
 
 async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:

@@ -101,7 +101,7 @@ def settle(
             continue
         seen.add(pair)
         one, other = facts[claim.fact], facts[claim.other]
-        relation, first, second = _weighed(claim, one, other, owners)
+        relation, first, second = _weighed(claim, facts, owners)
         operations = _operations(relation, first, second, claim.reason, now)
         disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
         if relation in ENDING or disproved:
@@ -147,15 +147,17 @@ def _pair(claim: Pair) -> tuple[bool, frozenset[str]]:
 
 
 def _weighed(
-    claim: Pair, one: Fact, other: Fact, owners: Collection[str]
+    claim: Pair, facts: Mapping[str, Fact], owners: Collection[str]
 ) -> tuple[Relation, Fact, Fact]:
     """(the relation that the two facts support, the fact that stays, the other one)."""
-    if claim.relation == "supersedes" and not about_the_same(one, other):
-        return "relates", one, other
+    one, other = facts[claim.fact], facts[claim.other]
     if claim.relation == "supersedes":
-        if may_supersede(one, other, owners):
-            return "supersedes", one, other
-        return "contradicts", one, other
+        # What may be anybody's word stands for what a night found its source to say.
+        said = [each for each in facts.values() if one["speaker"] is None and each["speaker"]]
+        for first in (one, *(each for each in said if each is not other and may_be_one(each, one))):
+            if about_the_same(first, other) and may_supersede(first, other, owners):
+                return "supersedes", first, other
+        return "contradicts" if about_the_same(one, other) else "relates", one, other
     if claim.relation == "duplicates":
         if not may_be_one(one, other):
             return "relates", one, other

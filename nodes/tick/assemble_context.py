@@ -76,8 +76,7 @@ async def assemble_context(
     InputError if one of the user's components clashes with another, or cannot be rendered.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
-    context_type = context_type_for(state["event"])
-    now = resources.clock()
+    context_type, now = context_type_for(state["event"]), resources.clock()
     listeners = listeners_of(state, settings, resources)
     owners = listeners.owners
     by_owner = set_off_by_owner(state["event"], owners=owners, served=resources.served)
@@ -99,6 +98,7 @@ async def assemble_context(
     same, changing = assembly.parted(made)
     recent = _recent_work(state) if is_reflection(state["event"]) else {}
     front = assembly.front(made, {**changing, **recent})
+    on_pages = (id_ for page in held for line in page.lines for id_ in line.ids)
     assembled: AssembledContext = {
         "context_type": context_type,
         "now": at,
@@ -108,19 +108,13 @@ async def assemble_context(
         "tokens": _sizes(made, [same, {**changing, **recent}]),
         "origins": _origins(heard, remembered, held, owners),
         "recalled": {hit["id"]: hit["text"] for hit in made.memories if hit["kind"] == "fact"},
-        "shown": _shown_ids(made.memories, held),
+        "shown": list(dict.fromkeys([*(hit["id"] for hit in made.memories), *on_pages])),
     }
     message = _message(state, settings, at, {OWNER: by_owner, AUDIENCE: listeners.audience})
     update = {"context": assembled, "messages": [message], **({"owned": True} if by_owner else {})}
     messages = merge_messages(state["messages"], [message])
     told = cast(State, {**state, "context": assembled, "messages": messages})
     return {**update, **assessed(told, settings)}
-
-
-def _shown_ids(recalled: Sequence[RecallHit], held: Sequence[ShownPage]) -> list[str]:
-    """Ids of the memories that the prompt shows, to explain the answer later."""
-    on_pages = (id_ for page in held for line in page.lines for id_ in line.ids)
-    return list(dict.fromkeys([*(hit["id"] for hit in recalled), *on_pages]))
 
 
 def _origins(
@@ -276,7 +270,8 @@ def beside(
 ) -> list[RecallHit]:
     """The memories, except what a page or `memory` says already.
 
-    A page says its facts, and the entries from which only these facts were made.
+    A page says its facts, and the entries from which only these facts were made. It does not say
+    what they superseded, which may have details that nothing replaced.
     """
     lines = [line for page in shown for line in page.lines]
     facts = {id_ for line in lines for id_ in line.ids}
@@ -285,7 +280,7 @@ def beside(
     return [
         hit
         for hit in memories
-        if hit["id"] not in facts
+        if (hit["id"] not in facts or "earlier" in hit)
         and _bare(hit["text"]) not in texts
         and not (hit["kind"] == "episode" and {hit["id"], *hit["sources"]} <= sources)
     ]

@@ -160,6 +160,27 @@ async def test_the_facts_that_were_stored_awake_of_the_entries_are_shown_with_th
     assert [text for _, text in SAID if f": {text}" in shown] == [text for _, text in SAID]
 
 
+THINGS = (
+    *("harp", "kettle", "ladder", "mirror", "anvil", "carpet", "saddle"),
+    *("lantern", "barrel", "piano", "compass", "hammock", "telescope", "canoe"),
+)
+
+
+async def test_every_entry_is_shown_with_the_facts_about_its_own_things(opening: Opening) -> None:
+    def lived(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+        return "Noted." if "use_tool" in tools else night_model(messages, tools)
+
+    asked = scripted(otherwise=lived)
+    async with opening(asked) as agent:
+        for told in ("Ada keeps the {} in the barn.", "The {} was sold by Ben."):
+            for thing in THINGS:
+                await agent.ainvoke({"messages": [HumanMessage(told.format(thing), name="local")]})
+            await agent.sleep()
+    prompts = [one for one in of(asked, "store_memory") if "Entries" in one[1].text]
+    shown = str(prompts[-1][0].text)
+    assert [one for one in THINGS if f"keeps the {one} in the barn" not in shown] == []
+
+
 @pytest.mark.parametrize("dress", ["entry {}", 0])
 async def test_cited_numbers_are_understood_in_other_forms(
     tmp_path: Path, clock: Clock, dress: str | int

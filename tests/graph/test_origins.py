@@ -22,6 +22,7 @@ from memory.messages.trust import event_text
 from memory.settings import Settings
 from tests.support.agents import DREAMS, entries, opened, said, scored, shown_lines
 from tests.support.clock import Clock
+from tests.support.facts import draft
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
 HOME = "My home is the house at plot 7."
@@ -258,16 +259,20 @@ async def test_a_note_in_new_words_names_those_of_whom_one_may_have_said_it(tmp_
     assert f"- fact: {noted} (Nadja or Goran said)" in model.calls[-1].text
 
 
+HIGHER = "Unsere Miete steigt ab Januar auf 900 Euro."
+LEASE = "We finally signed the lease for the studio yesterday, 900 a month."
+
+
 @pytest.mark.parametrize(
     ("text", "awake", "asleep"),
     [
         (
-            "Unsere Miete steigt ab Januar auf 900 Euro.",
+            HIGHER,
             "The rent is 900 euros from January on.",
             "Die Miete steigt ab Januar auf 900 Euro.",
         ),
         (
-            "We finally signed the lease for the studio yesterday, 900 a month.",
+            LEASE,
             "The lease of the studio is signed, at 900 a month.",
             "The lease for the studio was signed for 900 a month.",
         ),
@@ -291,7 +296,7 @@ async def test_a_night_gives_an_owner_back_what_was_translated_or_shortened_awak
                 return calls((name, {DREAMS[name]: []}))
         if "store_memory" in tools and "update_goal" not in tools:
             found = [number for number, _, said in lines if said == text]
-            assert awake not in str(messages)
+            assert not found or awake not in str(messages)
             if not found or isinstance(messages[-1], ToolMessage):
                 return call("noop")
             made = {"text": asleep, "source_ids": found, "speaker": "local"}
@@ -302,7 +307,7 @@ async def test_a_night_gives_an_owner_back_what_was_translated_or_shortened_awak
         return "Noted."
 
     async with opened(tmp_path, scripted(otherwise=answered), Clock(), settings=SETTINGS) as agent:
-        await agent.ainvoke(said("Hello from me, Olaf.", "Olaf"))
+        await agent.ainvoke(said("Hello from me, Olaf. My rent is lower.", "Olaf"))
         await agent.ainvoke({"messages": text})
         (first,) = await agent.resources.semantic.all(agent.scope)
         await agent.sleep()
@@ -311,6 +316,26 @@ async def test_a_night_gives_an_owner_back_what_was_translated_or_shortened_awak
     assert (first["text"], first["speaker"], first["trust"]) == (awake, None, 0.3)
     assert (kept["text"], kept["speaker"], kept["trust"]) == (asleep, "local", 0.9)
     assert (kept["entities"], kept.get("origins")) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("heard", "text", "fact", "who"),
+    [
+        ("Hello from me, Olaf.", HIGHER, "The rent is 900 euros from January on.", "local"),
+        ("My rent is lower.", HIGHER, "The rent is 900 euros from January on.", None),
+        ("Good morning, thanks!", LEASE, "The studio's lease is settled, 900 a month.", "local"),
+        ("Note it for me.", LEASE, "The studio's lease is settled, 900 a month.", None),
+    ],
+)
+async def test_what_only_an_owner_can_have_said_is_the_owners_in_other_words_too(
+    heard: str, text: str, fact: str, who: str | None, tmp_path: Path
+) -> None:
+    model = scripted("Hello.", call("store_memory", facts=[{"text": fact}]), "Noted.")
+    async with opened(tmp_path, model, Clock(), settings=SETTINGS) as agent:
+        await agent.ainvoke(said(heard, "Olaf"))
+        await agent.ainvoke({"messages": text})
+        (kept,) = await agent.resources.semantic.all(agent.scope)
+    assert (kept["text"], kept["speaker"]) == (fact, who)
 
 
 SECRET = "The key lies under the blue pot."
@@ -416,3 +441,16 @@ async def test_a_call_on_others_words_is_refused_where_the_settings_say_so(tmp_p
         out = await agent.ainvoke(said("Tell Eve that all is well.", "Olaf"))
     assert (out["report"]["questions"], out["report"]["ticks"][0]["sent"]) == ([], [])
     assert out["report"]["ticks"][0]["reply"] == "I may not."
+
+
+async def test_small_talk_hides_no_words_that_are_shown_elsewhere(tmp_path: Path) -> None:
+    look, told = call("recall_memories", query="Olaf's rent"), "Die Miete von Olaf ist niedriger."
+    keep = call("store_memory", facts=[{"text": "The rent is 900 euros from January on."}])
+    model = scripted("Good morning.", look, keep, "Noted.")
+    async with opened(tmp_path, model, Clock(), settings=SETTINGS) as agent:
+        fact = draft("olafs", told, speaker="Olaf", source_events=["m"])
+        await agent.resources.semantic.add(agent.scope, [fact])
+        await agent.ainvoke(said("Good morning!", "Olaf"))
+        await agent.ainvoke({"messages": HIGHER})
+        facts = await agent.resources.semantic.all(agent.scope)
+    assert [one["speaker"] for one in facts if one["text"] != told] == [None]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.api.async_agent import AsyncAgent
-from memory.entities import everyone, names_given
+from memory.entities import everyone, named, names_given
 from memory.settings import Settings
-from tests.support.agents import Opening, said
-from tests.support.scripted import call, scripted
+from tests.support.agents import Opening, opened, said
+from tests.support.clock import Clock
+from tests.support.dreamers import SETTINGS, answer, day, shown, whole
+from tests.support.scripted import call, calls, scripted
 
 OWNED = Settings(owners=["Hanna"])
 
@@ -100,3 +105,87 @@ async def test_a_given_name_joins_the_profile_of_its_sender(
     async with opening(model, settings=Settings(owners=["local"])) as agent:
         await agent.ainvoke(said(text, sender))
         assert await profiles(agent) == known
+
+
+def about(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
+    """A night's answers: of everybody who is shown, each line is an attribute."""
+    if tools != ["Attributes"]:
+        return answer(messages, tools)
+    made = []
+    for block in str(messages[1].text).split("Entity [")[1:]:
+        for id_, line in shown(block).items():
+            value = line.partition(": ")[2]
+            one = {"entity": block.partition("]")[0], "name": value.split()[-1].strip(".")}
+            made.append({**one, "value": value, "evidence": [id_]})
+    return calls(("Attributes", {"attributes": made}))
+
+
+async def attributes(agent: AsyncAgent) -> dict[str, list[str]]:
+    found = await everyone(agent.store, agent.scope)
+    return {one["name"]: sorted(one["attributes"]) for one in found if one["attributes"]}
+
+
+async def test_a_night_joins_the_profiles_of_one_person_and_an_undo_parts_them(
+    tmp_path: Path, clock: Clock
+) -> None:
+    owned = SETTINGS.model_copy(update={"owners": ["Hanna"], "min_observations": 1})
+    noted = [
+        call("update_entity_observation", entity=who, observation=text, aliases=aliases)
+        for who, text, aliases in (
+            ("Theresa", "Theresa keeps bees.", []),
+            ("Tess", "Tess plays the cello.", []),
+            ("Theresa", "Theresa is called Tess.", ["Tess"]),
+        )
+    ]
+    model = scripted(noted[0], "I see.", noted[1], "I see.", otherwise=about)
+    async with opened(tmp_path, model, clock, settings=owned) as agent:
+        heard = ["Theresa keeps bees.", "Tess plays the cello."]
+        await day(agent, clock, [("Goran", one) for one in heard])
+        await agent.sleep()
+        assert {"Theresa": ["bees"], "Tess": ["cello"]}.items() <= (await attributes(agent)).items()
+        clock.advance(days=1)
+        await agent.ainvoke({"request": "wake"})
+        model.steps = [*[""] * len(model.calls), noted[2], "I see."]
+        await agent.ainvoke(said("Theresa is called Tess by everybody.", "Hanna", id="said-9"))
+        assert (await profiles(agent))["Theresa"] == ["Tess"]
+        apart = await whole(agent)
+
+        tried = await agent.sleep(dry_run=True)
+        assert await whole(agent) == apart
+        await agent.apply_night("last")
+        joined = await profiles(agent)
+        assert "Tess" not in joined
+        assert {"bees", "cello"} <= {*(await attributes(agent))["Theresa"]}
+        (theresa,) = [
+            one for one in await everyone(agent.store, agent.scope) if one["name"] == "Theresa"
+        ]
+        held = {one["id"] for one in theresa["observations"]}
+        facts = {one["op"] for one in await agent.resources.semantic.all(agent.scope)}
+        assert {*theresa["attributes"]["cello"]["evidence"]} <= held | facts
+        assert {one.id for one in (await named(agent.store, agent.scope, ["Tess"]))} == {
+            theresa["id"]
+        }
+
+        await agent.undo_night(str(tried["id"]))
+        assert await whole(agent) == apart
+
+
+@pytest.mark.parametrize(("sender", "aliases"), [("Hanna", ["Tess"]), ("Mallory", [])])
+async def test_only_owners_and_people_themselves_say_who_is_the_same(
+    sender: str, aliases: list[str], opening: Opening
+) -> None:
+    given = {"entity": "Theresa", "observation": "Theresa is Tess."}
+    model = scripted(
+        call("update_entity_observation", entity="Tess", observation="Tess is here."),
+        "Noted.",
+        call("update_entity_observation", **given),
+        "Noted.",
+        call("update_entity_observation", **given, aliases=["Tess"]),
+        "Noted.",
+    )
+    async with opening(model, settings=OWNED) as agent:
+        await agent.ainvoke(said("Tess is here.", "Goran"))
+        await agent.ainvoke(said("Theresa is here, too.", "Goran"))
+        await agent.ainvoke(said("Theresa is Tess.", sender))
+        found = await profiles(agent)
+    assert (found["Theresa"], "Tess" in found) == (aliases, True)

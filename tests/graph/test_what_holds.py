@@ -84,6 +84,27 @@ async def test_people_have_attributes_and_a_page_after_their_first_night(
     ]
 
 
+async def test_what_a_fact_on_a_page_superseded_is_told_beside_it(
+    agent: AsyncAgent, clock: Clock
+) -> None:
+    await agent.sleep()
+    await day(agent, clock, [("Ben", "The glass arrives on Monday.")], first=50)
+    await agent.sleep()
+    (old,) = [
+        one
+        for one in await agent.resources.semantic.all(agent.scope)
+        if one["text"] == "The glass arrives on Friday."
+    ]
+    assert old["invalid_at"]
+    # The conversation no longer shows it.
+    long_ago = {"source_events": ["long-ago"]}
+    await agent.resources.semantic.update(agent.scope, old["id"], long_ago)
+    await agent.ainvoke(said("When does the glass arrive?", "Ben"))
+    told = model_of(agent).calls[-1].text
+    assert "The glass arrives on Monday." in told.partition("<pages>")[2].partition("</pages>")[0]
+    assert "(until 2026-03-02: The glass arrives on Friday.)" in told
+
+
 async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
     tmp_path: Path, clock: Clock
 ) -> None:

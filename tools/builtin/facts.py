@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from langchain_core.messages import AnyMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
@@ -29,6 +30,7 @@ from memory.messages import Citations
 from memory.operations import Collector, PlanCollector, collector_of, dependents_of
 from memory.recall import fit_for, probes, recall
 from memory.records import (
+    LOCAL_USER,
     LONGEST_FACT,
     Event,
     Fact,
@@ -39,6 +41,7 @@ from memory.records import (
     change_fact,
     doubt_fact,
     is_reflection,
+    names_of,
     operation_id,
     supersede_fact,
 )
@@ -103,11 +106,9 @@ async def store_memory(
     if not facts:
         raise Refusal("No facts were given", "Give at least one fact, or call noop.")
     collector = collector_of(runtime.config, runtime.store)
-    facts = [  # with ids in place of the numbers that a night's prompt shows
-        one.model_copy(update={"source_ids": [*map(collector.resolve, one.source_ids)]})
-        for one in facts
-    ]
+    facts = await _with_ids(facts, runtime, collector)
     sources = await _known_sources(facts, runtime, collector)
+    facts = await _with_senders(facts, sources, runtime)
     event = event_of(runtime)
     default = [event["id"]] if event is not None else []
     shown = collector.shown or {}
@@ -133,6 +134,46 @@ async def store_memory(
     written = await collector.write([*operations.values()]) if operations else []
     result = _result([*operations.values()], len(written), rejected, collector)
     return answer(runtime, result, artifact={"written": written})
+
+
+async def _with_ids(
+    facts: Sequence[FactGiven], runtime: Runtime, collector: Collector
+) -> list[FactGiven]:
+    """The facts with entries in place of numbers that a night shows, and of facts looked up."""
+    ids = {one: [collector.resolve(one)] for fact in facts for one in fact.source_ids}
+    exchange: list[AnyMessage] = runtime.state.get("exchange") or []
+    told = " ".join(str(one.text) for one in exchange if one.name == "recall_memories")
+    named = [one for one in ids if f'"{one}"' in told]
+    if named and collector.shown is not None:
+        scope, semantic = scope_of(runtime.config), resources_of(runtime.config).semantic
+        known = await semantic.by_id(scope, named)
+        ids |= {one: fact["source_entries"] for one, fact in known.items()}
+        cited = sorted({id_ for one in known for id_ in ids[one]} - {*collector.shown})
+        collector.looked_up |= await journal.read_many(store_of(runtime), scope, cited)
+    return [
+        one.model_copy(update={"source_ids": [id_ for each in one.source_ids for id_ in ids[each]]})
+        for one in facts
+    ]
+
+
+async def _with_senders(
+    facts: Sequence[FactGiven], sources: Mapping[str, JournalEntry], runtime: Runtime
+) -> list[FactGiven]:
+    """The facts, with the sender of a source as the speaker where another name of theirs stands.
+
+    Facts call the local user, who has no name, by the name that was given.
+    """
+    said = dict.fromkeys(one["source_entity"] for one in sources.values())
+    senders = [one for one in said if one not in (None, LOCAL_USER)]
+    if all(fact.speaker in (None, LOCAL_USER, *senders) for fact in facts):
+        return [*facts]
+    known, _ = await entities.look_up(store_of(runtime), scope_of(runtime.config), senders=senders)
+    found = [(who, one.profile) for who, one in zip(senders, known, strict=True) if one.profile]
+    own = {name: who for who, profile in found for name in names_of(profile)}
+    return [
+        fact.model_copy(update={"speaker": own.get(name_key(fact.speaker or ""), fact.speaker)})
+        for fact in facts
+    ]
 
 
 def _with_questions(
@@ -277,7 +318,7 @@ async def _known_sources(
 ) -> dict[str, JournalEntry]:
     """Sources that may be cited, by id: asleep the shown entries, awake events and the journal."""
     if collector.shown is not None:
-        return dict(collector.shown)
+        return {**collector.shown, **collector.looked_up}
     event = event_of(runtime)
     events = [*runtime.state["context_buffer"], *([event] if event else [])]
     cited = {one for fact in facts for one in fact.source_ids}

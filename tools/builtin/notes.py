@@ -292,21 +292,23 @@ async def update_entity_observation(
     others = [_text(one, "alias", LONGEST) for one in aliases or []]
     if own:
         others = [one for one in others if fold(name_key(one)) != fold(name_key(own))]
-    await _check_aliases(others, known, source, planned, runtime, settings)
+    joins = await _check_aliases(others, known, source, planned, runtime, settings)
     if own and name_key(name) != name_key(own):
         name, others = own, [*others, name]
     before = _profile_after(known, planned)
+    known_names = names_of(before) if before else []  # of which taking it back removes none
     noticed = _observation(known.id, text, speaker, source, before)
     noticed = await _with_origins(noticed, source, runtime, collector)
     operation = observe_entity(
         known.id,
         before["name"] if before else name,
         noticed,
-        aliases=_new_names(others, before),
+        aliases=[one for one in others if name_key(one) not in known_names],
         kept=settings.observations_kept,
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
     )
+    operation["after"] |= {"joins": joins} if joins else {}
     await collector.write([operation])
     profile = _profile_after(known, [*planned, operation])
     assert profile is not None
@@ -428,11 +430,14 @@ async def _check_aliases(
     planned: Sequence[Operation],
     runtime: Runtime,
     settings: Settings,
-) -> None:
-    """Raise a Refusal for an alias that nobody said, or that means another entity."""
+) -> list[str]:
+    """The aliases whose profiles a night is to join with this one. Raises a Refusal for others'."""
     if not aliases:
-        return
-    _check_whose(known, source["source_entity"], runtime)
+        return []
+    joins, speaker = list[str](), source["source_entity"]
+    _check_whose(known, speaker, runtime)
+    met = known.profile is not None and known.profile["relationship"]["state"] != "stranger"
+    believed = met or speaker in owners_in(runtime)
     store, scope = store_of(runtime), scope_of(runtime.config)
     claimed = _claimed(planned)
     owners = await entities.named(store, scope, aliases)
@@ -442,6 +447,8 @@ async def _check_aliases(
             told = f"The alias {alias!r} does not stand in what was said"
             raise Refusal(told, "Give only other names that were said to mean it.")
         taken = owner.profile is not None and owner.id != known.id
+        if taken and believed and owner.profile and not owner.profile["senders"]:
+            joins, taken = [*joins, alias], False
         if taken or claimed.get(name_key(alias), known.id) != known.id:
             whom = owner.profile["name"] if owner.profile else alias
             told = f"{alias!r} means another entity already: {whom}"
@@ -449,6 +456,7 @@ async def _check_aliases(
     standing = known.profile["aliases"] if known.profile else []
     if len({name_key(one) for one in (*standing, *aliases)}) > MOST_ALIASES:
         raise Refusal(f"It has {MOST_ALIASES} aliases already", "Note it without a new one.")
+    return joins
 
 
 def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> None:
@@ -459,12 +467,6 @@ def _check_whose(known: NamedEntity, speaker: str | None, runtime: Runtime) -> N
     if speaker is None or not speaks_as(profile, speaker):
         told = f"What {profile['name']} is called is for {profile['name']} to say"
         raise Refusal(told, "Note it without an alias.")
-
-
-def _new_names(aliases: Sequence[str], profile: EntityProfile | None) -> list[str]:
-    """Only new aliases, so that taking the observation back removes no other alias."""
-    known = names_of(profile) if profile else []
-    return [one for one in aliases if name_key(one) not in known]
 
 
 def _planned(collector: Collector) -> list[Operation]:

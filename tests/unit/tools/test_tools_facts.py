@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, cast
 
 import pytest
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
 from memory.events.rules import entry_for_event
+from memory.journal import entries as journal
 from memory.operations.collector import PlanCollector
 from memory.records.operations import operation_id
-from memory.records.records import Event
-from tests.support.tool_calls import EVENT, NOW, Bench, night, shown_entry, tick_state
+from memory.records.profiles import new_profile
+from memory.records.records import Event, JournalEntry
+from memory.text import name_key
+from tests.support.tool_calls import EVENT, NOW, SCOPE, Bench, night, shown_entry, tick_state
 
 TOLD: Event = {
     **EVENT,
@@ -294,3 +298,60 @@ async def test_other_words_are_kept_beside_the_text_bounded_and_once() -> None:
     assert draft["text"] == "A text"
     assert draft["other_words"][:2] == ["the inn", "x" * 80]
     assert len(draft["other_words"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("sender", "alias", "text"),
+    [
+        ("Theresa", "Tess", "Tess moved to Linz in May."),
+        ("Theresa", "Tess", "Theresa moved to Linz in May."),
+        ("goran.b", "Goran", "Goran moved to Linz in May."),
+        ("local", "Ingrid", "Since May the home of Ingrid is in Linz."),
+    ],
+)
+@pytest.mark.parametrize("asleep", [False, True])
+async def test_a_fact_under_an_alias_of_its_speaker_is_the_speakers(
+    asleep: bool, sender: str, alias: str, text: str
+) -> None:
+    event: Event = {**EVENT, "sender": sender, "text": "I moved to Linz in May."}
+    bench = Bench(state=tick_state(event=event))
+    if asleep:
+        entry = {**shown_entry("e", sources=["m"], speaker=sender), "content": event["text"]}
+        bench.plan = PlanCollector({"e": cast(JournalEntry, entry)})
+        bench.state = tick_state(event=None, loop=None)
+    profile = {**new_profile("one", sender, EVENT["at"]), "aliases": [alias], "senders": [sender]}
+    await bench.store.aput(SCOPE.namespace("entities"), "one", profile)
+    for name in (sender, alias):
+        key = name_key(name)
+        await bench.store.aput(SCOPE.namespace("entity_names"), key, {"id": "one"})
+    given = {"text": text, "speaker": alias, "source_ids": ["e"] if asleep else []}
+    called = await bench.call("store_memory", facts=[given])
+    assert called.result["rejected"] == []
+    (fact,) = drafts(bench) if asleep else bench.shelf.facts.values()
+    assert fact["speaker"] == sender
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_a_night_takes_a_fact_that_it_looked_up_for_the_fact_s_own_entries(
+    shown: bool,
+) -> None:
+    bench = night()
+    assert bench.plan is not None
+    told = {"content": "I moved to Rome in May", "timestamp": "2025-11-01T10:00:00+00:00"}
+    old = {**shown_entry("event_20251101_old", sources=["m0"]), **told}
+    await bench.store.abatch(journal.puts(SCOPE, cast(JournalEntry, old)))
+    draft: Any = {"op": "f", "text": "Alice lives in Rome.", "source_entries": [old["id"], "ee"]}
+    (fact,) = await bench.shelf.add(SCOPE, [draft])
+    looked_up = {"memories": [{"id": fact["id"] if shown else "fact-9", "text": "Rome"}]}
+    answered = ToolMessage(json.dumps(looked_up), tool_call_id="1", name="recall_memories")
+    bench.state["exchange"] = [answered]
+    given = {"text": "Alice moved to Rome in May", "source_ids": ["1", fact["id"]]}
+    called = await bench.call("store_memory", facts=[{**given, "speaker": "Alice"}])
+    if shown:
+        (made,) = drafts(bench)
+        assert made["source_entries"] == ["e", old["id"], "ee"]
+        assert [*bench.plan.looked_up] == [old["id"]]
+        assert made["source_events"] == ["m1", "m0", "m2"]
+        assert called.result["not_cited"] == ["3"]
+    else:
+        assert called.result["rejected"][0]["error"] == f"Unknown source_ids: {fact['id']}"

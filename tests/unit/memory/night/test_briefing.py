@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date
 from typing import Any, cast
 
+import pytest
+
 from memory.night.briefing import (
     changed,
     deadlines,
@@ -72,6 +74,22 @@ def test_dates_of_the_next_days_are_named_the_nearest_first() -> None:
         "Tomorrow: Pay by 4 May 2026",
         "Thu 2026-05-07: The lease ends on 7 May 2026.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("goal", "day"),
+    [
+        ("Since 4 May we repair the oven, due 8 May", "Fri 2026-05-08"),
+        ("The oven of 4 May 2026 is to be paid until Friday, 8 May 2026", "Fri 2026-05-08"),
+        ("Paint the gate (due by: 2026-05-08), begun 4 May", "Fri 2026-05-08"),
+        ("Das Tor streichen bis zum 8.5.2026, nach dem Treffen vom 4.5.2026", "Fri 2026-05-08"),
+        ("Call the dentist on the 8th of May", "Fri 2026-05-08"),
+        ("Since 4 May we repair the oven", None),
+        ("Sell what Ben made by hand since 4 May", None),
+    ],
+)
+def test_a_goal_is_due_on_the_day_that_it_names_as_its_deadline(goal: str, day: str | None) -> None:
+    assert deadlines([], [goal], TODAY, UTC) == ([f"{day}: {goal}"] if day else [])
 
 
 def test_what_waits_is_counted_with_the_command_that_shows_it() -> None:

@@ -107,6 +107,28 @@ def test_what_was_passed_on_of_somebody_that_person_may_take_back(
     assert relation_of(made) == relation
 
 
+@pytest.mark.parametrize(
+    ("fields", "by"),
+    [
+        ({}, "own"),
+        ({"source_entries": ["entry-other"]}, None),
+        ({"text": "Ana bakes.", "entities": []}, None),
+        ({"speaker": "Mallory", "trust": 0.3}, None),
+    ],
+)
+def test_what_may_be_anybodys_word_supersedes_by_what_its_source_was_found_to_say(
+    fields: dict[str, Any], by: str | None
+) -> None:
+    unsure: Any = {"speaker": None, "trust": 0.3, "origins": ["Ana", "Olaf"]}
+    awake = {**NEW, **unsure, "entities": ["Oslo"]}
+    own = {**NEW, "op": "own", "text": "Ana wohnt in Oslo.", "entities": ["Bergen"], **fields}
+    facts: Any = {"old": {**OLD, "entities": ["Oslo", "Bergen"]}, "new": awake, "own": own}
+    claims = [pair("new", "old", "supersedes", "because")]
+    changes = changed(settle(claims, facts, ["new", "own"], now=NOW).operations)
+    assert changes["old"].get("superseded_by") == by
+    assert ("disputed" in changes["old"]) is (by is None)
+
+
 def test_duplicates_become_one_fact_with_the_sources_of_both() -> None:
     twin = fact("new", "Ana lives in Bergen!", valid_from="2026-05-02T00:00:00+00:00", importance=8)
     changes = changed(settled(twin, OLD, "duplicates"))

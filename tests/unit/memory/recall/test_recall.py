@@ -421,3 +421,29 @@ def test_a_word_of_all_facts_proves_the_use_of_none() -> None:
     shown = {str(n): f"The mill ground {n * 111} sacks." for n in range(1, 9)}
     assert used(shown, "The mill ground 333.", asked="How many?") == ["3"]
     assert used(shown, "The mill ground nothing.", asked="How many?") == []
+
+
+FILLERS = ["ok", "Yes please", "Danke, super!", "Guten Morgen zusammen", "Sure, thanks!"]
+
+
+async def test_fillers_are_never_recalled(asking: Asking) -> None:
+    for text in (*FILLERS, "The harp stands in Porto", "Yes, on Thursday"):
+        await asking.hear(text)
+    for query in ("Where is the harp in Porto?", "Thanks for the harp", *FILLERS):
+        found = await asking.texts(query, max_tokens=1_300)
+        assert {*found} <= {"The harp stands in Porto", "Yes, on Thursday"}
+
+
+async def test_where_nothing_is_asked_a_prompt_shows_only_what_matches_by_itself(
+    asking: Asking,
+) -> None:
+    for text in ("The harp stands in Porto", "The rent rises", "Bea plants tulips", "It is cold"):
+        await asking.hear(text)
+    old = await asking.learn("The harp is in Lisbon", source_events=["e1"])
+    new = await asking.learn("It stands in Porto since May", source_events=["e2"])
+    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
+    await asking.memory.update(ANA, old["id"], gone)
+    said = await asking.texts("I tuned the harp", max_tokens=1_300)
+    assert {*said} == {"The harp stands in Porto", new["text"]}
+    asked = await asking.texts("Who tuned the harp?", max_tokens=1_300)
+    assert {*said} < {*asked}

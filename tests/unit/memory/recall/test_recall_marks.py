@@ -184,6 +184,20 @@ async def test_what_is_visible_is_not_repeated(asking: Asking) -> None:
     assert {hit["id"] for hit in hits} == {both["id"], other["id"]}
 
 
+@pytest.mark.parametrize(("also", "shown"), [([], True), (["e1"], False)])
+async def test_a_visible_fact_is_shown_with_what_it_superseded_unless_that_is_visible(
+    also: list[str], shown: bool, asking: Asking
+) -> None:
+    said = "The dentist Dr. Weiss expects Ana on Tuesday at 15:00"
+    old = await asking.learn(said, source_events=["e1"])
+    new = await asking.learn("The dentist is moved to Thursday", source_events=["e2"])
+    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
+    await asking.memory.update(ANA, old["id"], gone)
+    for seen in ("e2", new["id"]):
+        hits = await asking.ask("When is the dentist?", visible=[seen, *also])
+        assert [hit["earlier"][0]["text"] for hit in hits] == [said] * shown
+
+
 async def test_a_visible_fact_is_shown_beside_the_older_one_that_it_replaces(
     asking: Asking,
 ) -> None:
