@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import date
 
-from memory.guards import clock, dates
-from memory.guards.lexicon import content, fold
+from memory.guards import clock, dates, mood
+from memory.guards.lexicon import WEEKDAY, content, fold
 from memory.guards.reading import ProposedFact, in_all_digits
 
 
@@ -15,7 +16,7 @@ def other_day(fact: ProposedFact) -> str | None:
     if not fact.familiar:
         return None
     for named in fact.days:
-        holds = dates.holds(fact.evidence.days, named)
+        holds = dates.holds(fact.evidence.days, named) and not _is_denied(fact, named)
         if _is_open(fact, named) or (holds and not _said_of_another(fact, named)):
             continue
         # Where the sources name no day, an earlier statement may say which.
@@ -31,6 +32,23 @@ def other_day(fact: ProposedFact) -> str | None:
         if not is_range and not holds:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+_NOT = re.compile(
+    r"(?<!\w)(?:not|nicht|no|pas|instead of|statt|rather than)(?= (?:\w+ ){0,2}?\d|"
+    rf" (?:\w+ ){{0,2}}?(?:{WEEKDAY})(?!\w))(?: (?:on|the|until|am|den|dem|el|le|der))* \w+"
+)
+"""A day that is not the one: "not the 23rd", "nicht am Montag"."""
+
+
+def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether the sources name a day only to say that it is not the one."""
+    kept, is_cut = dates.Days(), False
+    for source, digits in fact.evidence.readings:
+        rest = _NOT.sub(" ", digits)
+        is_cut = is_cut or rest != digits
+        kept.join(dates.days_of(rest, fact.evidence.said(source.at)))
+    return is_cut and not dates.holds(kept, named) and not mood.denies(fact.text, fact.codes)
 
 
 def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:

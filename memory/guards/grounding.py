@@ -547,10 +547,12 @@ def _does_it(subject: Name, piece: str, fact: ProposedFact) -> str | None:
 
 
 _I_WORDS = word_set("i ich je yo ben")
-_VERB = re.compile(r" (?:has |have |had |hat |habe? |a |ha )?([^\W\d_]{3,})")
+_VERB = re.compile(
+    r" (?:has |have |had |hat |habe? |a |ha |will |is going to |was going to )?([^\W\d_]{3,})"
+)
 _DOES = re.compile(
-    r"(?<!\w)(I|ich|Ich|je|Je|yo|Yo|ben|Ben|[A-Z\u00c0-\u00de][^\W\d_]+)(?:['\u2019](?:ve|s|d))?"
-    r" ([^\W\d_]{3,})"
+    r"(?<!\w)(I|ich|Ich|je|Je|yo|Yo|ben|Ben|[A-Z\u00c0-\u00de][^\W\d_]+)"
+    r"(?:['\u2019](?:ve|s|d|ll|m))?(?: will| going to| gonna)? ([^\W\d_]{3,})"
 )
 
 

@@ -192,7 +192,8 @@ tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 """)
 _CLAIMS = _by_language(r"""
-en claim\w*|alleg\w*|supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
+en (?<!i )(?<!i'd )(?<!i'll )(?<!we )(?<!to )claim\w*|alleg\w*
+ |supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
  |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says
  |gossip\w*|swears?|swore|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons?
  |keeps? (?:saying|telling)
@@ -458,6 +459,9 @@ _I_FIRST = re.compile(
     r"(?:(?:but|and|though|aber|und|doch|pero|y|mais|et|ama|ve) )?"
     r"(?:i(?:'\w+)?|ich|yo|no me|je|ben)(?!\w)|j'|moi,? j"
     r"|(?:但|可)?我(?![们妈爸爷奶姐哥弟妹姑舅叔姨婆公儿女老同家朋])"
+    r"|(?:(?:but|and) )?(?:dunno|(?:have|had|did|do|could|was)n't|can't|not sure|never)"
+    r"(?! \w+ (?:he|she|they)(?!\w))"
+    r"|(?=.*(?<!\w)(?:myself|to me|ich selbst|moi-meme|yo mism[oa]|ben kendim)(?!\w))"
 )
 
 
