@@ -472,8 +472,8 @@ def _is_left_out(name: Name, fact: ProposedFact) -> bool:
     nearest = _nearest(fact)
     return not any(
         one.sure and one.key not in fact.folded and one.key != name.key
-        for clause in nearest
-        for one in names_in(clause.text, fact.people, fact.tongue)
+        for sentence in {clause.sentence for clause in nearest}
+        for one in names_in(sentence, fact.people, fact.tongue)
     ) and (is_of_speaker or not any(map(_is_of_oneself, nearest)))
 
 

@@ -501,10 +501,10 @@ def negates(text: str, codes: tuple[str, ...]) -> bool:
 
 _NOT_DENYING = re.compile(
     r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
-    r"|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
+    r"|if [\w ]{1,60} hadn't|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
     r")(?!\w)|别忘了?"
 )
-"""Words of negation that deny nothing: what reminds of something, and a cry."""
+"""Words of negation that deny nothing: what reminds, a cry, what would be had it not happened."""
 
 
 _WITHOUT = re.compile(r"(?<!\w)(?:without|ohne|sans|sin)(?!\w)")

@@ -46,6 +46,7 @@ _COMMON = word_set(
     """
     selon laut gemass zufolge segun gore according apparently instead besides meanwhile statt
     anstatt since although though whereas unless while until weil obwohl wahrend nachdem bevor
+    sofern falls sobald solange number nummer
     aunque porque mientras puisque comme i ok god internet web email tv monday tuesday
     wednesday thursday friday saturday sunday january february march april may june july august
     september october november december mon tue
