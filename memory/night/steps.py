@@ -180,6 +180,7 @@ class NightContext:
             settings=self.settings,
             limit=limit,
             max_tokens=self.settings.recall_tokens if facts_only else None,  # for a prompt
+            heard=facts_only,
             changes=changes,
             facts_only=facts_only,
         )

@@ -49,7 +49,6 @@ from memory.settings import Settings
 from memory.text import (
     Query,
     approximate_tokens,
-    asks,
     asks_nothing,
     best_sentences,
     content_stems,
@@ -132,6 +131,7 @@ async def recall(
     include_superseded: bool = False,
     facts_only: bool = False,
     visible: Collection[str] = (),
+    heard: bool = False,
     changes: PendingChanges | None = None,
 ) -> list[RecallHit]:
     """Find at most `limit` memories about `query`, best first.
@@ -148,6 +148,7 @@ async def recall(
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
         visible: ids of events and entries; what comes from these alone is left out.
+        heard: whether it is a message: without a question, each memory has to match by itself.
         changes: a pending night's changes, as if they were made.
     """
     if not query.strip():
@@ -163,7 +164,7 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        shown = told_once(_for_prompts(shown, found, settings.names), read.terms)
+        shown = told_once(_for_prompts(shown, found, settings.names, heard), read.terms)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
@@ -523,17 +524,16 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
 
 
 def _for_prompts(
-    shown: Sequence[Candidate], found: SearchResult, names: Collection[str]
+    shown: Sequence[Candidate], found: SearchResult, names: Collection[str], heard: bool
 ) -> list[Candidate]:
     """`shown` (best first) without fillers, and without memories that a night scored low, unless
     they fit very well.
 
     A memory fits very well if it is among the first by its words or its own meaning. A conclusion
-    that says no more about the query than its evidence leaves its room to the evidence. Where
-    nothing is asked, each memory has to match by itself, or to replace one.
+    that says no more about the query than its evidence leaves its room to the evidence.
     """
-    told, asked = [one for one in shown if "evidence" not in one.parts], asks(found.query.text)
-    kept = list[Candidate]()
+    told, kept = [one for one in shown if "evidence" not in one.parts], list[Candidate]()
+    asked = not heard or "?" in found.query.text
     for place, one in enumerate(told):
         fits = certainty(one, found.query.terms, found.known, found.cosines) > 0
         near = asked or fits or one.earlier or "supersedes" in one.parts

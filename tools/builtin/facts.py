@@ -159,12 +159,9 @@ async def _with_ids(
 async def _with_senders(
     facts: Sequence[FactGiven], sources: Mapping[str, JournalEntry], runtime: Runtime
 ) -> list[FactGiven]:
-    """The facts, with the sender of a source as the speaker where another name of theirs stands.
-
-    Facts call the local user, who has no name, by the name that was given.
-    """
+    """The facts, with the sender of a source as the speaker where another name of theirs stands."""
     said = dict.fromkeys(one["source_entity"] for one in sources.values())
-    senders = [one for one in said if one not in (None, LOCAL_USER)]
+    senders = [one for one in said if one not in (None, LOCAL_USER)]  # facts name the local user
     if all(fact.speaker in (None, LOCAL_USER, *senders) for fact in facts):
         return [*facts]
     known, _ = await entities.look_up(store_of(runtime), scope_of(runtime.config), senders=senders)
