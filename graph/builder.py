@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph._branch import BranchSpec
 
 from graph.blocking import shared_loop
 from memory.settings import Settings
@@ -76,11 +77,27 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
         if getattr(runnable := cast(Any, spec.runnable), "afunc", None) is not None:
             runnable.func = blocking.get(name) or _in_shared_loop(runnable.afunc)
     for branches in builder.branches.values():
-        for branch in branches.values():
+        for name, branch in branches.items():
+            branches[name] = _Branch(*branch)
             path = cast(Any, branch.path)
             path.func = _in_shared_loop(path.afunc)
             # A task and three callbacks for each look at where to go would cost more than the look.
             path.trace = False
+
+
+class _Branch(BranchSpec):
+    """A branch that copies only the channels that the node wrote; LangGraph's copies them all."""
+
+    def run(self, writer: Any, reader: Any = None) -> Any:
+        """The branch as the last of its node's writers."""
+
+        def written(config: RunnableConfig) -> dict[str, Any]:
+            read, keys = config["configurable"]["__pregel_read"], reader.keywords["select"]
+            scratchpad, channels, managed, task = read.args
+            fresh = {key: channels[key] for key, _ in task.writes if key in keys}
+            return {**read(keys), **read.func(scratchpad, fresh, managed, task, [*fresh], True)}
+
+        return super().run(writer, reader and written)
 
 
 def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
