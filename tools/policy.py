@@ -16,7 +16,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from memory.events import owners_of, set_off_by_owner
 from memory.journal import Listeners, audience_of
-from memory.messages import AUDIENCE, TRUST_NOTE, is_summary, mark_of, of_tick
+from memory.messages import AUDIENCE, TRUST_NOTE, is_summary, mark_of, of_tick, ticks_of
 from memory.planning import goals, projects, session_memory
 from memory.prompt import CONVERSATION_HISTORY, Material, components, recent
 from memory.records import Assessment, EntityProfile, Event, PatternState, RecallHit, is_reflection
@@ -249,11 +249,12 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
-    shorter = _shorter.each(state["messages"])
-    messages = [
-        one if short is None or mark_of(one).get("tick") == state["tick"] else short
-        for one, short in zip(state["messages"], shorter, strict=True)
-    ]
+    messages = state["messages"]
+    if any(shorter := _shorter.each(messages)):
+        messages = [
+            one if short is None or mark_of(one).get("tick") == state["tick"] else short
+            for one, short in zip(messages, shorter, strict=True)
+        ]
     begins, factor = _session_begins(state), state["calibration"]
     earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
     shown = without_private([*earlier, *messages[begins:]], state["tick"])
@@ -270,28 +271,29 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
     if audience == "private":
         return messages
     # A tick whose beginning was cut off does not tell who heard it.
-    heard = {
-        mark["tick"]
-        for mark in _begun(messages)
+    heard = {None}.union(
+        mark.get("tick")
+        for mark in _begins.each(messages)
         if mark.get(AUDIENCE) == "public" or mark.get("channel") == channel is not None
-    }
+    )
     return [
         one
-        for one in messages
-        if mark_of(one).get("tick") in {None, *heard}
+        for one, its in zip(messages, ticks_of(messages), strict=True)
+        if its in heard
         if not is_summary(one) or mark_of(one).get(AUDIENCE) == "public"
     ]
 
 
 def heard_by(messages: Sequence[AnyMessage], tick: int) -> tuple[Audience, str | None]:
     """Audience and channel of a tick's answer; private before the tick is in the history."""
-    here = next((mark for mark in _begun(messages) if mark["tick"] == tick), {})
+    here = next((mark for mark in _begins.each(messages) if mark.get("tick") == tick), {})
     return here.get(AUDIENCE, "private"), here.get("channel")
 
 
-def _begun(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
-    marks = (mark_of(one) for one in messages if isinstance(one, HumanMessage))
-    return [mark for mark in marks if "tick" in mark]
+@once_per_message
+def _begins(message: AnyMessage) -> dict[str, Any]:
+    """The mark of a message with which a tick begins; {} for other messages."""
+    return mark_of(message) if isinstance(message, HumanMessage) else {}
 
 
 def as_heard(state: State, audience: str) -> State:
