@@ -31,6 +31,7 @@ _AROUND = "".join(
     )
 )
 """Punctuation around a name; a full stop may belong to the name ("Ana L.")."""
+_AROUND_OR_STOP = f"{_AROUND}."
 
 _ENDS = re.compile(r"[,;:!?)\]}\"\N{RIGHT DOUBLE QUOTATION MARK}\N{HORIZONTAL ELLIPSIS}]$")
 """A name does not continue after a word with this ending."""
@@ -136,10 +137,9 @@ def _from(words: Sequence[str], first: int) -> list[Place]:
     found: list[Place] = []
     for end in range(first + 1, min(first + _WORDS_OF_A_NAME, len(words)) + 1):
         run = " ".join(words[first:end])
-        inner = run.strip(_AROUND)
-        bare = run.strip(f"{_AROUND}.")
-        tried = dict.fromkeys(form for form in (run, inner, bare) if form)
-        keys = dict.fromkeys(key for form in tried for key in spellings(form))
+        bare = run.strip(_AROUND_OR_STOP)
+        tried = (run,) if bare == run else dict.fromkeys((run, run.strip(_AROUND), bare))
+        keys = dict.fromkeys(key for form in tried if form for key in spellings(form))
         found += [Place(first, end, key) for key in keys if not _is_plain(key, bare)]
         if _ENDS.search(words[end - 1]):
             break
