@@ -501,7 +501,8 @@ def negates(text: str, codes: tuple[str, ...]) -> bool:
 
 _NOT_DENYING = re.compile(
     r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
-    r"|if [\w ]{1,60} hadn't|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
+    r"|if [\w ]{1,60} hadn't|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*"
+    r"|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
     r")(?!\w)|别忘了?"
 )
 """Words of negation that deny nothing: what reminds, a cry, what would be had it not happened."""
