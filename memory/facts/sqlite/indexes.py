@@ -11,13 +11,22 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.facts.table import LENGTH_PART, MAX_QUERY_WORDS, SATURATION, Counted, Sql, Vector
+from memory.facts.table import (
+    LENGTH_PART,
+    MAX_QUERY_WORDS,
+    SATURATION,
+    Counted,
+    Sql,
+    Vector,
+    stored_payload,
+)
+from memory.text import terms as terms_of
 
 CHUNK = 4_096
 """Vectors read at once, to bound the memory for filling an index."""
@@ -295,6 +304,25 @@ class WordIndex:
 def encoded(terms: Sequence[str]) -> str:
     """Terms as one text for the index."""
     return " ".join(term.translate(_ENCODED).lower() for term in terms if term)
+
+
+def analysed(payload: Mapping[str, Any]) -> str:
+    """The index terms of a row, as one text for the index."""
+    return encoded(terms_of(str(payload["data"])))
+
+
+def taken_apart(payload: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """(the payload to store, its index terms; None for a row that no word may find)."""
+    kept = stored_payload(payload)
+    if "terms" not in payload:
+        return kept, analysed(kept)
+    given: Sequence[str] = payload["terms"]
+    return kept, encoded(given) if given else None
+
+
+def word_count(text: str | None) -> int:
+    """The number of words in a row's index text."""
+    return len(text.split(" ")) if text else 0
 
 
 def listed(numbers: str) -> Numbers:

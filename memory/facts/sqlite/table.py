@@ -22,7 +22,14 @@ import numpy as np
 import orjson
 
 from memory.errors import MemoryStoreError
-from memory.facts.sqlite.indexes import ScopeIndex, WordIndex, encoded
+from memory.facts.sqlite.indexes import (
+    ScopeIndex,
+    WordIndex,
+    analysed,
+    encoded,
+    taken_apart,
+    word_count,
+)
 from memory.facts.table import (
     Counted,
     Dialect,
@@ -37,12 +44,10 @@ from memory.facts.table import (
     embedded_text,
     order_by,
     split,
-    stored_payload,
     where,
 )
 from memory.storage.sqlite import UNREAD, MentionIndex, SqliteFile
 from memory.text import ANALYSIS_VERSION, TextPrefilter
-from memory.text import terms as terms_of
 
 SCOPES_IN_MEMORY = 200
 """Most agents whose indexes stay in memory, the last searched; others are loaded again."""
@@ -356,7 +361,7 @@ class SqliteRows:
 
     def add(self, row_id: str, vector: bytes | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
-        kept, text = _taken_apart(payload)
+        kept, text = taken_apart(payload)
         scope = self._scope(kept)
         if self._is_alias(scope, kept):
             return
@@ -381,7 +386,7 @@ class SqliteRows:
             return
         seq, scope, old = row[0], row[1], json.loads(row[2])
         if payload is not None:
-            kept, text = _taken_apart(payload)
+            kept, text = taken_apart(payload)
             self._rewrite(seq, scope, kept, text)
             if vector is None and embedded_text(kept) != embedded_text(old):
                 self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
@@ -456,25 +461,6 @@ class SqliteRows:
         ).fetchone()
         self._words.make(int(made[0]))
         return int(made[0])
-
-
-def analysed(payload: Mapping[str, Any]) -> str:
-    """The index terms of a row, as one text for the index."""
-    return encoded(terms_of(str(payload["data"])))
-
-
-def _taken_apart(payload: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """(the payload to store, its index terms; None for a row that no word may find)."""
-    kept = stored_payload(payload)
-    if "terms" not in payload:
-        return kept, analysed(kept)
-    given: Sequence[str] = payload["terms"]
-    return kept, encoded(given) if given else None
-
-
-def word_count(text: str | None) -> int:
-    """The number of words in a row's index text."""
-    return len(text.split(" ")) if text else 0
 
 
 def _json(payload: Mapping[str, Any]) -> str:
