@@ -42,13 +42,14 @@ _NOT = re.compile(
 
 
 def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the sources name a day only to say that it is not the one."""
+    """Whether the sources say of a day only that it is not the one, and name another."""
     kept, is_cut = dates.Days(), False
     for source, digits in fact.evidence.readings:
         rest = _NOT.sub(" ", digits)
         is_cut = is_cut or rest != digits
         kept.join(dates.days_of(rest, fact.evidence.said(source.at)))
-    return is_cut and not dates.holds(kept, named) and not mood.denies(fact.text, fact.codes)
+    others = is_cut and kept.spoken and not dates.holds(kept, named)
+    return others and not mood.denies(fact.text, fact.codes)
 
 
 def _is_length(fact: ProposedFact, time: clock.ClockTime) -> bool:

@@ -90,10 +90,9 @@ def evening(data: Path, database: str | None = None) -> None:
 
 async def _with_an_orphan(job: Job) -> None:
     """Link an entry to a fact that is gone, as older versions may have left it."""
-    entry, gone = "event_20260302_o00", "gone"
+    entry, gone = f"event_{EVENING[:10].replace('-', '')}_n00", "gone"
     async with running(job, Points(job)) as (agent, _):
-        ends = await links.read(agent.store, agent.scope, [entry])
-        there = {**ends[entry], "linked_to": [*ends[entry]["linked_to"], gone]}
+        there = {"linked_to": [gone], "created": FIRST, "relations": {}}
         back = {"linked_to": [entry], "created": FIRST, "relations": {}}
         for key, value in ((entry, there), (gone, back)):
             await agent.store.aput(agent.scope.namespace(links.LINKS), key, dict(value))

@@ -136,7 +136,7 @@ def test_a_new_analysis_rebuilds_the_word_index(
     put(table, "ben", "0", "fox", terms=["hound"])
     table.close()
     monkeypatch.setattr(schema, "ANALYSIS_VERSION", 1_000)
-    monkeypatch.setattr("memory.facts.sqlite.table.terms_of", lambda text: [f"{text[:3]}!"])
+    monkeypatch.setattr("memory.facts.sqlite.indexes.terms_of", lambda text: [f"{text[:3]}!"])
     changed = SqliteTable(path, model="words", dimension=8)
     assert worded(changed, "ana", "fox!") == [f"ana-{number}" for number in range(8)]
     assert (worded(changed, "ben", "fox!"), worded(changed, "ben", "hound")) == (["ben-0"], [])
