@@ -218,21 +218,3 @@ def test_started_within_its_hours_it_sleeps_and_a_message_wakes_it(
     assert runner.of("fell_asleep")[0]["why"] == "schedule"
     assert again.of("night") == [], "once in a window, also after a restart"
     assert again.of("woke")[0]["why"] == "event"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--sleep-at", "24"], "--sleep-at"),
-        (["--sleep-hours", "3"], "give --sleep-at HOUR too"),
-        (["--sleep-at", "2", "--time-zone", "Mars"], "--time-zone: no time zone is called 'Mars'"),
-        (["--tick-rate", "0"], "--tick-rate"),
-        (["--fatigue", "2"], "--fatigue"),
-    ],
-)
-def test_an_option_out_of_range_is_one_clear_line(
-    capsys: Capture, tmp_path: Path, options: list[str], said: str
-) -> None:
-    done = circadian(capsys, "run", "--data", tmp_path / "data", *options)
-    assert (done.status, done.out) == (2, "")
-    assert said in done.error

@@ -8,30 +8,15 @@ import pytest
 
 from memory.records.records import Fact, Operation
 from nodes.night.dream import Pair, Relation, evolve, settle
+from tests.support import night_memories
 from tests.support.night_answers import described, pair
 
 NOW = "2026-05-03T02:00:00+00:00"
 
 
 def fact(op: str, text: str, **fields: Any) -> Fact:
-    base: dict[str, Any] = {
-        "id": f"id-{op}",
-        "op": op,
-        "text": text,
-        "source_entries": [f"entry-{op}"],
-        "source_events": [f"event-{op}"],
-        "speaker": "Ana",
-        "entities": [],
-        "trust": 0.9,
-        "importance": 5,
-        "created": "2026-05-01T00:00:00+00:00",
-        "valid_from": "2026-05-01T00:00:00+00:00",
-        "invalid_at": None,
-        "superseded_by": None,
-        "access_count": 0,
-        "last_access": None,
-    }
-    return {**base, **fields}  # type: ignore[typeddict-item] # made of parts
+    made = {"source_entries": [f"entry-{op}"], "source_events": [f"event-{op}"]}
+    return night_memories.fact(op, text, **{**made, "speaker": "Ana", **fields})
 
 
 OLD = fact("old", "Ana lives in Bergen.")
