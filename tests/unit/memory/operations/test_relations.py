@@ -130,14 +130,17 @@ def test_the_more_trusted_duplicate_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "claimed"),
     [
-        fact("new", "Ana lives in Bergen.", speaker="Ben"),
-        fact("new", "The glass arrives on Friday."),
+        (fact("new", "Ana lives in Bergen.", speaker="Ben"), "duplicates"),
+        (fact("new", "The glass arrives on Friday."), "duplicates"),
+        (fact("new", "Tom has a red kite.", entities=["Tom"], valid_from=NOW), "supersedes"),
     ],
 )
-def test_other_speakers_and_other_words_are_not_merged(other: Fact) -> None:
-    operations = settled(other, OLD, "duplicates")
+def test_other_speakers_words_and_subjects_are_neither_merged_nor_superseded(
+    other: Fact, claimed: Relation
+) -> None:
+    operations = settled(other, OLD, claimed)
     assert relation_of(operations) == "relates"
     assert changed(operations) == {}
 
@@ -283,13 +286,6 @@ def test_a_later_night_may_end_what_an_earlier_one_overlooked_of_the_same_entity
     assert changed(made.operations)["one"]["superseded_by"] == "two"
     apart: Any = {**shown, "one": {**shown["one"], "entities": ["band"]}}
     assert settle([pair("two", "one", "supersedes", "moved")], apart, [], now=NOW).refused
-
-
-def test_another_subject_is_never_superseded() -> None:
-    later = fact("new", "Tom has a red kite.", entities=["Tom"], valid_from=NOW)
-    operations = settled(later, fact("old", "Ana lives in Bergen."), "supersedes")
-    assert relation_of(operations) == "relates"
-    assert changed(operations) == {}
 
 
 def test_what_a_contradiction_disproves_leaves_its_dependents_in_doubt() -> None:
