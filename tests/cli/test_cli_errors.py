@@ -17,7 +17,8 @@ from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.commandline import circadian
 from tests.support.homes import held
-from tests.support.openai_server import OpenAIServer, error, text
+from tests.support.launching import serving
+from tests.support.openai_server import error, text
 
 Capture = pytest.CaptureFixture[str]
 
@@ -26,8 +27,7 @@ Capture = pytest.CaptureFixture[str]
 def refusing_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a model whose server answers its first three calls with 400."""
 
-    with OpenAIServer(*[error(400, "this request is wrong")] * 3) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch, *[error(400, "this request is wrong")] * 3):
         yield "openai:none"
 
 
@@ -195,8 +195,7 @@ def test_send_reports_every_failure_of_its_run(
             await agent.post({"id": "e1", "text": "Good evening", "sender": "Ana"})
 
     asyncio.run(post())
-    with OpenAIServer(error(400, "this request is wrong"), text("Hi")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch, error(400, "this request is wrong"), text("Hi")):
         done = circadian(capsys, "send", "Hello", "--data", data, "--model", "openai:none")
     assert (done.status, done.out.splitlines()[0]) == (0, "Hi")
     assert done.error.startswith("e1: the model call failed: ")

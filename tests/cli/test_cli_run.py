@@ -152,34 +152,14 @@ async def test_it_ends_also_where_its_reader_has_left() -> None:
         await asyncio.wait_for(_until_told(scheduler, watcher), 10)
 
 
-def test_the_first_signal_in_a_slow_model_call_keeps_the_answer(
-    tmp_path: Path, running: Callable[..., Runner]
-) -> None:
-    data = tmp_path / "data"
-    post(data, HI)
-    with Held(tool_call("noop", {}), text("Not much.")) as model:
-        runner = running(data, model=model)
-        until(lambda: model.requests)
-        runner.process.send_signal(signal.SIGTERM)
-        until(lambda: runner.of("ending"))
-        assert runner.process.poll() is None
-        model.let_go.set()
-        assert runner.ended() == 0
-        assert len(model.requests) == 1
-        again = running(data, model=model)
-        until(lambda: again.of("tick"))
-        assert again.ended(signal.SIGINT) == 0
-    assert (again.of("tick")[0]["reply"], len(model.requests)) == ("Not much.", 2)
-    assert state(data)["tick"] == 1
-
-
-@pytest.mark.parametrize("how", ["twice", "kill"])
-def test_the_second_signal_in_a_slow_model_call_loses_nothing(
+@pytest.mark.parametrize("how", ["once", "twice", "kill"])
+def test_a_signal_in_a_slow_model_call_loses_nothing_and_the_first_keeps_the_answer(
     tmp_path: Path, running: Callable[..., Runner], how: str
 ) -> None:
     data = tmp_path / "data"
     post(data, HI)
-    with Held(text("lost"), text("Not much.")) as model:
+    answer = tool_call("noop", {}) if how == "once" else text("lost")
+    with Held(answer, text("Not much.")) as model:
         runner = running(data, model=model)
         until(lambda: model.requests)
         if how == "kill":
@@ -187,13 +167,18 @@ def test_the_second_signal_in_a_slow_model_call_loses_nothing(
         else:
             runner.process.send_signal(signal.SIGTERM)
             until(lambda: runner.of("ending"))
+            assert runner.process.poll() is None
+        if how == "once":
+            model.let_go.set()
+            assert (runner.ended(), len(model.requests)) == (0, 1)
+        elif how == "twice":
             assert runner.ended(signal.SIGTERM) == 130
             assert runner.of("ended")[0]["at_once"] is True
             assert "Traceback" not in runner.error()
         model.let_go.set()
         again = running(data, model=model)
         until(lambda: again.of("tick"))
-        assert again.ended(signal.SIGTERM) == 0
+        assert again.ended(signal.SIGINT) == 0
     assert (again.of("tick")[0]["reply"], len(model.requests)) == ("Not much.", 2)
     assert state(data)["tick"] == 1
 

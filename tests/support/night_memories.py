@@ -79,7 +79,7 @@ def ada(*observations: Observation, **fields: Any) -> EntityProfile:
 
 def talk(entity: str, at: str, **fields: Any) -> Conversation:
     """A conversation in which nothing is pending."""
-    made = {
+    made: dict[str, Any] = {
         "entity": entity,
         "channel": None,
         "last_event": "e",
