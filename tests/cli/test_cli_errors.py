@@ -44,7 +44,7 @@ QUOTES = [
     ("args", "told"),
     [
         (["nonsense"], "nonsense"),
-        (["send"], "issing"),
+        (["send"], "Missing argument 'TEXT'"),
         (["send", "hi", "--nonsense"], "--nonsense"),
         (["--nonsense"], "--nonsense"),
         (["chat", "--json"], "--json"),
