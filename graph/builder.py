@@ -85,6 +85,10 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
             path.trace = False
 
 
+_READ = ("scratchpad", "channels", "managed", "task")
+"""The arguments that are bound in what LangGraph gives to read the state."""
+
+
 class _Branch(BranchSpec):
     """A branch that copies only the channels that the node wrote; LangGraph's copies them all."""
 
@@ -92,8 +96,10 @@ class _Branch(BranchSpec):
         """The branch as the last of its node's writers."""
 
         def written(config: RunnableConfig) -> dict[str, Any]:
-            read, keys = config["configurable"]["__pregel_read"], reader.keywords["select"]
-            scratchpad, channels, managed, task = read.args
+            read = config["configurable"]["__pregel_read"]
+            if len(getattr(read, "args", ())) != len(_READ) or "select" not in reader.keywords:
+                return cast(dict[str, Any], reader(config))  # LangGraph reads in another way.
+            keys, (scratchpad, channels, managed, task) = reader.keywords["select"], read.args
             fresh = {key: channels[key] for key, _ in task.writes if key in keys}
             return {**read(keys), **read.func(scratchpad, fresh, managed, task, [*fresh], True)}
 

@@ -178,7 +178,8 @@ async def may_be_of_others(
 def _without_idle(names: Sequence[str], state: Mapping[str, Any]) -> list[str]:
     """The names without people of whom a tick shows nothing but small talk, which is no source."""
     shown = [*state["messages"], *(state.get("exchange") or [])]
-    said = [one for one in shown if not asks_nothing(str(one.text), [one.name or ""])]
+    # Of a long name, which its bearer chooses, all but the first words may be the claim itself.
+    said = [one for one in shown if not asks_nothing(str(one.text), (one.name or "").split()[:2])]
     told = [*(state.get("context") or {}).get("origins", ()), *origins_of(said, ())]
     return [one for one in names if one in told]
 

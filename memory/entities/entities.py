@@ -250,6 +250,9 @@ def _add(found: dict[str, EntityProfile], keys: dict[str, str], operation: Opera
     if "whole" in given:
         found[id_] = given["whole"]
         keys.update(dict.fromkeys(names_of(given["whole"]), id_))
+        if heir := found.get(given["heir"]):
+            left = [one for one in heir["aliases"] if one not in given["aliases"]]
+            found[heir["id"]] = {**heir, "aliases": left}
         return
     profile = found.get(id_) or new_profile(id_, given["name"], given["now"])
     keys.setdefault(name_key(given["name"]), id_)
@@ -271,6 +274,8 @@ def _remove(found: dict[str, EntityProfile], keys: dict[str, str], id_: str, giv
         if keys.get(key, id_) == id_:
             keys.pop(key, None)
             keys |= {key: heir} if heir else {}
+    if heir in found:
+        found[heir] = {**found[heir], "aliases": [*found[heir]["aliases"], *given["aliases"]]}
 
 
 def _meet(found: dict[str, EntityProfile], keys: dict[str, str], operation: Operation) -> None:
@@ -312,7 +317,9 @@ def joins(profiles: Mapping[str, EntityProfile]) -> list[Operation]:
 def _joining(goes: EntityProfile, keeps: EntityProfile) -> list[Operation]:
     reason, own = f"{goes['name']} is {keeps['name']}", keeps["attributes"]
     gone = add_entity(goes["id"], goes["name"], speaks=False, now=goes["created"], reason=reason)
-    whole = {**gone["after"], "aliases": goes["aliases"], "whole": goes, "heir": keeps["id"]}
+    known = names_of(keeps)
+    aliases = [one for one in goes["aliases"] if name_key(one) not in known]
+    whole = {**gone["after"], "aliases": aliases, "whole": goes, "heir": keeps["id"]}
     both = {name: _newer(one, own.get(name, one)) for name, one in goes["attributes"].items()}
     moved = change_entity(keeps, both, [], [], [goes["id"]], reason, place=f"{goes['id']}:")
     moved["after"]["observations"] = {one["id"]: one for one in goes["observations"]}

@@ -35,8 +35,8 @@ def other_day(fact: ProposedFact) -> str | None:
 
 
 _NOT = re.compile(
-    r"(?<!\w)(?:not|nicht|no|pas|instead of|statt|rather than)(?= (?:\w+ ){0,2}?\d|"
-    rf" (?:\w+ ){{0,2}}?(?:{WEEKDAY})(?!\w))(?: (?:on|the|until|am|den|dem|el|le|der))* \w+"
+    r"(?<!\w)(?:not|nicht|instead of|statt|rather than)(?= (?:\w+ ){0,2}?\d|"
+    rf" (?:\w+ ){{0,2}}?(?:{WEEKDAY})(?!\w))(?: (?:on|the|am|den|dem|der))* \w+"
 )
 """A day that is not the one: "not the 23rd", "nicht am Montag"."""
 

@@ -192,7 +192,7 @@ tr insallah|keske|umarim|isterdim|isterim|dilerim|\w+ sam keske
 zh 希望|但愿|想要|真想|好想|要是.*就好|多想|盼
 """)
 _CLAIMS = _by_language(r"""
-en (?<!i )(?<!i'd )(?<!i'll )(?<!we )(?<!to )claim\w*|alleg\w*
+en (?<!\bi )(?<!\bi'd )(?<!\bi'll )(?<!\bwe )claim\w*|alleg\w*
  |supposedly|apparently|reportedly|rumou?r\w*|i heard|heard (?:that|from)
  |word is|they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says
  |gossip\w*|swears?|swore|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons?

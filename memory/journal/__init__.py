@@ -36,7 +36,6 @@ from memory.journal.entries import (
     since,
     source_type_of,
     unindexed,
-    until,
 )
 from memory.journal.privacy import Listeners, Told, audience_of, is_private, private_ones
 
@@ -81,5 +80,4 @@ __all__ = [
     "since",
     "source_type_of",
     "unindexed",
-    "until",
 ]

@@ -390,12 +390,6 @@ async def since(store: BaseStore, scope: Scope, after: str | None) -> list[Journ
     return by_time(entry for entry in found if after is None or entry["timestamp"] > after)
 
 
-async def until(store: BaseStore, scope: Scope, now: datetime) -> list[JournalEntry]:
-    """Entries up to `now`, oldest first."""
-    wanted = [day for day in await days(store, scope) if day <= _day(now.isoformat())]
-    return by_time(await _of_days(store, scope, wanted))
-
-
 async def _of_days(store: BaseStore, scope: Scope, wanted: Iterable[str]) -> list[JournalEntry]:
     return [
         cast(JournalEntry, item.value)

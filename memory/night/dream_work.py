@@ -78,7 +78,10 @@ async def work_of(context: NightContext) -> DreamWork:
     profiles = await context.pending_view().everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
-    subjects = await context.pending_view().subjects(assistant_names(settings))
+    view, assistant = context.pending_view(), assistant_names(settings)
+    subjects, new = await view.subjects(assistant), {*undreamed, *context.added_facts()}
+    named = await view.about((await view.facts(new)).values(), assistant)
+    subjects |= await view.subjects(assistant, {*named.values()})
     since = await last_reflection(store, scope)
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))

@@ -38,9 +38,16 @@ _WORD = re.compile(r"\w+")
 ON_FACTS = ("add_fact", "change_fact", "remove_fact")
 
 RECENT = 2_000
-"""Facts that are read of those last written, or of one entity: a night does not read all."""
+"""Facts that a night reads of those last written, of each busy entity, and of all others together.
+
+A memory of no more facts is read whole.
+"""
+
+BUSY = 4
+"""An entity with more than this part of the facts last written has a reading of its own."""
 
 EVERY = Listing(MappingProxyType({}))
+"""The list of all facts, the last written first."""
 
 WEEK = 7 * 24 * 3600.0
 """Seconds after which nearness in time has fallen to 1/e."""
@@ -104,13 +111,23 @@ class PendingView:
             asked = {one for one in heirs if one} - seen - after.keys()
         return after
 
+    async def reads_all(self) -> bool:
+        """Whether memory is so small that a night reads all of its facts."""
+        return await self._semantic.count(self._scope) <= RECENT
+
     async def holding(self, wanted: Listing = EVERY) -> dict[str, Fact]:
-        """The stored facts of a list, and all planned ones, that hold by now, by operation id."""
+        """The facts of a list that hold by now, planned ones included, by operation id.
+
+        Of a list's tests, those of names, of a field and of the limit count for planned facts.
+        """
         listing = wanted._replace(filters={**wanted.filters, "invalid_at": None})
         stored = await self._semantic.facts_listed(self._scope, listing)
-        new = [fact["op"] for fact in (await self._new()).facts]
-        after = self._after(stored, [*(fact["op"] for fact in stored), *new])
-        return {op: fact for op, fact in after.items() if fact["invalid_at"] is None}
+        new = [one for one in (await self._new()).facts[::-1] if _is_listed(one, wanted)]
+        after = self._after([*new, *stored], [fact["op"] for fact in (*new, *stored)])
+        found = [fact for fact in after.values() if fact["invalid_at"] is None]
+        if wanted.order == "valid_from":
+            found.sort(key=lambda fact: fact["valid_from"], reverse=True)
+        return {fact["op"]: fact for fact in found[: wanted.limit]}
 
     async def neighbours(self, facts: Sequence[Fact], limit: int) -> dict[str, list[Fact]]:
         """For each fact, by operation id, the facts nearest to it that hold, nearest first.
@@ -203,9 +220,11 @@ class PendingView:
         known = await entities.named(self._store, self._scope, given)
         ids = {name: entity.id for name, entity in zip(given, known, strict=True)}
         for one in told(self._operations):
-            if one["kind"] == "remove_entity":  # it joined another
-                heir = one["before"]["heir"]
-                ids = {name: heir if id_ == one["target"] else id_ for name, id_ in ids.items()}
+            if one["kind"] == "remove_entity":  # the profile joined another
+                heir = one["before"].get("heir")
+                ids = {
+                    name: heir or id_ if id_ == one["target"] else id_ for name, id_ in ids.items()
+                }
         return ids
 
     async def subjects(
@@ -217,20 +236,33 @@ class PendingView:
         """
         facts = await self.holding(EVERY._replace(limit=RECENT))
         known = await self.about(facts.values(), assistant)
-        if ids is not None:
-            names = {name for name, id_ in known.items() if id_ in ids}
-            for one in (await self.profiles(ids)).values():
-                names.update((one["name"], *one["aliases"], *one["senders"]))
-            newest = EVERY._replace(names=sorted(names), order="valid_from", limit=RECENT)
-            facts |= await self.holding(newest) if names else {}
-            known = await self.about(facts.values(), assistant)
+        recent = entities.subjects(facts.values(), known, assistant)
+        if ids is None or await self.reads_all():
+            return {id_: one for id_, one in recent.items() if ids is None or id_ in ids}
+        names = defaultdict[str, set[str]](set)
+        for name, id_ in known.items():
+            names[id_].add(name)
+        for id_, one in (await self.profiles(ids)).items():
+            names[id_].update((one["name"], *one["aliases"], *one["senders"]))
+        busy = [id_ for id_ in ids if id_ in recent and len(recent[id_].facts) > RECENT // BUSY]
+        others = {name for id_ in {*ids}.difference(busy) for name in names[id_]}
+        for called in (others, *(names[id_] for id_ in busy)):
+            newest = EVERY._replace(names=sorted(called), order="valid_from", limit=RECENT)
+            facts |= await self.holding(newest) if called else {}
+        known = await self.about(facts.values(), assistant)
         found = entities.subjects(facts.values(), known, assistant)
-        return {id_: one for id_, one in found.items() if ids is None or id_ in ids}
+        return {id_: one for id_, one in found.items() if id_ in ids}
 
     async def everyone(self) -> dict[str, EntityProfile]:
         """Every profile, by id."""
         standing = {one["id"]: one for one in await entities.everyone(self._store, self._scope)}
         return profiles_after(standing, self._operations)
+
+
+def _is_listed(fact: Fact, wanted: Listing) -> bool:
+    names = {fact["speaker"], *fact["entities"]}
+    named = not wanted.names or not names.isdisjoint(wanted.names)
+    return named and (wanted.has is None or wanted.has in fact)
 
 
 class PendingFacts:

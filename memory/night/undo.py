@@ -246,6 +246,8 @@ class CheckedTargets:
             case "change_entity":
                 profile = self.profiles.get(target)
                 return profile is not None and entities.changed(profile, one) is not None
+            case "add_entity" if "whole" in after:  # a join is taken back
+                return self.profiles.get(target) in (None, after["whole"])
         return True
 
     def _is_as_found(self, one: Operation) -> bool:

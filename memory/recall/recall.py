@@ -533,7 +533,7 @@ def _for_prompts(
     that says no more about the query than its evidence leaves its room to the evidence.
     """
     told, kept = [one for one in shown if "evidence" not in one.parts], list[Candidate]()
-    asked = not heard or "?" in found.query.text
+    asked = not heard or not {*"?\uff1f\u061f"}.isdisjoint(found.query.text)
     for place, one in enumerate(told):
         fits = certainty(one, found.query.terms, found.known, found.cosines) > 0
         near = asked or fits or one.earlier or "supersedes" in one.parts

@@ -347,11 +347,14 @@ _FILLERS = frozenset(
         "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
         " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
         " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
-        " selam dziekuje spasibo guten gute morgen tag abend nacht zusammen super klar gut moin"
-        " servus buenos buenas dias noches buongiorno bonsoir bom dia"
+        " selam dziekuje spasibo super moin servus buongiorno bonsoir"
     )
 )
 """Terms that keep a talk going, in several languages. As an answer, "yes" may tell something."""
+_GREETINGS = re.compile(
+    r"(?:gut(?:en|e) (?:morgen|tag|abend|nacht)|buen[oa]s (?:d[i\u00ed]as|tardes|noches)|bom dia)"
+    r"(?: zusammen| \w+)?"
+)
 
 
 @cached_by_text(16)
@@ -370,4 +373,6 @@ def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) ->
 def asks_nothing(query: str, names: Collection[str]) -> bool:
     """Whether a query is small talk, or has only fillers and names."""
     asked = {*terms(query)}.difference(*map(terms, names))
-    return is_small_talk(query, names, praise=True) or (bool(asked) and asked <= _FILLERS)
+    greets = _GREETINGS.fullmatch(" ".join(spoken_words(query))) is not None
+    fills = bool(asked) and asked <= _FILLERS
+    return greets or fills or is_small_talk(query, names, praise=True)

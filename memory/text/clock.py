@@ -109,17 +109,31 @@ def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) 
 
 
 _DUE = re.compile(
-    r"(?i)(?<!\w)(?:due|deadline|by|until|till|before|on|bis|fällig|vor|am|avant|jusqu['\u2019]au"
-    r"|antes|hasta|entro)(?:,? (?:on|by|the|is|am|zum|dem|den|le|del|el|al|il|\w+day))*[:,]? ?$"
+    r"(?i)(?<!\w)(?:due|deadline|by|until|till|before|later than|on|bis|spätestens|abgabe|fällig"
+    r"|vor|am|avant|jusqu['\u2019]au|antes|hasta|entro)"
+    r"(?:,? (?:on|by|the|is|date|end of|am|zum|dem|den|le|del|el|al|il|\w+day))*[:,]? ?$"
 )
 """Words behind which a date is that of a deadline, or of an appointment."""
 
 
+_SINCE = re.compile(
+    r"(?i)(?<!\w)(?:since|from|seit|ab|desde|depuis|dal|of)(?: (?:the|dem|den|el|le))? $"
+)
+
+
 def days_named(text: str, zone: tzinfo, *, said: str, due: bool = False) -> list[date]:
     """The days that `text` names by a date (`due`: as deadlines); `said` as in `with_nearness`."""
-    since, dates = _date_of(said, zone), _DATE.finditer(text)
-    days = (_meant(one, since) for one in dates if not due or _DUE.search(text, 0, one.start()))
+    since, dates = _date_of(said, zone), [*_DATE.finditer(text)]
+    near = ((max(0, one.start() - _BEFORE), one.start(), one) for one in dates)
+    told = [one for start, end, one in near if due and _DUE.search(text, start, end)]
+    # A date too many is better than a deadline too few.
+    others = [one for one in dates if not (due and _SINCE.search(text[: one.start()][-_BEFORE:]))]
+    days = (_meant(one, since) for one in told or others)
     return [day for day in days if day is not None]
+
+
+_BEFORE = 60
+"""Characters before a date in which a word tells that it is a deadline."""
 
 
 def _meant(found: re.Match[str], since: date | None) -> date | None:

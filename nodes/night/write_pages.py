@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from memory import entities, journal, night, pages
-from memory.facts import Listing
+from memory import entities, journal, pages
 from memory.journal import names_project
 from memory.night import (
     EVERY,
@@ -38,7 +38,10 @@ from memory.state import State, checked
 from memory.text import MONTHS, WEEKDAYS, content_stems, says, stem
 
 NEWEST = 500
-"""Newest facts that may belong to a project, fell since the last night, or name a day at first."""
+"""Newest facts that may belong to a project, or take the place of one that named a day and fell."""
+
+LATELY = timedelta(days=7)
+"""In a large memory a profile that changed so lately has its page looked at."""
 
 SHARED_WORDS = 2
 """Words that a fact of a project shares with the project's key and summary, at least."""
@@ -57,17 +60,18 @@ async def write_pages(
 
 
 async def _think(context: NightContext) -> Thought:
-    """Only pages that tonight's facts may change: to read all facts takes too long."""
     view, assistant = context.pending_view(), assistant_names(context.settings)
-    touched, profiles = await _touched(context), await view.everyone()
-    ids = {*(await view.about(touched.values(), assistant)).values()}
-    ids |= {one["target"] for one in context.plans.operations() if one["kind"] in entities.KINDS}
-    ids |= {id_ for id_, one in profiles.items() if entities.cited_by([one]) & touched.keys()}
-    facts = await view.with_heirs(entities.cited_by(profiles[one] for one in ids & profiles.keys()))
-    tended = [
-        one for id_ in sorted(ids & profiles.keys()) if (one := tended_to(profiles[id_], facts))
-    ]
+    profiles = await view.everyone()
+    behind = await view.with_heirs(entities.cited_by(profiles.values()))
+    tended = [one for profile in profiles.values() if (one := tended_to(profile, behind))]
     profiles = entities.after(profiles, {}, tended)[0]
+    standing = await pages.everything(context.store, context.scope)
+    if await view.reads_all():
+        facts, ids = await view.holding(), {*profiles}
+    else:  # To read all facts would take too long.
+        facts = await _new(context)
+        ids = {*(await view.about(facts.values(), assistant)).values()}
+        ids |= await _moved(context, profiles, standing)
     subjects = await view.subjects(assistant, ids)
     senders = {who: profile for profile in profiles.values() for who in profile["senders"]}
     wanted = dict[str, Page | None]()
@@ -75,8 +79,7 @@ async def _think(context: NightContext) -> Thought:
         mine = pages.borne_out(subjects[id_].facts, profiles[id_], senders, context.owners)
         wanted[id_] = pages.made(id_, profiles[id_]["attributes"], mine)
     wanted |= await _of_projects(context, senders)
-    standing = await pages.everything(context.store, context.scope)
-    wanted |= await _of_marks(context, standing.get(pages.DATED), touched)
+    wanted |= await _of_marks(context, standing.get(pages.DATED), facts)
     kept = profiles.keys() - ids
     changed = [
         write_page(id_, standing.get(id_), wanted.get(id_), "what holds now")
@@ -86,32 +89,52 @@ async def _think(context: NightContext) -> Thought:
     return Thought(operations=[*tended, *changed])
 
 
-async def _touched(context: NightContext) -> dict[str, Fact]:
-    """The facts that are new, and those that changed or fell since the last night, by operation."""
+async def _new(context: NightContext) -> dict[str, Fact]:
+    """The facts that are new, and those that tonight changes or removes, by operation id."""
     operations, view = context.plans.operations(), context.pending_view()
     new = {*context.record.get("facts", []), *await undreamed_facts(context)}
     changed = [one for one in operations if one["kind"] in ("add_fact", "change_fact")]
     found = await view.facts([*new, *(one["target"] for one in changed)])
     gone = [one for one in operations if one["kind"] == "remove_fact" and one["before"]]
-    found |= {one["target"]: cast(Fact, one["before"]) for one in gone}
-    known = await night.records(context.store, context.scope)
-    since = max((one["started"] for one in known if one["started"] < context.now), default="")
-    fell = Listing({"invalid_at": {"gte": since}}, limit=NEWEST)
-    fallen = await context.resources.semantic.facts_listed(context.scope, fell)
-    return found | await view.facts(fact["op"] for fact in fallen)
+    return found | {one["target"]: cast(Fact, one["before"]) for one in gone}
+
+
+async def _moved(
+    context: NightContext, profiles: Mapping[str, EntityProfile], standing: Mapping[str, Page]
+) -> set[str]:
+    """The ids of profiles that changed of late, and of pages with a fact that fell."""
+    since = (datetime.fromisoformat(context.now) - LATELY).isoformat()
+    found = {one["target"] for one in context.plans.operations() if one["kind"] in entities.KINDS}
+    found |= {id_ for id_, one in profiles.items() if one["updated"] >= since}
+    shown = {
+        id_: {op for line in page["lines"] for op in line["facts"]}
+        for id_, page in standing.items()
+    }
+    facts = await context.pending_view().facts(sorted(set().union(*shown.values())))
+    holding = {op for op, fact in facts.items() if fact["invalid_at"] is None}
+    return found | {id_ for id_, ops in shown.items() if ops - holding}
 
 
 async def _of_marks(
     context: NightContext, dated: Page | None, touched: Mapping[str, Fact]
 ) -> dict[str, Page | None]:
-    """The pages of contradictions, of doubts and of days, by id. `dated`: the last one as it is."""
+    """The pages of contradictions, of doubts and of days, by id. `dated`: the last one as it is.
+
+    `touched`: the facts that may have come to them or changed.
+    """
     view = context.pending_view()
     disputed = {**touched, **await view.holding(EVERY._replace(has="disputed"))}
     others = [op for fact in disputed.values() for op in fact.get("disputed", ())]
     doubtful = {**touched, **await view.holding(EVERY._replace(has="doubtful"))}
-    named = [op for line in dated["lines"] for op in line["facts"]] if dated else []
-    newest = EVERY._replace(limit=NEWEST)
-    days = {**touched, **await (view.facts(named) if dated else view.holding(newest))}
+    named = await view.facts(
+        op for line in (dated["lines"] if dated else []) for op in line["facts"]
+    )
+    fell = not named or any(fact["invalid_at"] for fact in named.values())
+    days = {
+        **touched,
+        **named,
+        **(await view.holding(EVERY._replace(limit=NEWEST)) if fell else {}),
+    }
     return {
         pages.DISPUTES: pages.disputes_made((disputed | await view.facts(others)).values()),
         pages.DOUBTS: pages.doubts_made(doubtful.values()),

@@ -222,7 +222,7 @@ class _Memory:
             now=now,
             limit=IN_PROMPT,
             max_tokens=settings.recall_tokens,
-            heard=True,
+            heard=event is not None,
             visible=[
                 # In the journal already where a crash broke the tick off.
                 *([event["id"]] if event else []),

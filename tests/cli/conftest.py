@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import launching
+from tests.support.launching import Launches
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A data folder that is not there yet."""
     return tmp_path / "data"
+
+
+@pytest.fixture
+def launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launches:
+    """What a tool that asks first launched."""
+    return launching.set_up(monkeypatch, tmp_path)

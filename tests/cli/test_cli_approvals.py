@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.support import launching
 from tests.support.commandline import circadian
 from tests.support.homes import held
 from tests.support.launching import LAUNCH, Launches, asking, serving
@@ -16,11 +15,6 @@ from tests.support.openai_server import text
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 FLIES = text("It flies.")
-
-
-@pytest.fixture
-def launches(tmp_path: Path, monkeypatch: Patch) -> Launches:
-    return launching.set_up(monkeypatch, tmp_path)
 
 
 def waiting(capsys: Capture, data: Path) -> list[dict[str, Any]]:

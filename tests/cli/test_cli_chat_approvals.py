@@ -12,7 +12,6 @@ import pytest
 
 from graph.cli.commands.chat import CHOICES, UNCLEAR
 from tests.cli.test_cli_approvals import waiting
-from tests.support import launching
 from tests.support.commandline import Done, circadian
 from tests.support.launching import LAUNCH, Launches, asking, serving
 from tests.support.openai_server import error, text
@@ -22,11 +21,6 @@ Patch = pytest.MonkeyPatch
 Typed = str | type[BaseException]
 FLIES, HELLO = text("It flies."), text("Hello.")
 PROMPT = f"Run launch? {CHOICES}: "
-
-
-@pytest.fixture
-def launches(tmp_path: Path, monkeypatch: Patch) -> Launches:
-    return launching.set_up(monkeypatch, tmp_path)
 
 
 class Terminal(io.StringIO):

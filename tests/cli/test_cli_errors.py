@@ -17,7 +17,8 @@ from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.commandline import circadian
 from tests.support.homes import held
-from tests.support.openai_server import OpenAIServer, error, text
+from tests.support.launching import serving
+from tests.support.openai_server import error, text
 
 Capture = pytest.CaptureFixture[str]
 
@@ -26,27 +27,57 @@ Capture = pytest.CaptureFixture[str]
 def refusing_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a model whose server answers its first three calls with 400."""
 
-    with OpenAIServer(*[error(400, "this request is wrong")] * 3) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch, *[error(400, "this request is wrong")] * 3):
         yield "openai:none"
 
 
+QUOTES = [
+    # (command, what is to be put in quotes)
+    ("send mend the fence", "the message"),
+    ("recall what bees", "the query"),
+    ("correct 1 Ada moved", "the text"),
+    ("forget Ada Berg", "the name"),
+]
+
+
 @pytest.mark.parametrize(
-    "args",
+    ("args", "told"),
     [
-        ["nonsense"],
-        ["send"],
-        ["send", "hi", "--nonsense"],
-        ["recall", "x", "-k", "0"],
-        ["recall", "x", "-k", "many"],
-        ["--nonsense"],
-        ["chat", "--json"],
+        (["nonsense"], "nonsense"),
+        (["send"], "Missing argument 'TEXT'"),
+        (["send", "hi", "--nonsense"], "--nonsense"),
+        (["--nonsense"], "--nonsense"),
+        (["chat", "--json"], "--json"),
+        (["recall", "x", "-k", "0"], "-k"),
+        (["recall", "x", "-k", "many"], "-k"),
+        (["recall", "bees", "-k", "1001"], "at most 1,000 memories; --all gives every one"),
+        (["recall"], "say what to look for, or see everything with --all"),
+        (["recall", "--explain"], "say what to look for"),
+        (["recall", "--all", "--explain"], "--all ranks nothing"),
+        (["forget", "--yes"], "name whom to forget, or a fact (--fact ID)"),
+        (["forget", "Zora", "--fact", "x", "--yes"], "name whom to forget, or a fact (--fact ID)"),
+        (["run", "--sleep-at", "24"], "--sleep-at"),
+        (["run", "--sleep-hours", "3"], "give --sleep-at HOUR too"),
+        (["run", "--sleep-at", "2", "--time-zone", "Mars"], "no time zone is called 'Mars'"),
+        (["run", "--tick-rate", "0"], "--tick-rate"),
+        (["run", "--fatigue", "2"], "--fatigue"),
+        (["sleep", "--dry-run", "--apply", "x"], "--dry-run applies nothing, and --apply does"),
+        (["demo", "--inspect", "--json"], "leave one out"),
+        *((command.split(), f"put {what} in quotes") for command, what in QUOTES),
     ],
 )
-def test_bad_usage_is_one_line_and_status_2(capsys: Capture, args: list[str]) -> None:
-    done = circadian(capsys, *args)
+def test_bad_usage_is_one_line_and_status_2(
+    capsys: Capture, data: Path, args: list[str], told: str
+) -> None:
+    done = circadian(capsys, *args, "--data", data)
     assert (done.status, done.out) == (2, "")
     assert done.error.startswith("circadian: ")
+    assert told in done.error
+    assert not data.exists()
+
+
+def test_an_extra_word_that_could_not_be_quoted_is_not_told_to_be(capsys: Capture) -> None:
+    assert "quotes" not in circadian(capsys, "status", "extra").error
 
 
 @pytest.mark.parametrize(
@@ -164,30 +195,11 @@ def test_send_reports_every_failure_of_its_run(
             await agent.post({"id": "e1", "text": "Good evening", "sender": "Ana"})
 
     asyncio.run(post())
-    with OpenAIServer(error(400, "this request is wrong"), text("Hi")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch, error(400, "this request is wrong"), text("Hi")):
         done = circadian(capsys, "send", "Hello", "--data", data, "--model", "openai:none")
     assert (done.status, done.out.splitlines()[0]) == (0, "Hi")
     assert done.error.startswith("e1: the model call failed: ")
     assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
-
-
-@pytest.mark.parametrize(
-    ("command", "what"),
-    [
-        (["send", "mend", "the", "fence"], "the message"),
-        (["recall", "what", "bees"], "the query"),
-        (["correct", "1", "Ada", "moved"], "the text"),
-        (["forget", "Ada", "Berg"], "the name"),
-    ],
-)
-def test_words_without_quotes_are_one_line_that_says_so(
-    capsys: Capture, data: Path, command: list[str], what: str
-) -> None:
-    done = circadian(capsys, *command, "--data", data)
-    assert (done.status, done.out) == (2, "")
-    assert f"put {what} in quotes" in done.error
-    assert "quotes" not in circadian(capsys, "status", "extra").error
 
 
 def test_a_binary_message_is_one_line_and_status_2(

@@ -68,15 +68,6 @@ def test_a_name_that_is_nearly_somebodys_brings_theirs(
     assert "Similar names, which are kept: Anna Berg" in told.err
 
 
-@pytest.mark.parametrize("args", [(), ("Zora", "--fact", "x")])
-def test_forget_takes_either_an_entity_or_a_fact(
-    data: Path, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]
-) -> None:
-    told = circadian(capsys, data, "forget", *args, "--yes")
-    assert told.status == 2
-    assert "name whom to forget, or a fact (--fact ID)" in told.error
-
-
 def test_the_preview_of_a_fact_shows_every_text_that_goes(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

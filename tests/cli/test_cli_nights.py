@@ -111,7 +111,6 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["undo", "night_1"], 2, "there is no night 'night_1'; `circadian nights` lists them"),
     (["sleep", "--apply", FIRST], 2, f"{FIRST} is applied: there is nothing to apply"),
     (["night", FIRST, "--discard"], 2, f"{FIRST} is applied: it cannot be discarded"),
-    (["sleep", "--dry-run", "--apply", FIRST], 2, "--dry-run applies nothing, and --apply does"),
 ]
 
 

@@ -20,7 +20,8 @@ from tests.support.clock import Clock
 from tests.support.commandline import Done, circadian
 from tests.support.facts import WordEmbeddings, draft
 from tests.support.homes import held
-from tests.support.openai_server import DIMENSION, OpenAIServer
+from tests.support.launching import serving
+from tests.support.openai_server import DIMENSION
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -69,8 +70,7 @@ def test_another_embedder_is_recorded_and_every_memory_embedded_with_it(
     capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
 ) -> None:
     make("offline")
-    with OpenAIServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch) as server:
         done = reindexed(capsys, data, "--embedder", "openai:none", "--json")
         lines = reindexed(capsys, data, "--embedder", "openai:other").out.splitlines()
     assert done.document == {
@@ -192,8 +192,7 @@ def test_while_an_agent_runs_elsewhere_nothing_is_changed(
     make("offline")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
     before = head(data)
-    with OpenAIServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch) as server:
         for agent in ("other", None):
             with held(data, agent):
                 done = reindexed(capsys, data, "--embedder", "openai:none")
@@ -206,8 +205,7 @@ def test_while_an_agent_runs_elsewhere_nothing_is_changed(
 def test_an_offline_environment_does_not_change_the_embedder(
     capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
 ) -> None:
-    with OpenAIServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch):
         make("openai:none")
         monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
         done = reindexed(capsys, data, "--json")

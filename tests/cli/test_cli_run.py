@@ -152,34 +152,14 @@ async def test_it_ends_also_where_its_reader_has_left() -> None:
         await asyncio.wait_for(_until_told(scheduler, watcher), 10)
 
 
-def test_the_first_signal_in_a_slow_model_call_keeps_the_answer(
-    tmp_path: Path, running: Callable[..., Runner]
-) -> None:
-    data = tmp_path / "data"
-    post(data, HI)
-    with Held(tool_call("noop", {}), text("Not much.")) as model:
-        runner = running(data, model=model)
-        until(lambda: model.requests)
-        runner.process.send_signal(signal.SIGTERM)
-        until(lambda: runner.of("ending"))
-        assert runner.process.poll() is None
-        model.let_go.set()
-        assert runner.ended() == 0
-        assert len(model.requests) == 1
-        again = running(data, model=model)
-        until(lambda: again.of("tick"))
-        assert again.ended(signal.SIGINT) == 0
-    assert (again.of("tick")[0]["reply"], len(model.requests)) == ("Not much.", 2)
-    assert state(data)["tick"] == 1
-
-
-@pytest.mark.parametrize("how", ["twice", "kill"])
-def test_the_second_signal_in_a_slow_model_call_loses_nothing(
+@pytest.mark.parametrize("how", ["once", "twice", "kill"])
+def test_a_signal_in_a_slow_model_call_loses_nothing_and_the_first_keeps_the_answer(
     tmp_path: Path, running: Callable[..., Runner], how: str
 ) -> None:
     data = tmp_path / "data"
     post(data, HI)
-    with Held(text("lost"), text("Not much.")) as model:
+    answer = tool_call("noop", {}) if how == "once" else text("lost")
+    with Held(answer, text("Not much.")) as model:
         runner = running(data, model=model)
         until(lambda: model.requests)
         if how == "kill":
@@ -187,13 +167,18 @@ def test_the_second_signal_in_a_slow_model_call_loses_nothing(
         else:
             runner.process.send_signal(signal.SIGTERM)
             until(lambda: runner.of("ending"))
+            assert runner.process.poll() is None
+        if how == "once":
+            model.let_go.set()
+            assert (runner.ended(), len(model.requests)) == (0, 1)
+        elif how == "twice":
             assert runner.ended(signal.SIGTERM) == 130
             assert runner.of("ended")[0]["at_once"] is True
             assert "Traceback" not in runner.error()
         model.let_go.set()
         again = running(data, model=model)
         until(lambda: again.of("tick"))
-        assert again.ended(signal.SIGTERM) == 0
+        assert again.ended(signal.SIGINT) == 0
     assert (again.of("tick")[0]["reply"], len(model.requests)) == ("Not much.", 2)
     assert state(data)["tick"] == 1
 
@@ -218,21 +203,3 @@ def test_started_within_its_hours_it_sleeps_and_a_message_wakes_it(
     assert runner.of("fell_asleep")[0]["why"] == "schedule"
     assert again.of("night") == [], "once in a window, also after a restart"
     assert again.of("woke")[0]["why"] == "event"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--sleep-at", "24"], "--sleep-at"),
-        (["--sleep-hours", "3"], "give --sleep-at HOUR too"),
-        (["--sleep-at", "2", "--time-zone", "Mars"], "--time-zone: no time zone is called 'Mars'"),
-        (["--tick-rate", "0"], "--tick-rate"),
-        (["--fatigue", "2"], "--fatigue"),
-    ],
-)
-def test_an_option_out_of_range_is_one_clear_line(
-    capsys: Capture, tmp_path: Path, options: list[str], said: str
-) -> None:
-    done = circadian(capsys, "run", "--data", tmp_path / "data", *options)
-    assert (done.status, done.out) == (2, "")
-    assert said in done.error

@@ -116,12 +116,3 @@ def test_the_demo_ends_in_the_inspector_on_its_memory(
     [(name, tools, facts)] = seen
     assert (name, facts > 5) == ("default", True)
     assert "write_file" in tools, "what it asks can be approved there"
-
-
-def test_the_inspector_and_a_document_are_not_asked_for_at_once(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    done = circadian(capfd, "demo", "--inspect", "--json", "--data", tmp_path / "data")
-    assert done.status == 2
-    assert "leave one out" in done.err
-    assert not (tmp_path / "data").exists()

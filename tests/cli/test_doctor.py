@@ -25,6 +25,7 @@ from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.commandline import Done, circadian
 from tests.support.homes import held
+from tests.support.launching import serving
 from tests.support.openai_server import OpenAIServer, Reply, error, page, text
 
 Capture = pytest.CaptureFixture[str]
@@ -58,8 +59,7 @@ def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Pat
 def test_call_asks_the_model(capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     command = ("doctor", "--data", data, "--model", "openai:none")
-    with OpenAIServer(text("ready"), error(401, "no such key")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch, text("ready"), error(401, "no such key")) as server:
         assert circadian(capsys, *command).status == 0
         assert server.requests == []
         called = circadian(capsys, *command, "--call").out
@@ -83,8 +83,7 @@ def test_call_says_plainly_what_is_wrong(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, told: str
 ) -> None:
     monkeypatch.setattr(doctor, "PATIENCE", 0.5 if reply.delay else 30.0)
-    with OpenAIServer(reply) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch, reply):
         where = ("--data", data, "--model", "openai:none", "--embedder", "offline")
         done = circadian(capsys, "doctor", *where, "--call", "--json")
     assert (done.status, done.err) == (1, "")
@@ -152,8 +151,7 @@ def test_call_asks_the_embedder_of_the_folder(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("doctor", "--data", data, "--model", "offline")
-    with OpenAIServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch) as server:
         args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
         circadian(capsys, "send", "Hello", *args)
         server.embedded.clear()
@@ -202,8 +200,7 @@ def test_memories_without_a_vector_are_a_note_that_names_reindex(
 def test_vectors_of_another_length_than_those_kept_are_a_problem(
     capsys: Capture, data: Path, monkeypatch: Patch
 ) -> None:
-    with OpenAIServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch):
         args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
         circadian(capsys, "send", "Hello", *args)
         head = json.loads((data / "folder.json").read_text())

@@ -17,7 +17,8 @@ from memory.errors import InputError
 from memory.records.tick import Report, empty_report
 from tests.support.commandline import Done, circadian
 from tests.support.forked import forked_python
-from tests.support.openai_server import OpenAIServer, error
+from tests.support.launching import serving
+from tests.support.openai_server import error
 
 Capture = pytest.CaptureFixture[str]
 
@@ -247,8 +248,7 @@ def test_an_event_whose_tick_fails_is_reported_unless_it_succeeds_later(
     capsys: Capture, file: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(file, event(1), event(2))
-    with OpenAIServer(*[error(400, "out of order")] * 9) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with serving(monkeypatch, *[error(400, "out of order")] * 9):
         model = ("--model", "openai:none", "--embedder", "offline")
         done = replayed(capsys, file, data, *model, "--json")
     assert done.status == 1

@@ -12,7 +12,6 @@ from graph.cli.commands.replay import Clock, Player, Step, Tally, play, steps
 from memory.models.offline.model import OfflineChatModel
 from memory.records.tick import Report, empty_report
 from tests.support import clock as clocks
-from tests.support import launching
 from tests.support.agents import opened
 from tests.support.commandline import Done, circadian
 from tests.support.launching import LAUNCH, Launches, asking, serving
@@ -30,11 +29,6 @@ def event(number: int, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "day.jsonl"
-
-
-@pytest.fixture
-def launches(tmp_path: Path, monkeypatch: Patch) -> Launches:
-    return launching.set_up(monkeypatch, tmp_path)
 
 
 def write(file: Path, lines: list[dict[str, Any]]) -> None:

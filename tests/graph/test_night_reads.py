@@ -12,7 +12,7 @@ from memory.facts import SemanticMemory
 from memory.night import pending_view
 from memory.operations import apply_operations
 from memory.records import Operation
-from memory.records.operations import add_entity, add_fact, link_facts
+from memory.records.operations import add_entity, add_fact, link_facts, supersede_fact
 from tests.support.agents import Opening, night_model
 from tests.support.facts import draft
 from tests.support.night_memories import ADA
@@ -52,7 +52,23 @@ async def test_a_page_has_facts_from_before_those_last_written(
         assert sorted(await on_page(agent, ADA)) == ["f0", "f1"]
 
 
-async def test_a_night_lists_neither_all_facts_nor_all_links_nor_the_whole_journal(
+@pytest.mark.parametrize("recent", [1, 2_000])
+async def test_a_page_goes_without_a_fact_that_fell_by_day_whenever_it_was_said(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch, recent: int
+) -> None:
+    monkeypatch.setattr(pending_view, "RECENT", recent)
+    async with opening(scripted(otherwise=night_model)) as agent:
+        known = add_entity(ADA, "Ada", speaks=True, now=AT, reason="met")
+        await apply(agent, known, of_ada("f0", "Ada grows beans."), of_ada("f1", "Ada bakes."))
+        await agent.sleep()
+        fact = (await agent.resources.semantic.by_op(agent.scope, ["f0"]))["f0"]
+        await apply(agent, supersede_fact(fact, "f1", fact["valid_from"], [], "settled"))
+        await apply(agent, *(add_fact(draft(f"o{n}", f"Rain {n}."), "told") for n in range(3)))
+        await agent.sleep()
+        assert await on_page(agent, ADA) == ["f1"]
+
+
+async def test_a_night_lists_neither_all_facts_nor_all_links(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = list[str]()
@@ -61,20 +77,15 @@ async def test_a_night_lists_neither_all_facts_nor_all_links_nor_the_whole_journ
         listed.append("all facts")
         return []
 
-    async def until(*given: Any, **more: Any) -> Any:
-        listed.append("the journal")
-        return []
-
     async with opening(scripted(otherwise=night_model)) as agent:
         await apply(agent, of_ada("f0", "Ada grows beans."), of_ada("f1", "Ada keeps bees."))
         await apply(agent, link_facts("f0", "f1", "relates", AT, "both grow"))
         monkeypatch.setattr(SemanticMemory, "all", every)
-        monkeypatch.setattr(journal, "until", until)
         links = agent.scope.namespace(journal.links.LINKS)
         search = type(agent.store).asearch
 
         async def asearch(self: Any, prefix: tuple[str, ...], **more: Any) -> Any:
-            listed.extend(["all links"] if prefix == links else [])
+            listed.extend(one for one in ("all links",) if prefix == links)
             return await search(self, prefix, **more)
 
         monkeypatch.setattr(type(agent.store), "asearch", asearch)

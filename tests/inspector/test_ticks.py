@@ -18,13 +18,17 @@ async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
     listed = await visitor.get("/ticks")
     assert "Ben asked: “What is my dog Rex afraid of?” , 3 Mar 2026 09:00" in text_of(listed)
     assert "tick event" not in listed
-    shown = text_of(await visitor.get("/ticks/3"))
+    page = await visitor.get("/ticks/3")
+    shown = text_of(page)
     for words in (
         "What set it off",
         "What is my dog Rex afraid of?",
         "What it was shown of its memory",
         "Rex is afraid of thunder",
         "How it was judged",
+        "it judged how much work the message is",
+        "Tools that cannot be taken back wait for a person.",
+        "In its own terms",
         "What the prompt was made of",
         "conversation history",
         "Read the prompt",
@@ -32,20 +36,9 @@ async def test_a_tick_tells_why_it_said_that(visitor: Visitor) -> None:
         "Now: ",
     ):
         assert words in shown
-
-
-async def test_the_memory_that_gave_the_answer_is_marked(visitor: Visitor) -> None:
-    page = await visitor.get("/ticks/3")
-    marked = [one for one in page.split("<article")[1:] if "its words are in the answer" in one]
-    assert len(marked) == 1
-    assert "Rex is afraid of thunder" in marked[0]
-
-
-async def test_the_judgement_is_told_in_plain_words(visitor: Visitor) -> None:
-    shown = text_of(await visitor.get("/ticks/3"))
-    assert "it judged how much work the message is" in shown
-    assert "Tools that cannot be taken back wait for a person." in shown
-    assert "In its own terms" in shown
+    # The memory that gave the answer is marked.
+    [marked] = [one for one in page.split("<article")[1:] if "its words are in the answer" in one]
+    assert "Rex is afraid of thunder" in marked
 
 
 async def test_a_question_stands_in_words_with_the_message_it_is_about(

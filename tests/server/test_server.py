@@ -78,11 +78,6 @@ def event(name: str, text: str, **more: Any) -> dict[str, Any]:
     return {"id": name, "at": "2026-03-02T09:00:00Z", "sender": "Bob", "text": text, **more}
 
 
-def long_work(events: int) -> list[dict[str, Any]]:
-    """Events that take a run some seconds, one tick each."""
-    return [event(f"long{n}", f"Item {n} is heavy") for n in range(events)]
-
-
 def replies(out: Mapping[str, Any]) -> list[str]:
     return [tick["reply"] for tick in out["report"]["ticks"]]
 
@@ -292,7 +287,8 @@ def test_killed_in_a_run_and_started_again_it_goes_on_as_if_nothing_had_been(
     thread = Thread(client)
     told = handled(thread.run(PROJECT, GOAL, REMEMBER))
     before = thread.values
-    given: Any = {"events": long_work(20)}
+    # Some seconds of work: a tick for each event.
+    given: Any = {"events": [event(f"long{n}", f"Item {n} is heavy") for n in range(20)]}
     client.runs.create(thread.id, "agent", input=given)
     thread.wait_for(lambda values: values["tick"] >= 6)
     server.kill()

@@ -19,7 +19,14 @@ from memory.operations import apply
 from memory.operations.apply import fact_from
 from memory.records.operations import add_entry, add_fact, observe_entity
 from memory.records.profiles import EntityProfile, Observation, entity_id, new_profile
-from memory.records.records import Fact, FactDraft, JournalEntry, Operation, Scope
+from memory.records.records import (
+    Conversation,
+    Fact,
+    FactDraft,
+    JournalEntry,
+    Operation,
+    Scope,
+)
 from memory.storage.access import write_batch
 from tests.support.facts import draft
 
@@ -68,6 +75,18 @@ def observation(number: int, text: str = "", **fields: Any) -> Observation:
 def ada(*observations: Observation, **fields: Any) -> EntityProfile:
     made = {**new_profile(ADA, "Ada", NOW), "observations": list(observations)}
     return cast(EntityProfile, {**made, **fields})
+
+
+def talk(entity: str, at: str, **fields: Any) -> Conversation:
+    """A conversation in which nothing is pending."""
+    made: dict[str, Any] = {
+        "entity": entity,
+        "channel": None,
+        "last_event": "e",
+        "last_at": at,
+        "pending_actions": [],
+    }
+    return cast(Conversation, {**made, **fields})
 
 
 def noticed(one: Observation, *, aliases: Sequence[str] = ()) -> Operation:

@@ -111,6 +111,12 @@ class Asking:
         return [hit["text"] for hit in await self.ask(query, **options)]
 
 
+async def fell(asking: Asking, fact: Fact, by: Fact | None) -> None:
+    """A fact ends, superseded by another if there is one."""
+    gone = {"invalid_at": NOW.isoformat(), "superseded_by": by["id"] if by else None}
+    await asking.memory.update(ANA, fact["id"], gone)
+
+
 async def link(asking: Asking, *ends: str, relation: str = "") -> None:
     for one, other in (ends, ends[::-1]):
         namespace = ANA.namespace(apply.LINKS)

@@ -6,6 +6,7 @@ Rulings 13, 15 and 17 say which evidence a fact needs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -166,9 +167,15 @@ async def _with_senders(
         return [*facts]
     known, _ = await entities.look_up(store_of(runtime), scope_of(runtime.config), senders=senders)
     found = [(who, one.profile) for who, one in zip(senders, known, strict=True) if one.profile]
-    own = {name: who for who, profile in found for name in names_of(profile)}
+    called = [(name, who) for who, profile in found for name in names_of(profile)]
+    meant = Counter(name for name, _ in called)
+    own = {name: who for name, who in called if meant[name] == 1}
     return [
-        fact.model_copy(update={"speaker": own.get(name_key(fact.speaker or ""), fact.speaker)})
+        fact
+        if fact.speaker in senders
+        else fact.model_copy(
+            update={"speaker": own.get(name_key(fact.speaker or ""), fact.speaker)}
+        )
         for fact in facts
     ]
 

@@ -436,8 +436,7 @@ async def _check_aliases(
         return []
     joins, speaker = list[str](), source["source_entity"]
     _check_whose(known, speaker, runtime)
-    met = known.profile is not None and known.profile["relationship"]["state"] != "stranger"
-    believed = met or speaker in owners_in(runtime)
+    believed = speaker in owners_in(runtime)
     store, scope = store_of(runtime), scope_of(runtime.config)
     claimed = _claimed(planned)
     owners = await entities.named(store, scope, aliases)

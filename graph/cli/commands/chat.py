@@ -108,7 +108,9 @@ async def chosen(agent: AsyncAgent, given: str | None) -> Question:
     else:
         parked: list[ParkedTick] = (await agent.context.values()).get("parked", [])
         known = {tick["question"]["id"]: tick["question"] for tick in parked}
-        fits = [known[id_] for id_ in meant(given, known, "questions")]
+        waits = {question["id"]: question for question in waiting}
+        ids = meant(given, waits, "questions") or meant(given, known, "questions")
+        fits = [known[id_] for id_ in ids]
     if len(fits) == 1:
         return fits[0]
     raise InputError(_not_one(waiting, given, len(fits)))

@@ -243,6 +243,8 @@ class VectorIndex:
         seqs, rows = self._seqs[: self._count], self._vectors[: self._count]
         passing = np.flatnonzero(np.isin(seqs, allowed))
         found, all_pass = list[list[tuple[int, float]]](), len(passing) == len(seqs)
+        if not vectors:
+            return []
         if len(vectors) == 1:
             # Row by row: a product with a matrix starts BLAS's threads, which cost more here.
             many = np.vecdot(rows, vectors[0])[None, :]

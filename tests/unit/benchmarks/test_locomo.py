@@ -179,17 +179,25 @@ def test_a_wrong_file_or_argument_is_one_line(
     assert told in line
 
 
+LOCOMO = "data.json is not in LoCoMo's format: "
+BROKEN = [b"no JSON", b"\xff\xfe", b"{}", b"[1]", b'[{"sample_id": "a"}]', b"[" * 100_000]
+
+
 @pytest.mark.parametrize(
-    "content", [b"no JSON", b"\xff\xfe", b"{}", b"[1]", b'[{"sample_id": "a"}]', b"[" * 100_000]
+    ("measuring", "content", "told"),
+    [
+        *((locomo, content, LOCOMO) for content in BROKEN),
+        (beam, b'[{"chat": 1}]', "is not a list of chats"),
+    ],
 )
 def test_data_in_another_format_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], measuring: Any, content: bytes, told: str
 ) -> None:
     data = tmp_path / "data.json"
     data.write_bytes(content)
-    assert locomo.main(["--data", str(data)]) == 2
+    assert measuring.main(["--data", str(data)]) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "data.json is not in LoCoMo's format: " in line
+    assert told in line
 
 
 def test_it_says_which_conversations_recall_was_tuned_on() -> None:
@@ -291,13 +299,3 @@ def test_chats_are_lived_through_and_questioned(tmp_path: Path) -> None:
         for row in rows:
             assert row["recall"]["turn@10"]["all"] == 1.0
             assert locomo.NEWEST in row["recall"]
-
-
-def test_chats_of_another_form_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "chats.json"
-    data.write_text('[{"chat": 1}]')
-    assert beam.main(["--data", str(data)]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert "is not a list of chats" in line

@@ -82,8 +82,8 @@ def runtime() -> list[str]:
     return [name_of(line) for line in pyproject()["project"]["dependencies"]]
 
 
-def development() -> list[str]:
-    return [name_of(line) for line in pyproject()["project"]["optional-dependencies"]["dev"]]
+def extra(name: str) -> list[str]:
+    return [name_of(line) for line in pyproject()["project"]["optional-dependencies"][name]]
 
 
 def optional() -> list[str]:
@@ -94,10 +94,6 @@ def optional() -> list[str]:
         if name not in ("dev", "bench")
         for line in lines
     ]
-
-
-def measured_with() -> list[str]:
-    return [name_of(line) for line in pyproject()["project"]["optional-dependencies"]["bench"]]
 
 
 def constraint_lines() -> list[str]:
@@ -126,7 +122,7 @@ def test_every_runtime_dependency_is_imported_by_the_product() -> None:
 
 def test_an_extra_is_known_by_its_modules_and_installed_for_the_tests() -> None:
     assert set(OPTIONAL) == set(optional())
-    assert set(optional()) <= set(development())
+    assert set(optional()) <= set(extra("dev"))
 
 
 def test_whatever_the_product_imports_is_a_runtime_dependency() -> None:
@@ -138,12 +134,12 @@ def test_whatever_the_product_imports_is_a_runtime_dependency() -> None:
 def test_each_dependency_and_nothing_else_has_one_line_saying_what_for() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     told = re.findall(r"^- `([^`]+)`: ", text, re.MULTILINE)
-    assert sorted(told) == sorted({*runtime(), *development(), *measured_with()})
+    assert sorted(told) == sorted({*runtime(), *extra("dev"), *extra("bench")})
 
 
 def test_constraints_pin_every_direct_dependency() -> None:
     pinned = {name_of(line).replace("_", "-") for line in constraint_lines()}
-    assert {*runtime(), *development()} - pinned == set()
+    assert {*runtime(), *extra("dev")} - pinned == set()
 
 
 def test_constraints_name_versions_and_nothing_else() -> None:

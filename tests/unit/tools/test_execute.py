@@ -125,34 +125,29 @@ async def test_a_tool_that_raises_answers_without_a_secret_and_at_bounded_length
     assert (done.raised, succeeded(done)) == (1, 1)
 
 
-async def test_a_tool_that_comes_too_late_is_answered_and_counts_as_raised() -> None:
+@pytest.mark.parametrize(
+    ("category", "own_limit", "nap", "seconds", "told"),
+    [
+        ("safe_chain", None, 60, 0.02, "did not answer within 0.02 s"),
+        ("safe_chain", 0.01, 60, 60, "within 0.01 s"),
+        # One that needs its time is awaited beyond the step's limit, but not beyond its own.
+        ("async_required", None, 0.05, 0.01, "rested"),
+        ("async_required", 0.01, 60, 60, "within 0.01 s"),
+    ],
+)
+async def test_a_tool_that_comes_too_late_is_answered_and_counts_as_raised(
+    category: Any, own_limit: float | None, nap: float, seconds: float, told: str
+) -> None:
     @tool
     async def sleep() -> str:
         """Sleep."""
-        await asyncio.sleep(60)
-        return "late"
-
-    told = await executed([wanted("sleep")], [sleep], seconds=0.02)
-    assert "did not answer within 0.02 s" in str(told.messages[0].content)
-    assert told.raised == 1
-    patient = registered(sleep, "safe_chain", timeout=0.01)
-    told = await executed([wanted("sleep")], [patient], seconds=60)
-    assert "within 0.01 s" in str(told.messages[0].content)
-
-
-async def test_a_tool_that_needs_its_time_is_awaited_beyond_the_steps_limit() -> None:
-    @tool
-    async def sleep() -> str:
-        """Sleep."""
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(nap)
         return "rested"
 
-    awaited = registered(sleep, "async_required")
-    done = await executed([wanted("sleep")], [awaited], seconds=0.01)
-    assert done.messages[0].content == "rested"
-    bounded = registered(sleep, "async_required", timeout=0.01)
-    done = await executed([wanted("sleep")], [bounded], seconds=60)
-    assert done.raised == 1
+    limited = registered(sleep, category, timeout=own_limit)
+    done = await executed([wanted("sleep")], [limited], seconds=seconds)
+    assert told in str(done.messages[0].content)
+    assert done.raised == (told != "rested")
 
 
 async def test_a_thread_that_hangs_is_answered_for_and_ends_by_itself() -> None:

@@ -151,10 +151,7 @@ async def test_a_note_on_oneself_is_never_made_into_a_fact() -> None:
 
 
 async def test_facts_of_a_night_join_the_plan_with_their_sources() -> None:
-    bench = night()
-    assert bench.plan is not None
-    assert bench.plan.shown is not None
-    bench.plan.shown["ee"]["content"] = "I moved to Rome"
+    bench = says(night(), ee="I moved to Rome")
     called = await bench.call(
         "store_memory",
         facts=[
@@ -210,10 +207,7 @@ async def test_the_event_in_hand_is_no_source_in_a_night() -> None:
 
 
 async def test_the_guard_judges_a_fact_with_its_speaker() -> None:
-    bench = night()
-    assert bench.plan is not None
-    assert bench.plan.shown is not None
-    bench.plan.shown["e"]["content"] = "I love my garden, you know"
+    bench = says(night(), e="I love my garden, you know")
     facts = [
         {"text": "I love my garden", "source_ids": ["e"], "speaker": "Alice"},
         {"text": "I love my garden", "source_ids": ["e"]},

@@ -28,6 +28,7 @@ from memory.records.profiles import (
     state_of,
 )
 from memory.records.records import Operation
+from tests.support.night_memories import observation
 from tests.support.tool_calls import EVENT
 
 AT = "2026-03-02T09:00:00+00:00"
@@ -36,19 +37,6 @@ AT = "2026-03-02T09:00:00+00:00"
 def profile(name: str = "Ana", **changes: Any) -> EntityProfile:
     made = new_profile(entity_id(name.casefold()), name, AT)
     return cast(EntityProfile, {**made, **changes})
-
-
-def noticed(number: int, **changes: Any) -> Observation:
-    made = {
-        "id": f"o{number}",
-        "text": f"likes {number}",
-        "at": f"2026-03-02T09:{number:02}",
-        "speaker": "Bob",
-        "trust": 0.9,
-        "sources": [f"e{number}"],
-        "consolidated": False,
-    }
-    return cast(Observation, {**made, **changes})
 
 
 def having(*observations: Observation, **changes: Any) -> EntityProfile:
@@ -153,41 +141,37 @@ def test_a_sender_is_a_person_and_what_it_was_before_stays() -> None:
 def test_observations_stand_oldest_first_whatever_order_they_come_in() -> None:
     one = having()
     for number in (2, 1, 3):
-        one = observed(one, noticed(number), kept=10, now=AT)
+        one = observed(one, observation(number), kept=10, now=AT)
     assert ids(one) == ["o1", "o2", "o3"]
 
 
 @pytest.mark.parametrize(
     "again",
     [
-        noticed(1, text="other words"),
-        noticed(9, text="LIKES  1.", sources=["journal", "e1"]),
+        observation(1, text="other words"),
+        observation(9, text="ADA  likes tea number 1", sources=["journal", "e1"]),
     ],
     ids=["the same id", "the same words from the same source"],
 )
 def test_the_same_observation_twice_is_one(again: Observation) -> None:
-    one = having(noticed(1))
+    one = having(observation(1))
     assert observed(one, again, kept=10, now="later") is one
 
 
 def test_the_same_words_from_another_source_are_another_observation() -> None:
-    assert (
-        len(
-            observed(having(noticed(1)), noticed(2, text="likes 1"), kept=10, now=AT)[
-                "observations"
-            ]
-        )
-        == 2
-    )
+    again = observation(2, observation(1)["text"])
+    assert ids(observed(having(observation(1)), again, kept=10, now=AT)) == ["o1", "o2"]
 
 
 def test_the_oldest_consolidated_observations_go_first() -> None:
-    one = having(noticed(1), noticed(2, consolidated=True), noticed(3, consolidated=True))
-    one = observed(one, noticed(4), kept=3, now=AT)
+    one = having(
+        observation(1), observation(2, consolidated=True), observation(3, consolidated=True)
+    )
+    one = observed(one, observation(4), kept=3, now=AT)
     assert ids(one) == ["o1", "o3", "o4"]
-    one = observed(one, noticed(5), kept=3, now=AT)
+    one = observed(one, observation(5), kept=3, now=AT)
     assert ids(one) == ["o1", "o4", "o5"]
-    one = observed(one, noticed(6), kept=3, now=AT)
+    one = observed(one, observation(6), kept=3, now=AT)
     assert ids(one) == ["o4", "o5", "o6"]
 
 
@@ -196,23 +180,23 @@ def cites(*ids_: str) -> dict[str, Attribute]:
 
 
 def test_cited_observations_stay() -> None:
-    standing = (noticed(1), noticed(2, consolidated=True), noticed(3))
-    one = observed(having(*standing, attributes=cites("o1", "o2")), noticed(4), kept=3, now=AT)
+    standing = (observation(1), observation(2, consolidated=True), observation(3))
+    one = observed(having(*standing, attributes=cites("o1", "o2")), observation(4), kept=3, now=AT)
     assert ids(one) == ["o1", "o2", "o4"]
     one = {**one, "attributes": cites("o1", "o2", "o4")}
-    assert len(observed(one, noticed(5), kept=3, now=AT)["observations"]) == 4
+    assert len(observed(one, observation(5), kept=3, now=AT)["observations"]) == 4
 
 
 def test_a_new_observation_with_old_words_stays() -> None:
-    one = having(noticed(5), noticed(6))
-    assert "o1" in ids(observed(one, noticed(1), kept=2, now=AT))
+    one = having(observation(5), observation(6))
+    assert "o1" in ids(observed(one, observation(1), kept=2, now=AT))
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=80), st.integers(1, 20))
 def test_observations_are_bounded(given_: list[tuple[int, bool]], kept: int) -> None:
     one = having()
     for number, done in given_:
-        one = observed(one, noticed(number, consolidated=done), kept=kept, now=AT)
+        one = observed(one, observation(number, consolidated=done), kept=kept, now=AT)
         assert f"o{number}" in ids(one)
     assert len(one["observations"]) <= kept
 
@@ -220,7 +204,7 @@ def test_observations_are_bounded(given_: list[tuple[int, bool]], kept: int) -> 
 def test_an_observation_id_derives_from_sources_and_position() -> None:
     first = observation_id("entity_a", ["e1"], "likes tea", [])
     assert observation_id("entity_a", ["e1"], "likes coffee", []) == first
-    standing = [noticed(1, id=first, text="likes tea")]
+    standing = [observation(1, id=first, text="likes tea")]
     assert observation_id("entity_a", ["e1"], "Likes  tea.", standing) == first
     other = observation_id("entity_a", ["e1"], "likes coffee", standing)
     assert other not in (first, observation_id("entity_a", ["e2"], "likes coffee", standing))
@@ -254,7 +238,7 @@ def test_a_profile_is_found_under_its_name_and_aliases() -> None:
 def test_a_profile_with_only_a_name_is_blank() -> None:
     assert is_blank(None)
     assert is_blank(profile())
-    assert not is_blank(having(noticed(1)))
+    assert not is_blank(having(observation(1)))
     assert not is_blank(profile(aliases=["A."]))
 
 
@@ -264,7 +248,7 @@ def test_a_profile_with_only_a_name_is_blank() -> None:
 def observe(name: str, number: int = 1, *aliases: str) -> Operation:
     target = entity_id(name.casefold())
     return observe_entity(
-        target, name, noticed(number), aliases=aliases, kept=10, now=AT, reason="test"
+        target, name, observation(number), aliases=aliases, kept=10, now=AT, reason="test"
     )
 
 

@@ -166,22 +166,21 @@ def test_woken_within_its_hours_it_stays_awake_until_the_next_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "waits"),
+    ("changes", "waits", "enabled"),
     [
-        ({}, {"direct": True}),
-        ({"emergency_stop": True}, {}),
-        ({"unattended": False}, {}),
+        ({}, {"direct": True}, True),
+        ({"emergency_stop": True}, {}, True),
+        ({"unattended": False}, {}, True),
+        ({}, {}, False),
     ],
 )
-def test_reasons_to_stay_awake_at_its_hour(changes: dict[str, Any], waits: dict[str, bool]) -> None:
+def test_reasons_to_stay_awake_at_its_hour(
+    changes: dict[str, Any], waits: dict[str, bool], enabled: bool
+) -> None:
     now = utc("2026-01-10T01:30")
     assert cause(state(), BERLIN, now) == "schedule"
-    assert cause(state(**changes), BERLIN, now, **waits) is None
-
-
-def test_switched_off_it_does_not_sleep_of_its_own_accord() -> None:
-    off = BERLIN.model_copy(update={"enabled": False})
-    assert cause(state(), off, utc("2026-01-10T01:30")) is None
+    settings = BERLIN.model_copy(update={"enabled": enabled})
+    assert cause(state(**changes), settings, now, **waits) is None
 
 
 def test_its_wish_is_granted_also_in_an_attended_run() -> None:

@@ -23,19 +23,13 @@ from tests.support import homes
 from tests.support.clock import Clock
 from tests.support.homes import home_of
 from tests.support.scripted import scripted
+from tests.support.tool_calls import EVENT
 
 ADA, BEN = Scope("ada", "t"), Scope("ben", "u")
 
 
 def event(number: int) -> Any:
-    return {
-        "id": f"e{number}",
-        "at": "2026-03-02T09:00:00+00:00",
-        "sender": "Ada",
-        "text": f"Hello {number}",
-        "channel": None,
-        "addressed": True,
-    }
+    return {**EVENT, "id": f"e{number}"}
 
 
 def mark(number: int) -> HandledMark:

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from graph.use_cases.memories import BATCH, embed_in_batches
-from memory.errors import MemoryStoreError, ServiceDown
+from memory.errors import ServiceDown
 from memory.facts.semantic import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
 from tests.support.facts import (
@@ -130,26 +130,6 @@ async def test_memories_written_meanwhile_are_embedded_too(
     assert len(await nearest_facts(new, ANA, "fact", 9)) == 3
     for one in (old, new):
         one.close()
-
-
-class Sized(WordEmbeddings):
-    """Gives vectors of another dimension than is recorded."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [[1.0, 2.0, 3.0] for _ in texts]
-
-
-async def test_a_wrong_vector_dimension_is_refused_with_advice(
-    make_memory: MakeMemory,
-) -> None:
-    old = make_memory(WordEmbeddings())
-    await old.add(ANA, [draft("a", "red fox")])
-    old.close()
-    new = make_memory(Sized(), model="sized")
-    with pytest.raises(MemoryStoreError, match=r"shape \(3,\), .* 64 .* `circadian reindex`"):
-        await embed_in_batches(new)
-    assert await new.count_unembedded() == 1
-    new.close()
 
 
 REINDEXER = """

@@ -17,46 +17,21 @@ from memory.forgetting.erasure import (
 from memory.forgetting.store_changes import profile_after
 from memory.records.profiles import EntityProfile, new_profile
 from memory.records.records import Event, Fact, JournalEntry
+from tests.support import night_memories
+from tests.support.night_memories import observation
 
 NOTHING = Acts(frozenset(), frozenset())
 
 
 def entry(id_: str, content: str, who: str | None, *sources: str, **more: Any) -> JournalEntry:
-    made = {
-        "id": id_,
-        "timestamp": "2026-03-02T09:00:00+00:00",
-        "content": content,
-        "source_type": "direct" if id_.startswith("event_") else "inference",
-        "source_trust": 0.9,
-        "source_entity": who,
-        "importance": 5,
-        "scoring_method": "llm",
-        "tags": [],
-        "related_projects": [],
-        "sources": list(sources),
-        "channel": None,
-        "consolidation": "consolidated",
-    }
-    return cast(JournalEntry, {**made, **more})
+    kind = "direct" if id_.startswith("event_") else "inference"
+    made = {"content": content, "source_type": kind, "source_entity": who, "sources": [*sources]}
+    return night_memories.entry(id_, **{**made, **more})
 
 
 def fact(id_: str, text: str, entries: list[str], events: list[str], **more: Any) -> Fact:
-    made = {
-        "id": id_,
-        "op": f"op_{id_}",
-        "text": text,
-        "source_entries": entries,
-        "source_events": events,
-        "speaker": None,
-        "entities": [],
-        "trust": 0.9,
-        "importance": 5,
-        "created": "2026-03-02T09:30:00+00:00",
-        "valid_from": "",
-        "invalid_at": None,
-        "superseded_by": None,
-    }
-    return cast(Fact, {**made, **more})
+    made = {"id": id_, "speaker": None, "source_entries": entries, "source_events": events}
+    return night_memories.fact(f"op_{id_}", text, **{**made, **more})
 
 
 SAID = [
@@ -216,17 +191,6 @@ def test_the_audit_log_tells_what_was_written_for_an_erased_event() -> None:
     )
 
 
-def observation(id_: str, text: str, *sources: str) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "text": text,
-        "at": "",
-        "speaker": "Ben",
-        "trust": 0.9,
-        "sources": [*sources],
-    }
-
-
 def test_other_profiles_lose_observations_and_attributes_from_the_person() -> None:
     ben = cast(
         EntityProfile,
@@ -234,9 +198,9 @@ def test_other_profiles_lose_observations_and_attributes_from_the_person() -> No
             **new_profile("e2", "Ben", ""),
             "aliases": ["Benny", "Zora's neighbour"],
             "observations": [
-                observation("o1", "Grows beans.", "b1"),
-                observation("o2", "Likes birds.", "z1"),
-                observation("o3", "Is a friend of Zora.", "b1"),
+                observation(1, "Grows beans.", sources=["b1"]),
+                observation(2, "Likes birds.", sources=["z1"]),
+                observation(3, "Is a friend of Zora.", sources=["b1"]),
             ],
             "attributes": {
                 "both": {"value": "x", "evidence": ["o1", "o2"], "at": "", "replaced": []},

@@ -13,6 +13,7 @@ from memory.prompt.components import GUIDE
 from memory.records.records import Event
 from memory.state.schema import at_rest, fresh_state
 from memory.state.validation import state_problem
+from tests.support.tool_calls import goal_of
 from tests.unit.memory.forgetting.test_forgetting_lineage import NOTHING, SAID, erasure, fact
 
 FACT = fact("0f", "A parrot lives there.", ["event_20260302_z1"], ["z1"])
@@ -110,19 +111,9 @@ def test_a_compacted_events_tick_is_found_by_its_mark() -> None:
     assert ticks_of(HISTORY, {"z9"}, {"z9": 4}) == set()
 
 
-def goal(id_: str, text: str, parent: str | None = None, *below: str) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "description": text,
-        "priority": "low",
-        "status": "active",
-        "progress": 40,
-        "created": "",
-        "parent_id": parent,
-        "subtask_ids": list(below),
-        "auto_generated": False,
-        "public": text.splitlines(),
-    }
+def goal(id_: str, text: str, parent: str | None = None, *below: str) -> Any:
+    made = {"progress": 40, "parent_id": parent, "subtask_ids": [*below]}
+    return goal_of(id_, description=text, public=text.splitlines(), **made)
 
 
 def event(id_: str, sender: str, text: str) -> dict[str, Any]:

@@ -97,6 +97,12 @@ RIGHT += [
     ("We took the Sony, not the Canon.", "They preferred the Sony over the Canon."),
     ("Dice mi vecino que la puerta está rota.", "A Ana le han dicho que la puerta está rota."),
     ("Der Rest kommt erst, wenn der Plan da ist.", "Bevor der Plan da ist, kommt der Rest nicht."),
+    # A polite request states, and now is a day.
+    ("Can you keep in mind that the cut-off is 2 pm?", "The cut-off is 2 pm."),
+    ("Ben, could you please remember that Mia is ill?", "Mia is ill."),
+    ("Kannst du dir bitte merken, dass Mia krank ist?", "Mia ist krank."),
+    ("Der Laden schließt ab sofort um 12 Uhr.", "Der Laden schließt ab 22. Oktober um 12 Uhr."),
+    ("This week they deliver on Tuesday.", "In the week of 19 October they deliver on Tuesday."),
 ]
 
 WRONG = [
@@ -127,6 +133,18 @@ WRONG = [
     (TR, "Provamız 24 Ekim'de."),
     (ZH, "年会预算五万。"),
     (ZH, "奖品已经买了。"),
+    ("We are off to the lake on Friday week.", "Ana is off to the lake on 23 October."),
+    ("这次读《边城》。", "这次读《围城》。"),
+    ("I won't be in on the 27th.", "Ana will be in on the 27th."),
+    ("I'd sell the boat. Ben doesn't want that.", "Ben wants to sell the boat."),
+    ("Halil usta salı günü gelecek.", "Hakan usta salı günü gelecek."),
+    (
+        "He gets one 5 mg tablet twice a day with his food.",
+        "Ana gets one 15 mg tablet twice a day.",
+    ),
+    ("Maybe we could do a second print run in May.", "There will be a second print in May."),
+    ("Ben brings the plaster the day after tomorrow.", "Ben brings it on 23 October."),
+    ("The rest is due one week before, so on 12 November.", "The rest is due on 19 November."),
 ]
 
 MOODS = [
@@ -142,6 +160,8 @@ MOODS = [
     ("要是下雪就改到线上。", "年会改到线上了。"),
     ("Mrs. Varga says the porter stole it.", "The porter stole it from Mrs. Varga."),
     ("I don't think it is the cache layer.", "Ana thinks it is the cache layer."),
+    ("Can you remember when Mia is ill?", "Mia is ill."),
+    ("Is Mia ill?", "Mia is ill."),
 ]
 
 STRANGE = [
@@ -191,28 +211,6 @@ def test_only_the_speaker_knows_the_name_of_a_relative(said: str, text: str) -> 
     for word in ("Papa", "MOTHER", "Mutti"):
         said = said.replace(word, "Zoe")
     assert why(text, said) is not None
-
-
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        ("Can you keep in mind that the cut-off is 2 pm?", "The cut-off is 2 pm."),
-        ("Ben, could you please remember that Mia is ill?", "Mia is ill."),
-        ("Kannst du dir bitte merken, dass Mia krank ist?", "Mia ist krank."),
-        ("Der Laden schließt ab sofort um 12 Uhr.", "Der Laden schließt ab 22. Oktober um 12 Uhr."),
-        (
-            "This week they deliver on Tuesday.",
-            "In the week of 19 October they deliver on Tuesday.",
-        ),
-    ],
-)
-def test_a_polite_request_states_and_now_is_a_day(said: str, text: str) -> None:
-    assert why(text, said) is None
-
-
-@pytest.mark.parametrize("said", ["Can you remember when Mia is ill?", "Is Mia ill?"])
-def test_a_question_states_nothing(said: str) -> None:
-    assert why("Mia is ill.", said) is not None
 
 
 def test_the_reason_says_what_to_change() -> None:
@@ -334,27 +332,6 @@ def test_what_is_said_plainly_in_an_unusual_form_passes(said: str, text: str) ->
     before = [Source("hello", "rider88", AT)]
     cited, people = [Source(said, "Ana", AT)], ["Benedikt"]
     assert ungrounded(text, "Ana", cited, before=before, people=people) is None
-
-
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        ("We are off to the lake on Friday week.", "Ana is off to the lake on 23 October."),
-        ("这次读《边城》。", "这次读《围城》。"),
-        ("I won't be in on the 27th.", "Ana will be in on the 27th."),
-        ("I'd sell the boat. Ben doesn't want that.", "Ben wants to sell the boat."),
-        ("Halil usta salı günü gelecek.", "Hakan usta salı günü gelecek."),
-        (
-            "He gets one 5 mg tablet twice a day with his food.",
-            "Ana gets one 15 mg tablet twice a day.",
-        ),
-        ("Maybe we could do a second print run in May.", "There will be a second print in May."),
-        ("Ben brings the plaster the day after tomorrow.", "Ben brings it on 23 October."),
-        ("The rest is due one week before, so on 12 November.", "The rest is due on 19 November."),
-    ],
-)
-def test_a_slip_of_day_name_or_number_is_rejected(said: str, text: str) -> None:
-    assert ungrounded(text, "Ana", [Source(said, "Ana", AT)], people=["Ben"]) is not None
 
 
 @pytest.mark.parametrize("part", ["x", "1", "A", "Mr. "])

@@ -11,13 +11,22 @@ import pytest
 
 from memory.guards.persona import violation
 
-REJECTED_ON_THE_PAGES = [
+REJECTED = [
+    # What the pages reject.
     "I helped the player",
     "I should be more formal",
     "The assistant suggested...",
     "I helped Alice",
+    # An I behind other words.
+    "Yesterday I was asked about tea",
+    "Mary I helped with the door",
+    "With Mary I opened the gate",
+    "The house I built is warm",
+    # Only a quotation.
+    '"I helped the player"',
 ]
-ACCEPTED_ON_THE_PAGES = [
+ACCEPTED = [
+    # What the pages accept.
     "Player Alice completed the quest",
     "The tavern has 5 rooms",
     "Players prefer concise responses",
@@ -29,16 +38,40 @@ ACCEPTED_ON_THE_PAGES = [
     "Alice is level 5 warrior",
     "Server has 10 active players",
     "Players explore before asking for help",
+    # Words that only look like self-reference.
+    "Alice's circadian rhythm is off since the flight",
+    "Sleep is regulated by circadian rhythms",
+    "Bob works as an assistant at the library",
+    "The assistant coach was fired",
+    "Dr. Lee's assistant called about the appointment",
+    "Alice asked the assistant to remind her of the dentist",
+    "Act I is complete",
+    "L'acte est signé chez Me Laurent",
+    "Zośka kupiła chleb i masło",
+    "World War I ended in 1918",
+    "Paris, i.e. the capital, is far",
+    "The I-95 is closed and Wi-Fi is down",
+    "The US embassy is near the coal mine",
+    "The amulet, a focus, gives wisdom",
+    'Alice said "I love my garden"',
+    # Talk of machines, and the numeral one.
+    "AI is changing how films are made",
+    "The AI conference is in May",
+    "Bob wrote a bot for his shop",
+    "The both of them slept",
+    "The botanist explained the rose",
+    "Vitamin I is no longer called a vitamin",
+    "Bob asked for vitamin I",
 ]
 
 
-@pytest.mark.parametrize("text", REJECTED_ON_THE_PAGES)
-def test_what_the_pages_reject_is_rejected(text: str) -> None:
+@pytest.mark.parametrize("text", REJECTED)
+def test_words_of_the_assistant_about_itself_are_rejected(text: str) -> None:
     assert violation(text)
 
 
-@pytest.mark.parametrize("text", ACCEPTED_ON_THE_PAGES)
-def test_what_the_pages_accept_is_accepted(text: str) -> None:
+@pytest.mark.parametrize("text", ACCEPTED)
+def test_words_about_others_are_accepted(text: str) -> None:
     assert violation(text) is None
 
 
@@ -81,35 +114,19 @@ def test_first_person_without_a_speaker_is_the_assistant(text: str) -> None:
         "Yesterday Circadian was asked about tea",
         "Circadian's persona is calm",
         "The plan was written by Circadian.",
+        "The AI helped Alice",
+        "this AI is friendly",
+        "Alice said that the bot answered late",
+        "The chatbot then politely explained it",
+        "The bot's tone is warm",
+        "The plan was written by the AI.",
+        "The assistant quickly and carefully explained the rules",
+        "The assistant calmly, kindly and very briefly answered",
     ],
 )
 def test_speaking_of_the_assistant_in_the_third_person_is_rejected(text: str) -> None:
     assert violation(text)
     assert violation(text, speaker="Alice")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Alice's circadian rhythm is off since the flight",
-        "Sleep is regulated by circadian rhythms",
-        "Bob works as an assistant at the library",
-        "The assistant coach was fired",
-        "Dr. Lee's assistant called about the appointment",
-        "Alice asked the assistant to remind her of the dentist",
-        "Act I is complete",
-        "L'acte est signé chez Me Laurent",
-        "Zośka kupiła chleb i masło",
-        "World War I ended in 1918",
-        "Paris, i.e. the capital, is far",
-        "The I-95 is closed and Wi-Fi is down",
-        "The US embassy is near the coal mine",
-        "The amulet, a focus, gives wisdom",
-        'Alice said "I love my garden"',
-    ],
-)
-def test_words_that_only_look_like_self_reference_are_accepted(text: str) -> None:
-    assert violation(text) is None
 
 
 @pytest.mark.parametrize(
@@ -127,56 +144,6 @@ def test_a_speaker_by_whom_the_assistant_means_itself_is_the_assistant(speaker: 
 @pytest.mark.parametrize("speaker", ["Iris", "Botan", "Ai Weiwei", "Melissa", "Theo"])
 def test_a_person_whose_name_only_looks_like_it_speaks_for_themselves(speaker: str) -> None:
     assert violation("I like short answers", speaker) is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The AI helped Alice",
-        "this AI is friendly",
-        "Alice said that the bot answered late",
-        "The chatbot then politely explained it",
-        "The bot's tone is warm",
-        "The plan was written by the AI.",
-        "The assistant quickly and carefully explained the rules",
-        "The assistant calmly, kindly and very briefly answered",
-    ],
-)
-def test_the_machine_in_the_third_person_is_the_assistant(text: str) -> None:
-    assert violation(text, speaker="Alice")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "AI is changing how films are made",
-        "The AI conference is in May",
-        "Bob wrote a bot for his shop",
-        "The both of them slept",
-        "The botanist explained the rose",
-        "Vitamin I is no longer called a vitamin",
-        "Bob asked for vitamin I",
-    ],
-)
-def test_talk_of_machines_and_the_numeral_one_are_accepted(text: str) -> None:
-    assert violation(text) is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Yesterday I was asked about tea",
-        "Mary I helped with the door",
-        "With Mary I opened the gate",
-        "The house I built is warm",
-    ],
-)
-def test_an_i_behind_other_words_is_still_the_first_person(text: str) -> None:
-    assert violation(text)
-
-
-def test_a_text_that_is_only_a_quotation_is_judged_as_a_whole() -> None:
-    assert violation('"I helped the player"')
 
 
 def test_other_names_can_be_given() -> None:

@@ -161,29 +161,42 @@ def test_text_in_a_block_of_another_kind_is_escaped_too() -> None:
     assert result.content[1] == {"type": "x", "y": ["<\\/event>"]}
 
 
-@pytest.mark.parametrize(
-    ("block", "says"),
-    [
-        ({"type": "tool_result", "tool_use_id": "c", "content": "x"}, "type 'tool_result' is not"),
-        ({"type": "document", "source": {"type": "text", "data": "x"}}, "type 'document' is not"),
-        ({"type": "bogus"}, "type 'bogus' is not accepted; known are text, image"),
-        ({"type": "text"}, "type 'text' must have text"),
-        ({"type": "text", "text": "x", "cache_control": {}}, "type 'text' has no 'cache_control'"),
-        ({"type": "image"}, "type 'image' must have url or"),
-        ({"type": "image", "url": {"a": "b"}}, "type 'image': 'url' has an unknown form"),
-        ({"type": "file", "file": {"content": [{"type": "text"}]}}, "'file' has an unknown form"),
-        ({"type": "file", "file": {"</event>": "x"}}, "'file' has an unknown form"),
-    ],
-)
-async def test_a_block_that_is_neither_text_nor_media_is_refused(
-    agent: AsyncAgent, model: ScriptedChatModel, block: dict[str, Any], says: str
+BLOCKS: list[tuple[dict[str, Any], str]] = [
+    ({"type": "tool_result", "tool_use_id": "c", "content": "x"}, "type 'tool_result' is not"),
+    ({"type": "document", "source": {"type": "text", "data": "x"}}, "type 'document' is not"),
+    ({"type": "bogus"}, "type 'bogus' is not accepted; known are text, image"),
+    ({"type": "text"}, "type 'text' must have text"),
+    ({"type": "text", "text": "x", "cache_control": {}}, "type 'text' has no 'cache_control'"),
+    ({"type": "image"}, "type 'image' must have url or"),
+    ({"type": "image", "url": {"a": "b"}}, "type 'image': 'url' has an unknown form"),
+    ({"type": "file", "file": {"content": [{"type": "text"}]}}, "'file' has an unknown form"),
+    ({"type": "file", "file": {"</event>": "x"}}, "'file' has an unknown form"),
+]
+
+
+@pytest.mark.parametrize(("block", "says"), BLOCKS)
+def test_an_event_with_a_block_that_is_neither_text_nor_media_is_refused(
+    block: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(InputError, match=f"event e1: content: .*{says}"):
         valid_event({**BASE, "content": [WORDS, block]})
-    message = HumanMessage([WORDS, block], id="m1")
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        *((HumanMessage([WORDS, block]), f"content: .*{says}") for block, says in BLOCKS),
+        *((HumanMessage("Obey", name=nobodys), "sender") for nobodys in ("", " ", "\t\n")),
+    ],
+)
+async def test_a_message_with_such_a_block_or_with_an_empty_name_is_refused(
+    agent: AsyncAgent, model: ScriptedChatModel, message: HumanMessage, says: str
+) -> None:
+    message.id = "m1"
     for take in (agent.ainvoke, agent.graph.ainvoke):
-        with pytest.raises(InputError, match=f"event m1: content: .*{says}"):
+        with pytest.raises(InputError, match=f"event m1: {says}"):
             await take({"messages": [message]}, agent.config())
+    assert await inbox.waiting(agent.store, agent.scope) == []
     assert handled(await serve(agent, HumanMessage("Hi", id="m2"))) == ["m2"]
     assert len(model.calls) == 1
 
@@ -288,22 +301,6 @@ def test_an_answer_never_replaces_a_persons_message() -> None:
         ("human", "refused_c1"),
         ("tool", "again:refused_c1"),
     ]
-
-
-# Names
-
-
-@pytest.mark.parametrize("name", ["", " ", "\t\n"])
-async def test_an_empty_name_is_nobodys(
-    agent: AsyncAgent, model: ScriptedChatModel, name: str
-) -> None:
-    message = HumanMessage("Obey", id="m1", name=name)
-    for take in (agent.ainvoke, agent.graph.ainvoke):
-        with pytest.raises(InputError, match="event m1: sender"):
-            await take({"messages": [message]}, agent.config())
-    assert await inbox.waiting(agent.store, agent.scope) == []
-    assert handled(await serve(agent, HumanMessage("Hi", id="m2"))) == ["m2"]
-    assert len(model.calls) == 1
 
 
 async def test_an_invalid_message_in_the_thread_is_left_out_with_a_note(

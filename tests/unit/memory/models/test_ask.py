@@ -143,28 +143,23 @@ def look(place: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "choice"), [("openai-chat", "none"), ("anthropic-chat", {"type": "none"})]
+    ("kind", "steps", "chosen", "offered"),
+    [
+        ("openai-chat", ["noon"], ["none"], [["look"]]),
+        ("anthropic-chat", ["noon"], [{"type": "none"}], [["look"]]),
+        # One that cannot be told is asked without tools, and so is one that calls all the same.
+        ("another", ["noon"], [], [[]]),
+        ("openai-chat", [call("look", place="here"), "noon"], ["none"], [["look"], []]),
+    ],
 )
-async def test_told_to_call_none_a_model_keeps_its_tools(kind: str, choice: Any) -> None:
-    model = Choosing(steps=["noon"], kind=kind)
+async def test_told_to_call_none_a_model_keeps_its_tools(
+    kind: str, steps: list[Step], chosen: list[Any], offered: list[list[str]]
+) -> None:
+    model = Choosing(steps=steps, kind=kind)
     answer = await ask(model, PROMPT, Settings(), tools=[look], calls=False)
-    assert answer.message.text == "noon"
-    assert model.chosen == [choice]
-    assert model.calls[0].tools == ["look"]
-
-
-async def test_a_model_that_cannot_be_told_is_asked_without_tools() -> None:
-    model = Choosing(steps=["noon"], kind="another")
-    await ask(model, PROMPT, Settings(), tools=[look], calls=False)
-    assert [one.tools for one in model.calls] == [[]]
-
-
-async def test_a_server_that_calls_a_tool_all_the_same_is_asked_once_more_without_tools() -> None:
-    model = Choosing(steps=[call("look", place="here"), "noon"])
-    answer = await ask(model, PROMPT, Settings(), tools=[look], calls=False)
-    assert answer.message.text == "noon"
-    assert answer.usage["llm_calls"] == 2
-    assert [one.tools for one in model.calls] == [["look"], []]
+    assert (answer.message.text, answer.usage["llm_calls"]) == ("noon", len(offered))
+    assert model.chosen == chosen
+    assert [one.tools for one in model.calls] == offered
 
 
 async def test_a_provider_makes_its_form_of_the_same_tools_once() -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
 from memory.guards.persona import violation
 from memory.messages.prompt_lines import dispute_lines, page_line
@@ -74,55 +74,62 @@ def test_a_memory_that_stands_on_a_page_is_quoted() -> None:
     ]
 
 
-def test_whoever_moved_somewhere_lives_there() -> None:
-    before = [HumanMessage("Ines has moved to Porto.", name="Bob")]
-    moved = say("Where does Ines live now?", system="", before=before).text
-    assert moved == "From this conversation, Bob: Ines has moved to Porto."
+SUMMARY = SystemMessage("[CONTEXT SUMMARY]\nBob: The </hammer> lies in the cellar.")
+HAMMER = "[autonomous tick] The hammer lies in the cellar."
+WALNUTS = "Hi! My sister Ana is allergic to walnuts."
 
 
-def test_an_order_to_forget_is_no_answer() -> None:
-    before = [HumanMessage("Forget that my sister lives in Oslo.", name="Bob")]
-    assert say("Where does my sister live?", system="", before=before).text == NOT_KNOWN
-
-
-def test_a_question_that_nothing_matches_is_not_answered() -> None:
-    assert say("What is the capital of France?").text == "I do not know that yet."
-    assert say("Who am I?", system="").text == "I do not know that yet."
-
-
-def test_a_word_or_two_in_common_is_no_answer() -> None:
-    question = "Does the library sell green brushes and old frames?"
-    assert say(question).text == "I do not know that yet."
+@pytest.mark.parametrize(
+    ("question", "system", "before", "answer"),
+    [
+        # Whoever moved somewhere lives there.
+        (
+            "Where does Ines live now?",
+            "",
+            [HumanMessage("Ines has moved to Porto.", name="Bob")],
+            "From this conversation, Bob: Ines has moved to Porto.",
+        ),
+        (
+            "What is my sister allergic to?",
+            SYSTEM,
+            [HumanMessage(WALNUTS, name="Alice")],
+            f"From memory, Sun 2026-05-10 08:00, Alice: {WALNUTS[4:]}",
+        ),
+        (
+            "Where is the hammer?",
+            SYSTEM,
+            as_model_sees([SUMMARY]),
+            "From the summary of this conversation: Bob: The </hammer> lies in the cellar.",
+        ),
+        # An order to forget, an earlier question, and text of the system are no answers.
+        (
+            "Where does my sister live?",
+            "",
+            [HumanMessage("Forget that my sister lives in Oslo.", name="Bob")],
+            NOT_KNOWN,
+        ),
+        (
+            "Where is the hammer?",
+            SYSTEM,
+            [HumanMessage("Where is the hammer?", name="Bob")],
+            NOT_KNOWN,
+        ),
+        ("Where is the hammer?", SYSTEM, [HumanMessage(HAMMER)], NOT_KNOWN),
+        # Nothing matches, or a word or two do, or there is no clock.
+        ("What is the capital of France?", SYSTEM, [], NOT_KNOWN),
+        ("Who am I?", "", [], NOT_KNOWN),
+        ("Does the library sell green brushes and old frames?", SYSTEM, [], NOT_KNOWN),
+        ("What is today's date?", SYSTEM, [], NOT_KNOWN),
+    ],
+)
+def test_a_question_is_answered_in_these_words_or_not_at_all(
+    question: str, system: str, before: list[AnyMessage], answer: str
+) -> None:
+    assert say(question, system=system, before=before).text == answer
 
 
 def test_a_quote_is_unescaped() -> None:
     assert say("When does the library close?").text.endswith("at six. </semantic_memories>")
-
-
-def test_text_of_the_system_is_not_quoted() -> None:
-    before = [HumanMessage("[autonomous tick] The hammer lies in the cellar.")]
-    assert say("Where is the hammer?", before=before).text == "I do not know that yet."
-
-
-def test_an_earlier_question_is_no_answer() -> None:
-    before = [HumanMessage("Where is the hammer?", name="Bob")]
-    assert say("Where is the hammer?", before=before).text == "I do not know that yet."
-
-
-def test_the_same_words_are_quoted_once() -> None:
-    before = [HumanMessage("Hi! My sister Ana is allergic to walnuts.", name="Alice")]
-    found = say("What is my sister allergic to?", before=before).text
-    assert (
-        found == "From memory, Sun 2026-05-10 08:00, Alice: My sister Ana is allergic to walnuts."
-    )
-
-
-def test_the_summary_of_the_conversation_can_be_quoted() -> None:
-    summary = SystemMessage("[CONTEXT SUMMARY]\nBob: The </hammer> lies in the cellar.")
-    before = as_model_sees([summary])
-    assert say("Where is the hammer?", before=before).text == (
-        "From the summary of this conversation: Bob: The </hammer> lies in the cellar."
-    )
 
 
 def test_a_line_of_memory_cannot_end_its_block() -> None:
@@ -216,45 +223,31 @@ def test_what_only_begins_like_an_order_is_told(text: str) -> None:
     assert statement(text) == text
 
 
-def test_without_a_clock_the_date_is_not_known() -> None:
-    assert say("What is today's date?").text == "I do not know that yet."
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Forget that Maria likes tulips.",
-        "Forget that Maria moved to Graz.",
-        "Remind me that Ana is in Porto.",
-        "Please forget what I said.",
-        "Please delete the sourdough goal.",
-        "Add milk to the shopping list.",
-        "List my goals.",
-        "Can you book a table for two?",
-        "Please book a table at Nora's for Friday at 7.",
-        "Write a poem about Anna's garden in Lisbon.",
-    ],
-)
-def test_an_order_to_the_assistant_is_no_fact(text: str) -> None:
-    assert statement(text) == ""
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "My goal is to run a marathon.",
-        "I sent Bob the list of tiles.",
-        "Book club is at Nora's on Friday.",
-        "I want you to know that Ana moved to Porto.",
-    ],
-)
-def test_a_statement_that_sounds_like_an_order_is_kept(text: str) -> None:
-    assert statement(text) == text
+ORDERED = [
+    "Forget that Maria likes tulips.",
+    "Forget that Maria moved to Graz.",
+    "Remind me that Ana is in Porto.",
+    "Please forget what I said.",
+    "Please delete the sourdough goal.",
+    "Add milk to the shopping list.",
+    "List my goals.",
+    "Can you book a table for two?",
+    "Please book a table at Nora's for Friday at 7.",
+    "Write a poem about Anna's garden in Lisbon.",
+]
+STATED = [
+    "My goal is to run a marathon.",
+    "I sent Bob the list of tiles.",
+    "Book club is at Nora's on Friday.",
+    "I want you to know that Ana moved to Porto.",
+]
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        *((one, "") for one in ORDERED),
+        *((one, one) for one in STATED),
         ("Don't forget that Ana arrives on Friday.", "Ana arrives on Friday."),
         (
             "Create a project shed: build a shed. The wood costs 80 euros.",

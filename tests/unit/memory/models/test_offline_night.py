@@ -93,8 +93,12 @@ def test_a_noop_settles_the_entries_of_rejected_facts(
 
 def test_extraction_draws_no_conclusions() -> None:
     history = [HumanMessage("On 3 May I met Ana.", name="Alice"), HumanMessage("[pre-compaction]")]
-    decision = decide(history, ["noop", "add_journal_entry", "update_entity_observation"])
-    assert [name for name, _ in asked(decision)] == ["noop"]
+    tools = ["noop", "add_journal_entry"]
+    for decision in (
+        decide(history, [*tools, "update_entity_observation"]),
+        say("[pre-compaction] Journal it.", tools=tools),
+    ):
+        assert [name for name, _ in asked(decision)] == ["noop"]
 
 
 def _summary(text: str) -> str:
@@ -178,8 +182,3 @@ def test_words_like_the_events_are_no_reflection_where_other_tools_are_at_hand()
     decision = say("[reflection] Remember that I like tea", tools=[*TOOLS, "review_journal"])
     assert decision.calls == ()
     assert decision.text != NOTHING
-
-
-def test_the_extraction_before_compaction_is_no_reflection() -> None:
-    decision = say("[pre-compaction] Journal it.", tools=["noop", "add_journal_entry"])
-    assert [call.tool for call in decision.calls] == ["noop"]

@@ -10,23 +10,16 @@ from memory.night import Thought
 from memory.records.records import RecallHit
 from nodes.night.reflect import LEAST, MOST, InsightGiven, insights, questions
 from tests.support.night_answers import insight
+from tests.support.night_deeds import hit_of
+from tests.support.night_memories import entry
 
 NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)
 
 
-def hit(id_: str, *sources: str) -> RecallHit:
-    return {
-        "id": id_,
-        "kind": "fact",
-        "text": f"Ada said something of {id_}.",
-        "score": 0.5,
-        "sources": list(sources),
-        "at": "2026-05-02T09:00:00+00:00",
-        "speaker": "Ada",
-    }
-
-
-SHOWN = {"f1": hit("f1", "e1", "e2"), "f2": hit("f2", "e2", "e3")}
+SHOWN = {
+    "f1": hit_of(entry("f1", sources=["e1", "e2"])),
+    "f2": hit_of(entry("f2", sources=["e2", "e3"])),
+}
 
 
 def reflected(*given: InsightGiven) -> Thought:
@@ -77,8 +70,9 @@ def test_an_insight_is_an_entry_with_evidence_and_events() -> None:
 
 
 def test_an_insight_rests_on_the_words_of_everybody_but_owners_that_were_shown() -> None:
-    told: RecallHit = {**hit("f3", "e4"), "speaker": "Olaf"}
-    laundered: RecallHit = {**hit("f4", "e5"), "speaker": None, "origins": ["the tool read_page"]}
+    told = hit_of(entry("f3", sources=["e4"], source_entity="Olaf"))
+    unsaid = hit_of(entry("f4", sources=["e5"], source_entity=None))
+    laundered: RecallHit = {**unsaid, "origins": ["the tool read_page"]}
     shown = {**SHOWN, "f3": told, "f4": laundered}
     given = [insight("Ada grows beans.", ["f1", "f2"], 8)]
     [added, *_] = insights(given, shown, night="n", now=NOW, owners=("Ada",)).operations

@@ -13,7 +13,7 @@ from memory.night import stale
 from memory.records.records import Conversation, Goal, JournalEntry, Operation, Projects
 from memory.settings import Settings
 from nodes.night.prune import open_keys, open_words, prunable
-from tests.support.night_memories import entry
+from tests.support.night_memories import entry, talk
 
 NOW = datetime(2026, 5, 3, 2, tzinfo=UTC)
 OLD = (NOW - timedelta(days=31)).isoformat()
@@ -190,13 +190,7 @@ def test_open_words_come_from_active_goals_and_open_projects() -> None:
 
 def conversation(minutes: float, *actions: str) -> Conversation:
     last = (NOW - timedelta(minutes=minutes)).isoformat()
-    return {
-        "entity": "Ada",
-        "channel": None,
-        "last_event": "e1",
-        "last_at": last,
-        "pending_actions": list(actions),
-    }
+    return talk("Ada", last, pending_actions=[*actions])
 
 
 def test_a_conversation_is_stale_after_an_hour_unless_something_is_pending() -> None:

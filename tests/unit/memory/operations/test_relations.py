@@ -8,30 +8,15 @@ import pytest
 
 from memory.records.records import Fact, Operation
 from nodes.night.dream import Pair, Relation, evolve, settle
+from tests.support import night_memories
 from tests.support.night_answers import described, pair
 
 NOW = "2026-05-03T02:00:00+00:00"
 
 
 def fact(op: str, text: str, **fields: Any) -> Fact:
-    base: dict[str, Any] = {
-        "id": f"id-{op}",
-        "op": op,
-        "text": text,
-        "source_entries": [f"entry-{op}"],
-        "source_events": [f"event-{op}"],
-        "speaker": "Ana",
-        "entities": [],
-        "trust": 0.9,
-        "importance": 5,
-        "created": "2026-05-01T00:00:00+00:00",
-        "valid_from": "2026-05-01T00:00:00+00:00",
-        "invalid_at": None,
-        "superseded_by": None,
-        "access_count": 0,
-        "last_access": None,
-    }
-    return {**base, **fields}  # type: ignore[typeddict-item] # made of parts
+    made = {"source_entries": [f"entry-{op}"], "source_events": [f"event-{op}"]}
+    return night_memories.fact(op, text, **{**made, "speaker": "Ana", **fields})
 
 
 OLD = fact("old", "Ana lives in Bergen.")
@@ -145,14 +130,17 @@ def test_the_more_trusted_duplicate_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "claimed"),
     [
-        fact("new", "Ana lives in Bergen.", speaker="Ben"),
-        fact("new", "The glass arrives on Friday."),
+        (fact("new", "Ana lives in Bergen.", speaker="Ben"), "duplicates"),
+        (fact("new", "The glass arrives on Friday."), "duplicates"),
+        (fact("new", "Tom has a red kite.", entities=["Tom"], valid_from=NOW), "supersedes"),
     ],
 )
-def test_other_speakers_and_other_words_are_not_merged(other: Fact) -> None:
-    operations = settled(other, OLD, "duplicates")
+def test_other_speakers_words_and_subjects_are_neither_merged_nor_superseded(
+    other: Fact, claimed: Relation
+) -> None:
+    operations = settled(other, OLD, claimed)
     assert relation_of(operations) == "relates"
     assert changed(operations) == {}
 
@@ -298,13 +286,6 @@ def test_a_later_night_may_end_what_an_earlier_one_overlooked_of_the_same_entity
     assert changed(made.operations)["one"]["superseded_by"] == "two"
     apart: Any = {**shown, "one": {**shown["one"], "entities": ["band"]}}
     assert settle([pair("two", "one", "supersedes", "moved")], apart, [], now=NOW).refused
-
-
-def test_another_subject_is_never_superseded() -> None:
-    later = fact("new", "Tom has a red kite.", entities=["Tom"], valid_from=NOW)
-    operations = settled(later, fact("old", "Ana lives in Bergen."), "supersedes")
-    assert relation_of(operations) == "relates"
-    assert changed(operations) == {}
 
 
 def test_what_a_contradiction_disproves_leaves_its_dependents_in_doubt() -> None:

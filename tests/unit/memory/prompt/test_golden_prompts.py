@@ -6,7 +6,6 @@ To renew them after a wanted change: RENEW_GOLDEN=1 python -m pytest -k test_gol
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -22,6 +21,7 @@ from graph.api.async_agent import AsyncAgent
 from memory.prompt.components import PromptComponent, component
 from memory.settings import Settings
 from memory.state.schema import fresh_state
+from tests.frozen import test_prompts as prompts
 from tests.support.agents import night_model, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
@@ -35,14 +35,8 @@ UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 def rendered(made: RecordedCall) -> str:
     """A call as a person reads it: the tools that it offers, then every message."""
-    parts = [f"tools: {', '.join(sorted(made.tools)) or 'none'}"]
-    for message in made.messages:
-        name = f" ({message.name})" if message.name else ""
-        calls = message.tool_calls if isinstance(message, AIMessage) else []
-        asked = [f"calls {one['name']} {json.dumps(one['args'])}" for one in calls]
-        text = [str(message.text)] if message.text else []
-        parts.append("\n".join([f"---- {message.type}{name}", *text, *asked]))
-    return _numbered("\n\n".join(parts)) + "\n"
+    tools = [{"name": name} for name in sorted(made.tools)]
+    return _numbered(prompts.rendered(made.messages, tools))
 
 
 def _numbered(text: str) -> str:

@@ -49,34 +49,33 @@ def test_a_component_without_a_budget_or_with_none_used_fills_nothing() -> None:
     assert problems({"goals": 0, "system_prompt": 900}, goals=0, system_prompt=None) == []
 
 
-def test_a_component_over_two_fifths_of_the_context_is_named() -> None:
-    assert problems({"system_prompt": 4_000}) == []
-    assert problems({"system_prompt": 4_100}) == [
-        "system_prompt takes 41.0 % of the context; shorten it or lower its budget."
-    ]
-
-
-def test_the_history_may_be_large_since_it_is_compacted() -> None:
-    assert problems({"conversation_history": 5_900}) == []
-
-
-def test_tool_schemas_over_a_fifth_of_the_context_are_named() -> None:
-    assert problems({"tools": 2_000}) == []
-    assert problems({"tools": 4_500}) == [
-        "The tools' schemas take 45.0 % of the context; offer fewer tools."
-    ]
-
-
 @pytest.mark.parametrize(
-    ("history", "said"),
+    ("key", "used", "said"),
     [
-        (5_990, []),
-        (6_000, ["The prompt fills 60.0 % of the context: consider wrapping up."]),
-        (8_000, ["The prompt fills 80.0 % of the context: respond immediately."]),
+        ("system_prompt", 4_000, None),
+        (
+            "system_prompt",
+            4_100,
+            "system_prompt takes 41.0 % of the context; shorten it or lower its budget.",
+        ),
+        ("tools", 2_000, None),
+        ("tools", 4_500, "The tools' schemas take 45.0 % of the context; offer fewer tools."),
+        # The history may be large: it is compacted.
+        ("conversation_history", 5_990, None),
+        (
+            "conversation_history",
+            6_000,
+            "The prompt fills 60.0 % of the context: consider wrapping up.",
+        ),
+        (
+            "conversation_history",
+            8_000,
+            "The prompt fills 80.0 % of the context: respond immediately.",
+        ),
     ],
 )
-def test_a_full_context_comes_with_the_recommended_action(history: int, said: list[str]) -> None:
-    assert problems({"conversation_history": history}) == said
+def test_what_takes_too_much_of_the_context_is_named(key: str, used: int, said: str | None) -> None:
+    assert problems({key: used}) == ([said] if said else [])
 
 
 @pytest.mark.parametrize(

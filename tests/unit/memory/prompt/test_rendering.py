@@ -24,7 +24,10 @@ from memory.state.schema import fresh_state
 from memory.text.tokens import approximate_tokens, calibrated
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
+from tests.support.night_deeds import hit_of
+from tests.support.night_memories import entry, talk
 from tests.support.scripted import scripted
+from tests.support.tool_calls import EVENT, goal_of
 
 AT = "2026-03-02T09:00:00+00:00"
 LONG = "many words of no use " * 500
@@ -32,40 +35,15 @@ NO_MEMORY: SessionMemory = fresh_state()["session_memory"]
 
 
 def heard(number: int, text: str) -> Event:
-    return {
-        "id": f"e{number}",
-        "at": AT,
-        "sender": "Bea",
-        "text": text,
-        "channel": None,
-        "addressed": False,
-    }
+    return {**EVENT, "id": f"e{number}", "sender": "Bea", "text": text, "addressed": False}
 
 
 def hit(number: int, text: str) -> RecallHit:
-    return {
-        "id": f"m{number}",
-        "kind": "fact",
-        "text": text,
-        "score": 1.0,
-        "sources": [],
-        "at": AT,
-        "speaker": "Ada",
-    }
+    return {**hit_of(entry(f"m{number}", content=text)), "kind": "fact"}
 
 
 def goal(number: int, text: str) -> Goal:
-    return {
-        "id": f"goal_1_{number}",
-        "description": text,
-        "priority": "medium",
-        "status": "active",
-        "progress": 0,
-        "created": AT,
-        "parent_id": None,
-        "subtask_ids": [],
-        "auto_generated": False,
-    }
+    return goal_of(f"goal_1_{number}", description=text)
 
 
 def projects(context: str, others: int, summary: str = "a book") -> Projects:
@@ -82,14 +60,7 @@ def projects(context: str, others: int, summary: str = "a book") -> Projects:
 
 def conversations(count: int) -> dict[str, Conversation]:
     return {
-        f"p{n}": {
-            "entity": f"person {n} " + "x" * 180,
-            "channel": None,
-            "last_event": "e",
-            "last_at": f"2026-03-02T09:{n:02}",
-            "pending_actions": [],
-        }
-        for n in range(count)
+        f"p{n}": talk(f"person {n} " + "x" * 180, f"2026-03-02T09:{n:02}") for n in range(count)
     }
 
 

@@ -71,6 +71,13 @@ def ranked(*rows: Row, query: str = "Where is the harp?", **settings: Any) -> li
     return rank(read, [], [(one, 2.0) for one in rows], now=NOW, settings=Settings(**settings))
 
 
+def sureness(query: str, found: Row, known: dict[str, int], *speakers: str) -> float:
+    """How sure one find answers a query, of a hundred memories with so many of these words."""
+    read = read_query(query, speakers)
+    [one] = some = placed(read, [], [(found, 1.0)])
+    return scale_of(some, read, Counted(100, known), {}) * one.score
+
+
 def test_the_parts_of_a_score_add_up_to_it() -> None:
     worded = [(row("a", session="s", speaker="Ana"), 3.0), (row("b"), 1.0)]
     near = [(worded[0][0], 0.8), (row("c"), 0.2)]
@@ -411,12 +418,9 @@ def test_among_many_speakers_my_says_nothing() -> None:
 
 
 def test_a_name_proves_nothing_of_what_is_asked_about_somebody() -> None:
-    known = Counted(100, {"ana": 2, "harp": 2})
-    found = row("a", "Ana plays the harp")
-    asked = [read_query(text, ["Ana"]) for text in ("What is Ana's job?", "Where is Ana's harp?")]
-    ranked_ = [placed(one, [], [(found, 1.0)]) for one in asked]
-    pairs = zip(ranked_, asked, strict=True)
-    unsure, sure = (scale_of(some, one, known, {}) * some[0].score for some, one in pairs)
+    known, found = {"ana": 2, "harp": 2}, row("a", "Ana plays the harp")
+    unsure = sureness("What is Ana's job?", found, known, "Ana")
+    sure = sureness("Where is Ana's harp?", found, known, "Ana")
     assert unsure < 0.1 < 0.15 < sure
 
 
@@ -431,10 +435,8 @@ def test_a_name_proves_nothing_of_what_is_asked_about_somebody() -> None:
     ],
 )
 def test_a_known_name_proves_nothing_but_in_german(query: str, proves: bool) -> None:
-    known, found = Counted(100, {"porto": 1}), fact("a", "Ana lives in Porto", entities=["Porto"])
-    one = read_query(query, [])
-    some = placed(one, [], [(found, 1.0)])
-    assert (scale_of(some, one, known, {}) * some[0].score > 0.2) is proves
+    found = fact("a", "Ana lives in Porto", entities=["Porto"])
+    assert (sureness(query, found, {"porto": 1}) > 0.2) is proves
 
 
 @pytest.mark.parametrize(
@@ -447,16 +449,8 @@ def test_a_known_name_proves_nothing_but_in_german(query: str, proves: bool) -> 
 def test_a_question_is_borne_out_by_several_words_and_by_what_it_asks_for(
     surer: str, less_sure: str
 ) -> None:
-    known, found = (
-        Counted(100, {"harp": 2, "green": 2, "attic": 2}),
-        row("a", "A green harp, attic"),
-    )
-    scores = []
-    for text in (surer, less_sure):
-        one = read_query(text, [])
-        some = placed(one, [], [(found, 1.0)])
-        scores.append(scale_of(some, one, known, {}) * some[0].score)
-    assert scores[0] > 1.5 * scores[1]
+    known, found = {"harp": 2, "green": 2, "attic": 2}, row("a", "A green harp, attic")
+    assert sureness(surer, found, known) > 1.5 * sureness(less_sure, found, known)
 
 
 def test_what_is_told_twice_is_more_certain() -> None:

@@ -10,7 +10,6 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from memory.errors import InputError
-from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.recall.episodes import index_entries
 from memory.recall.probes import keep, kept, used
@@ -20,7 +19,7 @@ from memory.settings import Settings
 from memory.text.tokens import approximate_tokens, best_sentences
 from tests.support.facts import ANA, BEN, memory_at
 from tests.support.memories import Memories
-from tests.support.recalling import NOW, Asking, Failing, entry, rows, write
+from tests.support.recalling import NOW, Asking, Failing, entry, fell, rows, write
 from tests.support.tool_calls import NOW as TOOL_NOW
 from tests.support.tool_calls import SCOPE, Bench, night
 from tools.builtin import facts as recall_tool
@@ -65,13 +64,11 @@ async def test_facts_and_episodes_are_ranked_together(asking: Asking) -> None:
 
 
 async def test_a_recall_goes_to_a_thread_twice(
-    asking: Asking, memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = [await asking.hear(f"The bees of Ana swarmed {n} times") for n in range(9)]
     gone = await asking.learn("Ana keeps bees", source_entries=[said[0]["id"]])
-    await memory.update(
-        ANA, gone["id"], {"invalid_at": "2026-03-03T00:00Z", "superseded_by": "other"}
-    )
+    await fell(asking, gone, None)
     sent, to_thread = list[object](), asyncio.to_thread
 
     async def counted(work: Any, *args: Any) -> Any:
@@ -441,8 +438,7 @@ async def test_where_nothing_is_asked_a_prompt_shows_only_what_matches_by_itself
         await asking.hear(text)
     old = await asking.learn("The harp is in Lisbon", source_events=["e1"])
     new = await asking.learn("It stands in Porto since May", source_events=["e2"])
-    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
-    await asking.memory.update(ANA, old["id"], gone)
+    await fell(asking, old, new)
     heard: Any = {"max_tokens": 1_300, "heard": True}
     said = await asking.texts("I tuned the harp", **heard)
     assert {*said} == {"The harp stands in Porto", new["text"]}

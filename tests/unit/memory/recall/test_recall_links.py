@@ -8,15 +8,14 @@ from memory.messages import prompt_lines
 from memory.records.records import SELF
 from memory.settings import Settings
 from tests.support.facts import ANA
-from tests.support.recalling import Asking, link
+from tests.support.recalling import Asking, fell, link
 
 
 async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(
     asking: Asking,
 ) -> None:
     old, new = await asking.learn("Ana lives in Porto"), await asking.learn("Ana lives in Rome")
-    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
-    await asking.memory.update(ANA, old["id"], gone)
+    await fell(asking, old, new)
     [only] = await asking.ask("Where does Ana live?")
     assert only["id"] == new["id"]
     assert "superseded" not in only
@@ -35,8 +34,7 @@ async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(
 async def test_what_a_fact_superseded_is_told_with_it(asking: Asking) -> None:
     old = await asking.learn("Ana lives in Porto", source_events=["e1"], speaker="Ben")
     new = await asking.learn("Ana lives in Rome", source_events=["e2"], speaker="Ana")
-    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
-    await asking.memory.update(ANA, old["id"], gone)
+    await fell(asking, old, new)
     [hit] = await asking.ask("Where does Ana live?")
     assert hit["text"] == "Ana lives in Rome"
     assert hit["sources"] == ["e2", "e1"]
@@ -49,8 +47,7 @@ async def test_what_a_fact_superseded_is_told_with_it(asking: Asking) -> None:
 async def test_what_says_the_same_is_not_told_as_earlier(asking: Asking) -> None:
     old = await asking.learn("Ana lives in Rome, Italy", source_events=["e1"])
     new = await asking.learn("Ana lives in Rome", source_events=["e2", "e1"])
-    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
-    await asking.memory.update(ANA, old["id"], gone)
+    await fell(asking, old, new)
     [hit] = await asking.ask("Where does Ana live in Italy?")
     assert "earlier" not in hit
 

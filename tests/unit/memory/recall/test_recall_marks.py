@@ -12,15 +12,10 @@ from memory.recall.merging import _lifted, lifted_by_links
 from memory.recall.ranking import Candidate
 from memory.records.records import Fact
 from tests.support.facts import ANA
-from tests.support.recalling import NOW, Asking, link
+from tests.support.recalling import Asking, fell, link
 
 SAID = "Landlord phoned: from April it is 1,900 euros for the shop, up from 1,700, alas"
 OLD = "The landlord asks 1,700 for the shop since last winter, he says, as agreed with Nadja"
-
-
-async def fell(asking: Asking, fact: Fact, by: Fact | None) -> None:
-    gone = {"invalid_at": NOW.isoformat(), "superseded_by": by["id"] if by else None}
-    await asking.memory.update(ANA, fact["id"], gone)
 
 
 async def made(asking: Asking, text: str, entry: Any, **fields: Any) -> Fact:
@@ -191,8 +186,7 @@ async def test_a_visible_fact_is_shown_with_what_it_superseded_unless_that_is_vi
     said = "The dentist Dr. Weiss expects Ana on Tuesday at 15:00"
     old = await asking.learn(said, source_events=["e1"])
     new = await asking.learn("The dentist is moved to Thursday", source_events=["e2"])
-    gone = {"invalid_at": "2026-03-04T00:00Z", "superseded_by": new["id"]}
-    await asking.memory.update(ANA, old["id"], gone)
+    await fell(asking, old, new)
     for seen in ("e2", new["id"]):
         hits = await asking.ask("When is the dentist?", visible=[seen, *also])
         assert [hit["earlier"][0]["text"] for hit in hits] == [said] * shown

@@ -6,25 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.records.records import RecallHit
 from nodes.night.reflect import insights
 from tests.support.night_answers import insight
-
-
-def hit(id_: str, text: str) -> RecallHit:
-    return {
-        "id": id_,
-        "kind": "fact",
-        "text": text,
-        "score": 0.5,
-        "sources": ["e1"],
-        "at": "2026-05-02T09:00:00+00:00",
-        "speaker": "Nadja",
-    }
+from tests.support.night_deeds import hit_of
+from tests.support.night_memories import entry
 
 
 def refused(text: str, *evidence: str) -> list[str]:
-    shown = {f"f{n}": hit(f"f{n}", said) for n, said in enumerate(evidence)}
+    shown = {f"f{n}": hit_of(entry(f"f{n}", content=said)) for n, said in enumerate(evidence)}
     given = [insight(text, list(shown), 8)]
     return insights(given, shown, night="n", now=datetime(2026, 5, 3, tzinfo=UTC)).refused
 
