@@ -61,6 +61,7 @@ RIGHT = [
 ]
 
 RIGHT += [
+    ("The office opens, but not until 23 November.", "The office opens on 23 November 2026."),
     ("The family bible takes 3 wks.", "The bible is due on 12 November 2026."),
     ("I refill the gas in the morning.", "Ana refills the gas on 23 October 2026."),
     ("Bestellungen bitte bis Freitagmittag.", "Bestellungen bis zum 23. Oktober 2026."),
@@ -106,6 +107,8 @@ RIGHT += [
 ]
 
 WRONG = [
+    ("Heidi claims that the bank is closed.", "The bank is closed."),
+    ("The party is on Wednesday now, not Tuesday.", "The party is on Tuesday."),
     ("The dough took four and a half hours.", "The dough took four hours."),
     (
         "Le poste, c'est deux jours de garde, réponse d'ici quinze jours.",
