@@ -124,7 +124,7 @@ def evidence_now(
     Args:
         attribute: Of a profile.
         observed: Ids of the profile's observations.
-        facts: Its evidence and what superseded that, by operation id; so is `superseded_by`.
+        facts: Its evidence and what superseded that, by operation id. `superseded_by` has those, too.
     """
     found: dict[str, None] = {}
     for id_ in attribute["evidence"]:

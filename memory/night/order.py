@@ -26,8 +26,7 @@ LEAST_CALLS = 8
 """Calls that even the smallest night may make: about one for each step."""
 
 MENDING = 2
-"""Calls of each step beyond the budget that mend answers; of one step, so that others keep theirs.
-"""
+"""Calls of each step that mend answers and come on top of the budget."""
 
 PROFILES = 1
 """Calls for the profiles of a small night."""

@@ -98,7 +98,7 @@ async def unfinished_undo(store: BaseStore, scope: Scope) -> UndoBegun | None:
 
 
 async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> str | None:
-    """Finish an interrupted undo, once or again; returns the night's id, None without one."""
+    """Finish an interrupted undo; returns the night's id, None without one. Twice is as once."""
     begun = await unfinished_undo(store, scope)
     if begun is None:
         return None

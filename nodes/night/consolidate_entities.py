@@ -339,7 +339,7 @@ async def consolidate_entities(
     context = await night_in_hand(state, runtime, config)
     if joins := entities.joins(await context.pending_view().everyone()):
         gone = [one["target"] for one in joins if one["kind"] == "remove_entity"]
-        await plan(context, "consolidate_entities", gone, partial(_joined, joins))
+        await plan(context, "consolidate_entities", gone, partial(_decided, joins))
     news = await _all_news(context)
 
     async def next_jobs() -> list[Job]:
@@ -421,10 +421,10 @@ def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Jo
     ids = [one.profile["id"] for one in batch]
     jobs = [Job(ids, partial(_think, context, batch))] if batch else []
     gone = [id_ for id_ in left if id_ not in news]
-    return [*jobs, Job(gone, _joined)] if gone else jobs
+    return [*jobs, Job(gone, _decided)] if gone else jobs
 
 
-async def _joined(operations: Sequence[Operation] = ()) -> Thought:
+async def _decided(operations: Sequence[Operation] = ()) -> Thought:
     return Thought(operations=[*operations])
 
 

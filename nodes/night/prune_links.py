@@ -31,7 +31,7 @@ async def prune_links(
 
 
 async def _think(context: NightContext) -> Thought:
-    """The memories of which this night speaks are looked at: to read all links takes too long."""
+    """Only memories that this night names: to read all links takes too long."""
     operations = context.plans.operations()
     ops = sorted({*context.record.get("facts", []), *(one["target"] for one in operations)})
     facts = await context.resources.semantic.by_op(context.scope, ops)
