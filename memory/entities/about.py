@@ -124,7 +124,7 @@ def evidence_now(
     Args:
         attribute: Of a profile.
         observed: Ids of the profile's observations.
-        facts: Its evidence and what superseded that, by operation id. `superseded_by` has those, too.
+        facts: Its evidence and what superseded that, by operation id, as in `superseded_by`.
     """
     found: dict[str, None] = {}
     for id_ in attribute["evidence"]:
