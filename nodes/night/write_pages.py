@@ -123,18 +123,15 @@ async def _of_marks(
     `touched`: the facts that may have come to them or changed.
     """
     view = context.pending_view()
+    touched = await view.facts(touched)  # without those that go tonight
     disputed = {**touched, **await view.holding(EVERY._replace(has="disputed"))}
     others = [op for fact in disputed.values() for op in fact.get("disputed", ())]
     doubtful = {**touched, **await view.holding(EVERY._replace(has="doubtful"))}
-    named = await view.facts(
-        op for line in (dated["lines"] if dated else []) for op in line["facts"]
-    )
-    fell = not named or any(fact["invalid_at"] for fact in named.values())
-    days = {
-        **touched,
-        **named,
-        **(await view.holding(EVERY._replace(limit=NEWEST)) if fell else {}),
-    }
+    ops = [op for line in (dated["lines"] if dated else []) for op in line["facts"]]
+    named = await view.facts(ops)
+    fell = not ops or len(named) < len(ops) or any(fact["invalid_at"] for fact in named.values())
+    newest = await view.holding(EVERY._replace(limit=NEWEST)) if fell else {}
+    days = {**touched, **named, **newest}
     return {
         pages.DISPUTES: pages.disputes_made((disputed | await view.facts(others)).values()),
         pages.DOUBTS: pages.doubts_made(doubtful.values()),

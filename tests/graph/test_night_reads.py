@@ -11,6 +11,7 @@ from memory import journal, pages
 from memory.facts import SemanticMemory
 from memory.night import pending_view
 from memory.operations import apply_operations
+from memory.pages import pages as page_files
 from memory.records import Operation
 from memory.records.operations import add_entity, add_fact, link_facts, supersede_fact
 from tests.support.agents import Opening, night_model
@@ -66,6 +67,23 @@ async def test_a_page_goes_without_a_fact_that_fell_by_day_whenever_it_was_said(
         await apply(agent, *(add_fact(draft(f"o{n}", f"Rain {n}."), "told") for n in range(3)))
         await agent.sleep()
         assert await on_page(agent, ADA) == ["f1"]
+
+
+@pytest.mark.parametrize("recent", [1, 2_000])
+async def test_the_page_of_days_takes_the_next_day_where_one_fell(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch, recent: int
+) -> None:
+    monkeypatch.setattr(pending_view, "RECENT", recent)
+    monkeypatch.setattr(page_files, "MOST_DATED", 1)
+    async with opening(scripted(otherwise=night_model)) as agent:
+        near, far = (f"Ada mows on 2026-03-{day}." for day in ("04", "20"))
+        await apply(agent, of_ada("f0", near), of_ada("f1", far))
+        await agent.sleep()
+        assert await on_page(agent, pages.DATED) == ["f1"]
+        fact = (await agent.resources.semantic.by_op(agent.scope, ["f1"]))["f1"]
+        await apply(agent, supersede_fact(fact, "f0", AT, [], "off"), of_ada("f2", "Ada bakes."))
+        await agent.sleep()
+        assert await on_page(agent, pages.DATED) == ["f0"]
 
 
 async def test_a_night_lists_neither_all_facts_nor_all_links(
