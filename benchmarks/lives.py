@@ -12,6 +12,7 @@ from typing import Any
 from langgraph.store.base import PutOp
 
 from benchmarks.conversations import Conversation, events_of, read_conversations, sessions
+from benchmarks.stores import draft
 from benchmarks.words import drawn_words, told, vocabulary
 from graph.api import AsyncAgent
 from memory.errors import InputError
@@ -24,7 +25,6 @@ from memory.records import (
     JournalEntry,
     Observation,
     observe_entity,
-    operation_id,
 )
 from memory.storage import write_batch
 
@@ -126,14 +126,11 @@ def _remembered(number: int, count: int) -> tuple[JournalEntry, FactDraft]:
     entry = entry_for_event(event, known_entities=(), projects=())
     settled: JournalEntry = {**entry, "consolidation": "consolidated", "importance": 5}
     return settled, {
-        "op": operation_id("benchmark", str(number)),
-        "text": event["text"],
+        **draft(number, event["text"]),
         "source_entries": [entry["id"]],
         "source_events": [event["id"]],
         "speaker": who,
         "entities": [who],
-        "trust": 0.9,
-        "importance": 5,
         "created": at.isoformat(),
         "valid_from": at.isoformat(),
     }

@@ -85,10 +85,6 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
             path.trace = False
 
 
-_READ = ("scratchpad", "channels", "managed", "task")
-"""The arguments that are bound in what LangGraph gives to read the state."""
-
-
 class _Branch(BranchSpec):
     """A branch that copies only the channels that the node wrote; LangGraph's copies them all."""
 
@@ -97,7 +93,7 @@ class _Branch(BranchSpec):
 
         def written(config: RunnableConfig) -> dict[str, Any]:
             read = config["configurable"]["__pregel_read"]
-            if len(getattr(read, "args", ())) != len(_READ) or "select" not in reader.keywords:
+            if len(getattr(read, "args", ())) != 4 or "select" not in reader.keywords:
                 return cast(dict[str, Any], reader(config))  # LangGraph reads in another way.
             keys, (scratchpad, channels, managed, task) = reader.keywords["select"], read.args
             fresh = {key: channels[key] for key, _ in task.writes if key in keys}

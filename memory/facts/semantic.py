@@ -192,8 +192,6 @@ class SemanticMemory:
         self, scope: Scope, vectors: Sequence[Vector], limit: int
     ) -> list[list[tuple[Fact, float]]]:
         """For each vector the `limit` nearest facts that hold, nearest first, with cosine."""
-        if not vectors:
-            return []
         filters = fact_filters(scope, include_superseded=False)
         found = await self.run(lambda: self.open_table().nearest_each(vectors, filters, limit))
         return [[(fact_of(row), score) for row, score in rows] for rows in found]

@@ -43,12 +43,13 @@ _NOT = re.compile(
 
 def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the sources say of a day only that it is not the one, and name another."""
-    kept, is_cut = dates.Days(), False
-    for source, digits in fact.evidence.readings:
-        rest = _NOT.sub(" ", digits)
-        is_cut = is_cut or rest != digits
-        kept.join(dates.days_of(rest, fact.evidence.said(source.at)))
-    others = is_cut and kept.spoken and not dates.holds(kept, named)
+    readings = fact.evidence.readings
+    if not any(_NOT.search(digits) for _, digits in readings):
+        return False
+    kept = dates.Days()
+    for source, digits in readings:
+        kept.join(dates.days_of(_NOT.sub(" ", digits), fact.evidence.said(source.at)))
+    others = kept.spoken and not dates.holds(kept, named)
     return others and not mood.denies(fact.text, fact.codes)
 
 

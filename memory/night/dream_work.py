@@ -13,7 +13,7 @@ from memory.entities import Subject
 from memory.guards import rests_on
 from memory.night import record as night
 from memory.night.steps import NightContext
-from memory.operations import UNDREAMED, last_reflection
+from memory.operations import last_reflection, undreamed_facts
 from memory.records import (
     REFLECTION,
     Conversation,
@@ -26,7 +26,6 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State
-from memory.storage import list_items
 
 LEAST_FACTS = 2
 """Facts that name somebody who never spoke, from which a profile is made."""
@@ -56,8 +55,7 @@ async def work_waits(
 ) -> bool:
     """Whether a night has work beside pending entries."""
     decided = await _decided_already(store, scope)
-    undreamed = await list_items(store, scope.namespace(UNDREAMED))
-    if any(item.key not in decided for item in undreamed):
+    if any(op not in decided for op in await undreamed_facts(store, scope)):
         return True
     if stale(state["conversations"], now=now, settings=settings):
         return True
@@ -74,14 +72,16 @@ async def work_waits(
 async def work_of(context: NightContext) -> DreamWork:
     """The work of dreaming after compacting."""
     store, scope, settings = context.store, context.scope, context.settings
-    undreamed = await undreamed_facts(context)
+    undreamed = await undreamed_facts(context.store, context.scope)
     profiles = await context.pending_view().everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
     view, assistant = context.pending_view(), assistant_names(settings)
-    subjects, new = await view.subjects(assistant), {*undreamed, *context.added_facts()}
-    named = await view.about((await view.facts(new)).values(), assistant)
-    subjects |= await view.subjects(assistant, {*named.values()})
+    subjects = await view.subjects(assistant)
+    if not await view.reads_all():  # Of whom tonight's facts speak, older ones count, too.
+        new = await view.facts([*undreamed, *context.added_facts()])
+        named = await view.about(new.values(), assistant)
+        subjects |= await view.subjects(assistant, {*named.values()})
     since = await last_reflection(store, scope)
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))
@@ -93,13 +93,6 @@ async def work_of(context: NightContext) -> DreamWork:
         "entities": [id_ for id_ in dict.fromkeys(tended) if id_ not in decided],
         "reflect": total >= settings.reflection_threshold and REFLECTION not in decided,
     }
-
-
-async def undreamed_facts(context: NightContext) -> list[str]:
-    """Operation ids of the facts that no night has compared with others."""
-    return [
-        item.key for item in await list_items(context.store, context.scope.namespace(UNDREAMED))
-    ]
 
 
 async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> list[RecallHit]:
@@ -124,7 +117,7 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
 async def _facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:
     """The facts that hold and rest on an entry of the batch: unseen, a night makes them again."""
     semantic, scope, ids = context.resources.semantic, context.scope, {one["id"] for one in batch}
-    waiting = await undreamed_facts(context)
+    waiting = await undreamed_facts(context.store, context.scope)
     ends = await journal.links.read(context.store, scope, ids)
     near = {other for end in ends.values() for other in end["linked_to"]}
     found = await semantic.by_op(scope, waiting)

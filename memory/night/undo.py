@@ -39,7 +39,7 @@ from memory.records import (
     operation_id,
     told,
 )
-from memory.storage import list_items, write_batch
+from memory.storage import write_batch
 
 OPEN_UNDO = "open_undo"
 
@@ -342,7 +342,7 @@ async def changed_since(
     standing.as_found = True
     new = {*_targets(operations, ("add_entry", "add_fact"))}
     holding = {op for op, fact in standing.facts.items() if fact["invalid_at"] is None}
-    marked = {item.key for item in await list_items(store, scope.namespace(apply.UNDREAMED))}
+    marked = {*await apply.undreamed_facts(store, scope)}
     since = await apply.last_reflection(store, scope)
     found = [op for op in _facts_named(operations) if op not in holding | new]
     for one in operations:

@@ -12,6 +12,7 @@ from memory.operations.apply import (
     facts_after,
     facts_named,
     last_reflection,
+    undreamed_facts,
 )
 from memory.operations.collector import Collector, PlanCollector, collector_of, with_collector
 from memory.operations.corrections import (
@@ -46,5 +47,6 @@ __all__ = [
     "facts_named",
     "finish_corrections",
     "last_reflection",
+    "undreamed_facts",
     "with_collector",
 ]

@@ -22,7 +22,7 @@ from memory.facts import Listing, SemanticMemory
 from memory.journal import links
 from memory.recall import episodes
 from memory.records import BLANK, REFLECTION, Fact, FactDraft, JournalEntry, Operation, Scope, told
-from memory.storage import write_batch
+from memory.storage import list_items, write_batch
 
 JOINED = (
     "source_entries",
@@ -154,6 +154,12 @@ LINKS = links.LINKS
 
 UNDREAMED = "undreamed"
 """Store namespace: operation id of a fact that no night has compared yet -> {op}."""
+
+
+async def undreamed_facts(store: BaseStore, scope: Scope) -> list[str]:
+    """Operation ids of the facts that no night has compared with others."""
+    return [item.key for item in await list_items(store, scope.namespace(UNDREAMED))]
+
 
 ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")

@@ -124,12 +124,17 @@ _SINCE = re.compile(
 def days_named(text: str, zone: tzinfo, *, said: str, due: bool = False) -> list[date]:
     """The days that `text` names by a date (`due`: as deadlines); `said` as in `with_nearness`."""
     since, dates = _date_of(said, zone), [*_DATE.finditer(text)]
-    near = ((max(0, one.start() - _BEFORE), one.start(), one) for one in dates)
-    told = [one for start, end, one in near if due and _DUE.search(text, start, end)]
-    # A date too many is better than a deadline too few.
-    others = [one for one in dates if not (due and _SINCE.search(text[: one.start()][-_BEFORE:]))]
-    days = (_meant(one, since) for one in told or others)
+    if due:
+        told = [one for one in dates if _is_behind(_DUE, one)]
+        # A date too many is better than a deadline too few.
+        dates = told or [one for one in dates if not _is_behind(_SINCE, one)]
+    days = (_meant(one, since) for one in dates)
     return [day for day in days if day is not None]
+
+
+def _is_behind(word: re.Pattern[str], date: re.Match[str]) -> bool:
+    at = date.start()
+    return word.search(date.string, max(0, at - _BEFORE), at) is not None
 
 
 _BEFORE = 60

@@ -20,8 +20,8 @@ from memory.night import (
     night_in_hand,
     plan,
     proceed,
-    undreamed_facts,
 )
+from memory.operations import undreamed_facts
 from memory.records import (
     Attribute,
     EntityProfile,
@@ -92,7 +92,7 @@ async def _think(context: NightContext) -> Thought:
 async def _new(context: NightContext) -> dict[str, Fact]:
     """The facts that are new, and those that tonight changes or removes, by operation id."""
     operations, view = context.plans.operations(), context.pending_view()
-    new = {*context.record.get("facts", []), *await undreamed_facts(context)}
+    new = {*context.record.get("facts", []), *await undreamed_facts(context.store, context.scope)}
     changed = [one for one in operations if one["kind"] in ("add_fact", "change_fact")]
     found = await view.facts([*new, *(one["target"] for one in changed)])
     gone = [one for one in operations if one["kind"] == "remove_fact" and one["before"]]
