@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.console import counted, date, day, here, one_line, ruled_table, short_id
-from graph.documents import Change, ChangeGroup, NightChanges, Side, differences
+from graph.differences import Change, ChangeGroup, NightChanges, Side, differences
 from graph.following import STEP_NAMES
 from graph.use_cases import NIGHT_STATUS, Labels, NightLine
 from memory.records import NightReport, NightStep, compaction_line, extraction_line

@@ -11,14 +11,8 @@ from typing import Any, get_args
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from graph.documents import (
-    NightChanges,
-    differences,
-    log_page,
-    night_page,
-    tick_detail,
-    tick_page,
-)
+from graph.differences import NightChanges, differences
+from graph.documents import log_page, night_page, tick_detail, tick_page
 from graph.following import STEP_NAMES
 from graph.inspector.jobs import Tell
 from graph.inspector.memories import day_bounds, find_lines, folded, heard_by

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graph.cli.commands.memory import memory_view, recall_view
-from graph.documents.provenance import recalled_memory as recalled
+from graph.documents import recalled_memory as recalled
 from graph.use_cases.memories import list_memories
 from memory.models.offline.model import OfflineChatModel
 from memory.records.records import Fact, RecallHit

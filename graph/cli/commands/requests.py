@@ -31,7 +31,7 @@ from graph.cli.turn import (
     why_stopped,
 )
 from graph.console import one_line
-from graph.documents import NightChanges, differences, taken_back
+from graph.differences import NightChanges, differences, taken_back
 from graph.following import LOOKING_BACK
 from graph.use_cases import (
     Status,

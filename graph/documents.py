@@ -1,7 +1,8 @@
-"""Memories and those they are about as documents: in pages, and each with where it comes from.
+"""What an agent knows and did, as documents that the HTTP API, the inspector and `--json` share.
 
-A fact cites journal entries, and an entry cites events: `MemoryDetail` leads from a fact back to
-the words, to what it replaced and to what replaced it.
+Memories first, in pages and each with where it comes from: a fact cites journal entries, and an
+entry cites events. `MemoryDetail` leads from a fact back to the words, to what it replaced and to
+what replaced it. Then people and things, and what was done: ticks, nights, the audit log.
 """
 
 from __future__ import annotations
@@ -9,14 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
+from typing import Generic, Literal, NamedTuple, NotRequired, TypeVar, cast
 
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from graph.use_cases import AgentContext, complete_state, correct, find_fact, successors
-from memory import entities, journal, night, pages
+from graph.use_cases import (
+    AgentContext,
+    NightLine,
+    complete_state,
+    correct,
+    find_fact,
+    nights,
+    successors,
+)
+from memory import audit, entities, journal, night, pages
+from memory.audit import AuditEntry
 from memory.errors import NotFoundError
+from memory.events import inbox
 from memory.facts import Listing, Row, fact_of
 from memory.journal import links
 from memory.records import (
@@ -26,7 +37,12 @@ from memory.records import (
     EntityProfile,
     Fact,
     JournalEntry,
+    NightStatus,
     RecallHit,
+    Report,
+    TickPrompt,
+    TickReport,
+    empty_report,
 )
 from memory.text import name_key, terms
 
@@ -250,19 +266,10 @@ def kind_of(id_: str) -> Literal["entry", "insight"]:
 
 def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
     """A hit as a document."""
-    found: RecalledMemory = {
-        "id": hit["id"],
-        "kind": hit["kind"],
-        "text": hit["text"],
-        "score": hit["score"],
-        "sources": hit["sources"],
-        "at": hit["at"],
-        "speaker": hit["speaker"],
-    }
-    flags: Any = {flag: True for flag in FLAGS if hit.get(flag)}
-    beside: Any = {"earlier": hit["earlier"]} if "earlier" in hit else {}
-    parts: Any = {"parts": hit.get("parts", {})} if explain else {}
-    return {**found, **beside, **flags, **parts}
+    held: Mapping[str, object] = hit
+    left_out = {flag for flag in FLAGS if not held.get(flag)} | (set() if explain else {"parts"})
+    shown = [name for name in RecalledMemory.__annotations__ if name not in left_out]
+    return cast(RecalledMemory, {name: held[name] for name in shown if name in held})
 
 
 def weighty_parts(parts: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -487,3 +494,81 @@ async def person_detail(context: AgentContext, given: str) -> PersonDetail:
             if name_key(conversation["entity"]) in names
         ],
     )
+
+
+# What was done: ticks, nights, the audit log
+
+
+class TickDetail(BaseModel):
+    """A tick: its report, and its entries in the audit log."""
+
+    report: TickReport
+    log: list[AuditEntry]
+    prompt: TickPrompt | None = None
+    """What the model was shown; None if it is not kept."""
+
+
+async def night_page(
+    context: AgentContext,
+    status: NightStatus | None = None,
+    paging: Paging = Paging(),  # noqa: B008
+) -> Listed[NightLine]:
+    """A page of the nights, newest first."""
+    records = await night.records(context.store, context.scope)
+    page = paging.of([one for one in records[::-1] if status in (None, night.status_told(one))])
+    # A night's plans are read for the nights of this page alone.
+    lines = [await nights.night_line(context, record) for record in page.items]
+    return paging.listed(lines, page.total)
+
+
+async def tick_page(context: AgentContext, paging: Paging = Paging()) -> Listed[TickReport]:  # noqa: B008
+    """A page of the ticks whose reports are kept, newest first."""
+    kept = await inbox.reports(context.store, context.scope)
+    found = {report["tick"]: report for report in [*kept, *await _last_ticks(context)]}
+    return paging.of([found[number] for number in sorted(found, reverse=True)])
+
+
+async def tick_detail(context: AgentContext, number: int) -> TickDetail:
+    """One tick. Raises NotFoundError if its report is no longer kept."""
+    store, scope = context.store, context.scope
+    report = await inbox.report_of(store, scope, number)
+    if report is None:
+        report = {made["tick"]: made for made in await _last_ticks(context)}.get(number)
+    if report is None:
+        raise NotFoundError(f"there is no tick {number}, or its report is no longer kept")
+    return TickDetail(
+        report=report,
+        # A tick that was parked before has entries under this number, too.
+        log=[
+            entry
+            for entry in await audit.of_tick(store, scope, number)
+            if entry["origin"] == report["event_id"]
+        ],
+        prompt=await inbox.prompt_of(store, scope, number),
+    )
+
+
+async def _last_ticks(context: AgentContext) -> list[TickReport]:
+    """The ticks of the last run, whose reports a server keeps only at the next run."""
+    report: Report = (await context.values()).get("report") or empty_report()
+    return report["ticks"]
+
+
+async def log_page(
+    context: AgentContext,
+    paging: Paging = Paging(),  # noqa: B008
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    **fields: str | int | None,
+) -> Listed[AuditEntry]:
+    """A page of the audit log, newest first: what has these fields, None for any; without `until`.
+
+    The field `origin` is the id of an event or a night.
+    """
+    asked = {name: value for name, value in fields.items() if value is not None}
+    if not (asked or since or until):
+        newest, total = await audit.newest(context.store, context.scope, *paging)
+        return paging.listed(newest, total)
+    found = await audit.read(context.store, context.scope, since=since, until=until)
+    return paging.of([entry for entry in found[::-1] if asked.items() <= entry.items()])
