@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from graph import documents
+from graph import documents, use_cases
 from graph.documents import (
     Correction,
     EntityType,
@@ -58,7 +58,6 @@ from graph.use_cases import (
     nights,
     recall,
     status,
-    transfer,
     want_preview,
     withdraw,
 )
@@ -505,7 +504,7 @@ async def withdraw_event(agent: Agent, id: str) -> InboxItem:
 async def export_memory(agent: Agent) -> StreamingResponse:
     """The agent's whole memory as JSON Lines, for `import`."""
     embedder = process_now().home.embedder
-    records = transfer.export_memory(agent.context, name=agent.name, embedder=embedder)
+    records = use_cases.export_memory(agent.context, name=agent.name, embedder=embedder)
     first = await anext(records)  # An error is answered before the first byte.
 
     async def lines() -> AsyncIterator[str]:
@@ -522,7 +521,7 @@ async def export_memory(agent: Agent) -> StreamingResponse:
         "requestBody": {"required": True, "content": {JSON_LINES: {"schema": {"type": "string"}}}}
     },
 )
-async def import_memory(agent: Agent, request: Request) -> transfer.Imported:
+async def import_memory(agent: Agent, request: Request) -> use_cases.Imported:
     """Take in an exported memory; the agent must be empty."""
     try:
         lines = list(StringIO((await request.body()).decode()))
@@ -534,7 +533,7 @@ async def import_memory(agent: Agent, request: Request) -> transfer.Imported:
         if (brought := memories_in(counts)) > left.events:
             raise HTTPException(FULL, f"the file has {brought:,} memories; {left.why}")
 
-    done = await transfer.import_memory(agent.context, lines, admit=admit)
+    done = await use_cases.import_memory(agent.context, lines, admit=admit)
     await agent.thread()
     await agent.refresh(at_rest="intake")
     return done

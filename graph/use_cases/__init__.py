@@ -1,6 +1,6 @@
 """Use cases: what a person does with an agent, each a function of the agent's context."""
 
-from graph.use_cases import nights, transfer
+from graph.use_cases import nights
 from graph.use_cases.approvals import approve, decide, refuse
 from graph.use_cases.context import AgentContext, complete_state, meant
 from graph.use_cases.forgetting import (
@@ -14,9 +14,13 @@ from graph.use_cases.forgetting import (
     would_forget,
 )
 from graph.use_cases.memories import (
+    FileLines,
+    Imported,
     Reindexing,
     correct,
+    export_memory,
     find_fact,
+    import_memory,
     list_memories,
     recall,
     reindex,
@@ -50,14 +54,15 @@ from graph.use_cases.status import (
     rollback,
     status,
 )
-from graph.use_cases.transfer import export_memory, import_memory
 
 __all__ = [
     "COUNTED",
     "NIGHT_STATUS",
     "AgentContext",
     "AgentHoldings",
+    "FileLines",
     "Forgotten",
+    "Imported",
     "Input",
     "Labels",
     "NightLine",
@@ -104,7 +109,6 @@ __all__ = [
     "stream",
     "successors",
     "tick_of",
-    "transfer",
     "want_preview",
     "withdraw",
     "would_forget",

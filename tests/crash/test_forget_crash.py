@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
+from graph.use_cases import export_memory
 from graph.use_cases import forgetting as use_case
 from graph.use_cases.forgetting import forget
-from graph.use_cases.transfer import export_memory
 from memory import audit, forgetting
 from memory.errors import BusyError, InputError, MemoryStoreError
 from tests.graph.test_forget_bytes import lived as lived

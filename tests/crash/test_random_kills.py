@@ -24,10 +24,10 @@ from unittest.mock import patch
 import pytest
 
 from graph.api.async_agent import AsyncAgent
+from graph.use_cases import FileLines
 from graph.use_cases.forgetting import forget_agent
 from graph.use_cases.nights import apply_night, sleep
 from graph.use_cases.status import half_done
-from graph.use_cases.transfer import FileLines
 from memory.errors import InputError
 from memory.events import inbox
 from memory.state import at_rest

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from graph.use_cases.transfer import import_memory
+from graph.use_cases import import_memory
 from memory.transfer import exporting
 from memory.transfer.format import line_of
 from tests.support.agents import Opening, opened, said

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.api.async_agent import AsyncAgent
-from graph.use_cases.transfer import export_memory, import_memory
+from graph.use_cases import export_memory, import_memory
 from memory.errors import ConflictError, InputError
 from memory.night import record as night
 from memory.night import undo as night_undo

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graph.api.async_agent import AsyncAgent
+from graph.use_cases import export_memory, import_memory
 from graph.use_cases.forgetting import forget, forget_fact
-from graph.use_cases.transfer import export_memory, import_memory
 from memory.errors import InputError
 from memory.storage import checkpoints
 from memory.storage.postgres.connections import BlockingPool

@@ -28,11 +28,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from graph.agent import builder
 from graph.api.async_agent import AsyncAgent, Streams
 from graph.persistence import open_saver, open_store
+from graph.use_cases import export_memory
 from graph.use_cases.context import AgentContext
 from graph.use_cases.forgetting import forget, forget_fact
 from graph.use_cases.memories import correct
 from graph.use_cases.status import status
-from graph.use_cases.transfer import export_memory
 from memory.entities import entities
 from memory.errors import InputError
 from memory.events import inbox

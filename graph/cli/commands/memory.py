@@ -28,7 +28,15 @@ from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, Yes, command
 from graph.console import Screen, counted, date, one_line, ruled_table, short_id
 from graph.documents import FLAGS, corrected, recalled_memory, weighty_parts
-from graph.use_cases import COUNTED, Forgotten, Reindexing, names_like, transfer
+from graph.use_cases import (
+    COUNTED,
+    FileLines,
+    Forgotten,
+    Reindexing,
+    export_memory,
+    import_memory,
+    names_like,
+)
 from graph.use_cases import reindex as embed_anew
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
@@ -208,7 +216,7 @@ async def import_(
 ) -> int:
     """Take in an exported memory."""
     given = standard_input().split("\n") if str(file) == STANDARD else None
-    lines = given or transfer.FileLines(file)
+    lines = given or FileLines(file)
     # Before the agent is opened: a wrong line must not leave a new data folder behind.
     await asyncio.to_thread(importing.check, lines)
     screen = Screen(json=options.json)
@@ -216,7 +224,7 @@ async def import_(
         session = Session(options, screen, agent)
         with screen.progress() as progress:
             async with session.waiting():
-                done = await transfer.import_memory(agent.context, lines, progress=progress)
+                done = await import_memory(agent.context, lines, progress=progress)
     into = one_line(options.agent)
     message = f"{counted(done['records'], 'record')} imported into the agent {into}."
     if done["already"]:
@@ -234,9 +242,7 @@ async def _write(session: Session, out: TextIO) -> int:
     finally:
         await asyncio.to_thread(home.close)
     number = 0
-    async for record in transfer.export_memory(
-        agent.context, name=options.agent, embedder=embedder
-    ):
+    async for record in export_memory(agent.context, name=options.agent, embedder=embedder):
         out.write(line_of(record) + "\n")
         number += 1
     out.flush()

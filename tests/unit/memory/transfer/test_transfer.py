@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
+from graph.use_cases import FileLines, export_memory, import_memory
 from graph.use_cases.status import half_done, status
-from graph.use_cases.transfer import FileLines, export_memory, import_memory
 from memory.errors import InputError
 from memory.facts.table import scope_filters
 from memory.journal import entries as journal
