@@ -31,15 +31,17 @@ from tenacity import retry, retry_if_exception_type, wait_fixed
 from memory.errors import NOT_ACCEPTED, DatabaseDown, FolderError, NewerError
 from memory.facts import postgres
 from memory.facts.postgres import PostgresTable
-from memory.installation.locks import (
+from memory.installation.installed import (
     PRODUCT,
     SERVER_PATIENCE,
     Contention,
+    InstalledMemory,
+    Metadata,
+    WantedEmbedder,
     WriterLock,
     called,
     retry_while_contended,
 )
-from memory.installation.metadata import InstalledMemory, Metadata, WantedEmbedder
 from memory.storage.postgres import (
     SESSION,
     Address,

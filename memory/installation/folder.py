@@ -1,12 +1,19 @@
-"""The data folder: an installation in files."""
+"""The data folder: an installation in files, and its writers' locks.
+
+The locks use `flock`: the operating system releases the lock of a process that dies, and two
+handles of one process exclude each other. Lock files are never deleted: waiting processes have
+them open.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,15 +22,17 @@ from pydantic import ValidationError
 
 from memory.errors import FolderError, NewerError
 from memory.facts.sqlite import SqliteTable
-from memory.installation.locks import (
-    FOLDER_FILE,
+from memory.installation.installed import (
     PRODUCT,
+    SERVER_PATIENCE,
+    Contention,
+    InstalledMemory,
+    Metadata,
+    WantedEmbedder,
     WriterLock,
     called,
-    files_of_agent,
-    hold_files,
+    retry_while_contended,
 )
-from memory.installation.metadata import InstalledMemory, Metadata, WantedEmbedder
 
 FOLDER_SCHEMA = 1
 """The layout of the folder. It counts every change that an older version cannot read."""
@@ -194,3 +203,97 @@ def _written(path: Path, head: Metadata) -> Metadata:
 
 def _unusable(path: Path, error: OSError) -> FolderError:
     return FolderError(f"the data folder {path} cannot be used: {error.strerror or error}")
+
+
+# Locks
+
+
+FOLDER_FILE = "folder.lock"
+
+
+def files_of_agent(locks_dir: Path, thread: str) -> dict[Path, bool]:
+    """An agent's lock files, each with whether it is exclusive; the shared one stops servers."""
+    file = f"agent-{hashlib.sha256(thread.encode()).hexdigest()[:32]}.lock"
+    return {locks_dir / FOLDER_FILE: False, locks_dir / file: True}
+
+
+@asynccontextmanager
+async def hold_files(
+    wanted: Mapping[Path, bool], what: str, role: str, patience: float
+) -> AsyncIterator[None]:
+    """Hold lock files, taken together or not at all. `wanted`: see `files_of_agent`."""
+    files: list[int] = []
+    await retry_while_contended(lambda: _attempt(wanted, role, patience, files), what)
+    try:
+        yield
+    finally:
+        close(files)
+
+
+async def _attempt(
+    wanted: Mapping[Path, bool], role: str, patience: float, files: list[int]
+) -> Contention | None:
+    taking = asyncio.ensure_future(asyncio.to_thread(take, wanted, role))
+    try:
+        taken = await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        taking.add_done_callback(_drop)  # the thread goes on and may yet take the lock
+        raise
+    if isinstance(taken, Path):
+        # A server keeps the shared file as long as it lives: wait only for one that restarts.
+        patience = patience if wanted[taken] else min(patience, SERVER_PATIENCE)
+        return Contention(patience, partial(asyncio.to_thread, _holder, taken))
+    files += taken
+    return None
+
+
+def take(wanted: Mapping[Path, bool], role: str) -> list[int] | Path:
+    """Take all files and return them open, or take none and return the file that is refused."""
+    files: list[int] = []
+    try:
+        for path, exclusive in wanted.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files.append(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            if not _flock(files[-1], exclusive=exclusive):
+                close(files)
+                return path
+            if exclusive:
+                os.ftruncate(files[-1], 0)
+                os.pwrite(files[-1], f"process {os.getpid()} ({role})".encode(), 0)
+    except OSError:
+        close(files)
+        raise
+    return files
+
+
+def close(files: list[int]) -> None:
+    """Give files back that were taken."""
+    for file in files:
+        os.close(file)
+
+
+def _flock(file: int, *, exclusive: bool) -> bool:
+    """Lock an open file unless another handle has it; whether that was possible."""
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _drop(attempt: asyncio.Future[list[int] | Path]) -> None:
+    if not attempt.cancelled() and attempt.exception() is None:
+        taken = attempt.result()
+        close(taken if isinstance(taken, list) else [])
+
+
+def _holder(path: Path) -> str:
+    """Who holds `path`, as its exclusive holder signed it; of several agents one is named."""
+    agents = [file for file in path.parent.glob("agent-*.lock") if _is_held(file)]
+    signed = agents[0] if agents and path.name == FOLDER_FILE else path
+    return signed.read_text() or "another process"
+
+
+def _is_held(path: Path) -> bool:
+    with path.open() as file:
+        return not _flock(file.fileno(), exclusive=False)

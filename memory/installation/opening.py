@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from memory.errors import InputError
 from memory.installation.folder import HEAD, DataFolder, open_folder
-from memory.installation.locks import WriterLock
+from memory.installation.installed import WriterLock
 from memory.settings import Deployment
 
 if TYPE_CHECKING:

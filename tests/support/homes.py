@@ -16,9 +16,9 @@ from langgraph.store.base import BaseStore
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
+from memory.installation import folder as folders
 from memory.installation.database import Database, open_database
 from memory.installation.folder import DataFolder, open_folder
-from memory.installation.locks import FOLDER_FILE, close, files_of_agent, take
 from memory.installation.opening import Installation
 from memory.records import LOCAL_USER, thread_id
 from memory.storage.postgres.connections import Pool, transaction
@@ -60,13 +60,13 @@ def folder_in(tmp_path: Path) -> DataFolder:
 def held(data: Path, agent: str | None = "default", role: str = "circadian") -> Iterator[None]:
     """A data folder whose agent another process holds, as it seems; None: a server, all of it."""
     locks = data / "locks"
-    one = files_of_agent(locks, thread_id(LOCAL_USER, agent)) if agent else None
-    files = take(one or {locks / FOLDER_FILE: True}, role)
+    one = folders.files_of_agent(locks, thread_id(LOCAL_USER, agent)) if agent else None
+    files = folders.take(one or {locks / folders.FOLDER_FILE: True}, role)
     assert isinstance(files, list)
     try:
         yield
     finally:
-        close(files)
+        folders.close(files)
 
 
 Opened = BaseCheckpointSaver[str] | BaseStore

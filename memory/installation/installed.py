@@ -1,19 +1,23 @@
-"""What a data folder and a database have in common: metadata, embedder and facts.
+"""What a data folder and a database have in common: metadata, embedder, facts, the writer's lock.
 
-A data folder keeps its metadata in a file, a database in a table.
+A data folder keeps its metadata in a file, a database in a table. The lock lets one process run an
+agent at a time, and a server keep all agents.
 """
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel
 
-from memory.errors import FolderError
+from memory.errors import BusyError, FolderError
 from memory.facts import MemoryTable, SemanticMemory
 from memory.models import DIMENSION as OFFLINE_DIMENSION
 from memory.models import OFFLINE, choose_embedder, embedding_dimension, load_embedder
@@ -111,3 +115,59 @@ class InstalledMemory(ABC):
     @abstractmethod
     def open_facts(self) -> MemoryTable:
         """The table of facts, brought up to date. To be closed."""
+
+
+# The writer's lock
+
+
+PAUSE = 0.05
+"""Seconds between two attempts."""
+
+SERVER_PATIENCE = 3.0
+"""Seconds to wait for a server that restarts."""
+
+PRODUCT = "circadian"
+"""How the holder of an agent signs."""
+
+
+class WriterLock(AbstractAsyncContextManager[None]):
+    """The right to write, to be taken again and again, by one task at a time; else BusyError."""
+
+    def __init__(self, hold: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+        """`hold`: a context that takes the lock and gives it back, made for each time."""
+        self._hold = hold
+
+    async def __aenter__(self) -> None:
+        taken = self._hold()
+        await taken.__aenter__()
+        self._taken = taken
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._taken.__aexit__(*error)
+
+
+class Contention(NamedTuple):
+    """Why a lock was not taken."""
+
+    patience: float
+    """Seconds to keep trying, counted from the first attempt."""
+    holder: Callable[[], Awaitable[str]]
+    """Says which process holds the lock."""
+
+
+async def retry_while_contended(
+    attempt: Callable[[], Awaitable[Contention | None]], what: str
+) -> None:
+    """Repeat `attempt` until nothing refuses."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while (refusal := await attempt()) is not None:
+        if loop.time() >= began + refusal.patience:
+            holder = await refusal.holder()
+            raise BusyError(f"{what} is in use by {holder}: wait until it has ended, or stop it")
+        await asyncio.sleep(PAUSE)
+
+
+def called(thread: str, name: str | None) -> str:
+    """The agent, for an error: by the name that people gave it, where it is known."""
+    return f"the agent with thread {thread!r}" if name is None else f"the agent {name!r:.80}"
