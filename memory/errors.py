@@ -41,10 +41,10 @@ MOST = 5
 """Most problems that a message names."""
 
 
-def explained(problems: Sequence[Mapping[str, Any]]) -> list[str]:
+def explained(problems: Sequence[Mapping[str, Any]], whole: str = "arguments") -> list[str]:
     """The first problems of a ValidationError's `errors()`, each `PLACE: MESSAGE`."""
     return [
-        f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
+        f"{'.'.join(str(part) for part in problem['loc']) or whole}: {problem['msg']}"
         for problem in problems[:MOST]
     ]
 

@@ -362,7 +362,8 @@ async def _usable(
             late = Failure("again", f"no answer within {seconds:g} s (model_timeout)", down=True)
             raise Again(late) from error
         except ValidationError as error:
-            return _Trouble(told := f"it cannot be read: {_explained(error)}", told)
+            told = f"it cannot be read: {'; '.join(explained(error.errors()))}"
+            return _Trouble(told, told)
         meter.add(given, prompt)
         return as_read(given)
 
@@ -420,7 +421,7 @@ def _read(message: AIMessage, schema: type[T]) -> tuple[T | None, str]:
         try:
             fitting.append(schema.model_validate(arguments))
         except ValidationError as error:
-            problem = problem or _explained(error)
+            problem = problem or "; ".join(explained(error.errors()))
     if len(fitting) > 1:
         return None, f"there are {len(fitting)} different answers in the text"
     return (fitting[0] if fitting else None), problem
@@ -438,8 +439,3 @@ def _corrections(
         ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
         for call in message.tool_calls
     ]
-
-
-def _explained(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(explained(found))

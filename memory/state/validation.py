@@ -21,7 +21,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messag
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from memory.errors import StateError
+from memory.errors import StateError, explained
 from memory.messages import EVENT_KEY, open_calls
 from memory.planning import recompute
 from memory.records import ParkedTick, Report, empty_report
@@ -227,8 +227,7 @@ def _problem(values: Mapping[str, Any], schema: type = State) -> str | None:
     try:
         _form(schema)[1].validate_python(values, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        return explained(error.errors())[0]
     return None
 
 

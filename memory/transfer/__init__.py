@@ -1,8 +1,8 @@
 """Transfer: a whole memory as lines of JSON, out of one agent and into an empty one."""
 
 from memory.transfer import exporting, importing
-from memory.transfer.exporting import AgentMemory, Taken
-from memory.transfer.format import line_of, state_of
+from memory.transfer.exporting import AgentMemory, Taken, line_of
+from memory.transfer.importing import state_of
 
 __all__ = [
     "AgentMemory",

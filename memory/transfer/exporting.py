@@ -1,4 +1,8 @@
-"""Reading a whole memory, also while its agent runs; one namespace at a time.
+"""A whole memory as JSON Lines, read also while its agent runs; one namespace at a time.
+
+The first line is the header; then one line per record: the state, the store's records, the facts;
+the last line proves that the file is complete. Vectors and index rows are not exported, because an
+import makes them again. Mem0's history of changes is not exported.
 
 A tick that runs meanwhile is in the export as a whole or not at all: the inbox is read before the
 state, and an event that the state does not contain yet stays in the inbox. The journal is read
@@ -7,6 +11,7 @@ before the facts made from it. An event handled twice because of this is still o
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,13 +19,25 @@ from langchain_core.messages import messages_to_dict
 from langgraph.store.base import BaseStore, Item
 
 from memory.errors import InputError
-from memory.events import inbox
+from memory.events import approvals, inbox
 from memory.facts import SemanticMemory
 from memory.forgetting import unfinished
 from memory.records import Scope
 from memory.state import at_rest
 from memory.storage import count_items, list_items, namespaces, shelves
-from memory.transfer.format import ASKED_AGAIN, FORMAT, NOT_MOVED, VERSION
+
+FORMAT, VERSION = "circadian-memory", 1
+
+NOT_MOVED = frozenset(
+    (
+        *("unindexed", "indexing", "speakers", "forgetting", "importing"),
+        *("tick_reports", "tick_prompts", "agent"),
+    )
+)
+"""Kinds of records that an import makes again, or that concern one installation."""
+
+ASKED_AGAIN = approvals.ANSWERS
+"""Not exported, and an import leaves it out: nobody approves a dangerous call by a file."""
 
 
 class AgentMemory(NamedTuple):
@@ -75,6 +92,11 @@ async def records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, 
         number += 1
         yield record
     yield {"type": "end", "lines": number}
+
+
+def line_of(record: Mapping[str, Any]) -> str:
+    """Serialise a record to its line, without the line break; deterministic."""
+    return json.dumps(record, ensure_ascii=False, sort_keys=True, allow_nan=False)
 
 
 async def _records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, Any]]:

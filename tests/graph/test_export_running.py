@@ -4,7 +4,7 @@ from pathlib import Path
 
 from graph.use_cases import import_memory
 from memory.transfer import exporting
-from memory.transfer.format import line_of
+from memory.transfer.exporting import line_of
 from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import scripted

@@ -19,7 +19,7 @@ from memory.night import undo as night_undo
 from memory.operations import apply
 from memory.records.records import Scope
 from memory.storage.access import write_batch
-from memory.transfer.format import line_of
+from memory.transfer.exporting import line_of
 from tests.graph.test_night_previews import KINDS, copy_of, life, lived
 from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock

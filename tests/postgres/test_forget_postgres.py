@@ -14,7 +14,7 @@ from graph.use_cases.forgetting import forget, forget_fact
 from memory.errors import InputError
 from memory.storage import checkpoints
 from memory.storage.postgres.connections import BlockingPool
-from memory.transfer.format import line_of
+from memory.transfer.exporting import line_of
 from tests.graph.test_forget_previews import same_as_whole
 from tests.support.agents import entries, said
 from tests.support.clock import Clock

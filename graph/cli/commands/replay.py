@@ -42,7 +42,7 @@ from graph.console import Screen, counted, date, day, one_line
 from graph.documents import recalled_memory
 from graph.following import LOOKING_BACK, Listener
 from graph.use_cases import Status, labels_for, status
-from memory.errors import CircadianError, FolderError, InputError
+from memory.errors import CircadianError, FolderError, InputError, explained
 from memory.events import inbox
 from memory.messages import in_utc, valid_event
 from memory.models import choose_model, is_offline, model_name
@@ -161,8 +161,7 @@ def _line(raw: bytes) -> Event | RequestLine:
         try:
             return RequestLine.model_validate(value)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
+            raise InputError(explained(error.errors())[0]) from None
     if isinstance(value, dict) and (unknown := sorted(value.keys() - _EVENT_KEYS)):
         raise InputError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_EVENT_KEYS))}")
     return valid_event(value)

@@ -16,7 +16,7 @@ from memory.facts.table import scope_filters
 from memory.journal import entries as journal
 from memory.storage.access import list_items, namespaces
 from memory.transfer import importing
-from memory.transfer.format import line_of
+from memory.transfer.exporting import line_of
 from tests.support.agents import entries, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import WordEmbeddings
