@@ -36,7 +36,7 @@ from graph.agent import open_agent
 from graph.api import AsyncAgent, open_agents
 from graph.documents import MemoryFilter, Paging, memory_page, night_page, people_page, tick_page
 from graph.inspector.app import OneAgent, local_inspector, spare_collections
-from graph.inspector.jobs import BackgroundJob
+from graph.inspector.visits import BackgroundJob
 from memory.events import entry_for_event
 from memory.journal import days
 from memory.operations import apply_operations

@@ -14,9 +14,8 @@ from starlette.responses import Response, StreamingResponse
 from graph.differences import NightChanges, differences
 from graph.documents import log_page, night_page, tick_detail, tick_page
 from graph.following import STEP_NAMES
-from graph.inspector.jobs import Tell
 from graph.inspector.memories import day_bounds, find_lines, folded, heard_by
-from graph.inspector.visits import Visit
+from graph.inspector.visits import Tell, Visit
 from graph.use_cases import (
     briefing,
     complete_state,

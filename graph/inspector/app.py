@@ -24,10 +24,18 @@ from starlette.staticfiles import StaticFiles
 
 from graph.following import follow
 from graph.inspector import activity, memories, people
-from graph.inspector.jobs import BackgroundJobs, NightProgress, Tell
 from graph.inspector.rendering import STATIC, link, render
 from graph.inspector.security import OneTimeToken, Shield
-from graph.inspector.visits import Handler, Host, Visit, root_of, step
+from graph.inspector.visits import (
+    BackgroundJobs,
+    Handler,
+    Host,
+    NightProgress,
+    Tell,
+    Visit,
+    root_of,
+    step,
+)
 from graph.use_cases import AgentContext, applying, of_run, previewing, run
 from memory.errors import (
     BusyError,

@@ -18,10 +18,9 @@ from graph.documents import (
     people_page,
     person_detail,
 )
-from graph.inspector.jobs import Tell
 from graph.inspector.memories import folded, of_line
 from graph.inspector.rendering import day_of
-from graph.inspector.visits import Visit
+from graph.inspector.visits import Tell, Visit
 from graph.use_cases import forget, would_forget
 from memory import night
 from memory.errors import LongWork

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from graph.inspector.jobs import Tell
+from graph.inspector.visits import Tell
 from graph.use_cases.nights import list_nights
 from memory.records import Fact
 from tests.support.visiting import Visitor, text_of
