@@ -14,13 +14,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, ValidationError, field_validator
 from starlette.datastructures import URL, Headers
 from starlette.types import Scope
 
-from memory.errors import InputError, explained
-from memory.settings import Settings
+from memory.errors import explained
+from memory.settings import Settings, from_environment
 
 AGENT = "agent"
 """The metadata key of the agent's name, on threads that were requested by name."""
@@ -86,15 +85,11 @@ def _words(given: object) -> object:
     return [word.strip() for word in given.split(",") if word.strip()]
 
 
-Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_words)]
+Words = Annotated[frozenset[str], BeforeValidator(_words)]
 
 
-class Serving(BaseSettings):
+class Serving(BaseModel):
     """A server's `CIRCADIAN_` variables. Without secret and key, every request is `local`'s."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="CIRCADIAN_", extra="ignore", env_ignore_empty=True
-    )
 
     token_secret: SecretStr | None = Field(
         None,
@@ -182,14 +177,7 @@ class Serving(BaseSettings):
 
 def serving_variables() -> Serving:
     """The variables as they are now. Raises InputError if one is invalid."""
-    try:
-        return Serving()
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = f"CIRCADIAN_{first['loc'][0]}".upper()
-        # Of a secret pydantic counts "items".
-        problem = first["msg"].replace("items after validation", "characters")
-        raise InputError(f"{name}: {problem}") from error
+    return from_environment(Serving)
 
 
 @lru_cache(maxsize=1)

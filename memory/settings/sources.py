@@ -16,12 +16,15 @@ from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 
 from memory.errors import InputError
 from memory.settings.fields import Deployment, Settings
+
+Model = TypeVar("Model", bound=BaseModel)
 
 FILE_NAME = "circadian.toml"
 """The settings file of a data folder."""
@@ -120,6 +123,11 @@ def environment_only() -> Deployment:
     return _checked(_variables(), None).deployment
 
 
+def from_environment(kind: type[Model]) -> Model:
+    """Other `CIRCADIAN_` variables, by the fields of their model. Raises InputError."""
+    return _model(kind, _variables(kind.model_fields))
+
+
 def place_of_file(data: Path | None = None, file: Path | None = None) -> tuple[Path, bool]:
     """The settings file's place, and whether it is the data folder's own, which may be missing."""
     named = file or (Path(text) if (text := os.environ.get(VARIABLE, "")) else None)
@@ -143,13 +151,13 @@ def known_name(name: str, place: str = "") -> str:
     raise InputError(f"{where}there is no setting {name!r:.80}; {near}")
 
 
-def value_of(name: str, text: str) -> Any:
+def value_of(field: FieldInfo, text: str) -> Any:
     """The value that a variable or an option says in words.
 
     Lists are comma-separated or JSON, tables `key=value` or JSON, and `none` is none. Other text is
     left to the field's own type.
     """
-    annotation, said = FIELDS[name].annotation, text.strip()
+    annotation, said = field.annotation, text.strip()
     if said.lower() in ("", "none") and NoneType in get_args(annotation):
         return None
     kind = get_origin(annotation)
@@ -170,7 +178,7 @@ def value_of(name: str, text: str) -> Any:
 def file_value(name: str, text: str) -> Any:
     """The value that `text` says, as a settings file holds it. Raises InputError if it is wrong."""
     origin = Origin(SettingSource.OPTION, name)
-    value = _checked({name: _Given(value_of(name, text), origin)}, None).value(name)
+    value = _checked({name: _Given(value_of(FIELDS[name], text), origin)}, None).value(name)
     match value:
         case None:
             return "none"
@@ -188,13 +196,13 @@ def shown_value(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _variables() -> dict[str, _Given]:
-    known = {f"{PREFIX}{name}".upper(): name for name in FIELDS}
+def _variables(fields: Mapping[str, FieldInfo] = FIELDS) -> dict[str, _Given]:
+    known = {f"{PREFIX}{name}".upper(): name for name in fields}
     found = {}
     for variable, text in os.environ.items():
         if (name := known.get(variable.upper())) and text:
             origin = Origin(SettingSource.ENVIRONMENT, variable)
-            found[name] = _Given(value_of(name, text), origin)
+            found[name] = _Given(value_of(fields[name], text), origin)
     return found
 
 
@@ -202,7 +210,7 @@ def _option(name: str, value: Any) -> _Given:
     origin = Origin(SettingSource.OPTION, f"--{name.replace('_', '-')}")
     if name not in ("data", "agent", "model", "embedder"):
         origin = Origin(SettingSource.OPTION, f"--set {name}")
-    return _Given(value_of(name, value) if isinstance(value, str) else value, origin)
+    return _Given(value_of(FIELDS[name], value) if isinstance(value, str) else value, origin)
 
 
 def _of_file(path: Path, *, own: bool) -> dict[str, _Given]:
@@ -215,7 +223,7 @@ def _of_file(path: Path, *, own: bool) -> dict[str, _Given]:
                 f"from somebody else; put it into a file that --config or {VARIABLE} names"
             )
         if isinstance(value, str):
-            value = value_of(name, value) if value.strip().lower() == "none" else value
+            value = value_of(FIELDS[name], value) if value.strip().lower() == "none" else value
             if name in PATHS:
                 value = path.absolute().parent / Path(value).expanduser()
         found[name] = _Given(value, Origin(SettingSource.FILE, str(path)))
@@ -224,22 +232,23 @@ def _of_file(path: Path, *, own: bool) -> dict[str, _Given]:
 
 def _checked(given: Mapping[str, _Given], path: Path | None) -> Configuration:
     origins = {name: one.origin for name, one in given.items()}
+    return Configuration(_model(Settings, given), _model(Deployment, given), path, origins)
 
-    def part(kind: type[BaseModel]) -> dict[str, Any]:
-        return {name: one.value for name, one in given.items() if name in kind.model_fields}
 
+def _model(kind: type[Model], given: Mapping[str, _Given]) -> Model:
+    part = {name: one.value for name, one in given.items() if name in kind.model_fields}
     try:
-        settings = Settings.model_validate(part(Settings))
-        deployment = Deployment.model_validate(part(Deployment))
+        return kind.model_validate(part)
     except ValidationError as error:
-        raise InputError(_told(error.errors()[0], origins)) from None
-    return Configuration(settings, deployment, path, origins)
+        raise InputError(_told(error.errors()[0], given)) from None
 
 
-def _told(problem: Mapping[str, Any], origins: Mapping[str, Origin]) -> str:
+def _told(problem: Mapping[str, Any], given: Mapping[str, _Given]) -> str:
     name, *inside = [str(part) for part in problem["loc"]]
-    origin = origins.get(name, DEFAULT)
-    words = problem["msg"].removeprefix("Value error, ")
+    origin = given[name].origin if name in given else DEFAULT
+    # Of a secret pydantic counts "items".
+    words = problem["msg"].replace("items after validation", "characters")
+    words = words.removeprefix("Value error, ")
     where = f"{name}[{']['.join(inside)}]" if inside else name
     if origin.source is SettingSource.FILE:
         return f"{origin.place}: {where}: {words}"

@@ -19,7 +19,7 @@ PROVIDERS = {"langchain_openai", "openai", "tiktoken", "langchain"}
 GRAPH = {*HEAVY, "langgraph.graph", "langgraph.pregel", "langsmith", "tools.registry", "nodes"}
 STEPS = {
     "--help": {*GRAPH, "pydantic", "rich.console", "asyncio", "langchain_core", "sqlite3"},
-    "config": {*GRAPH, "langchain_core", "langgraph", "numpy", "pydantic_settings"},
+    "config": {*GRAPH, "langchain_core", "langgraph", "numpy"},
     "recall --help": GRAPH,
     **dict.fromkeys(["log", "agents", "nights", "prompt", "recall hello", "status"], GRAPH),
     "import graph.agent": {*HEAVY, "langchain_community"} - {"psycopg"},

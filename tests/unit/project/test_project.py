@@ -30,7 +30,6 @@ MODULES = {
     "ormsgpack": ("ormsgpack",),
     "prometheus-client": ("prometheus_client",),
     "pydantic": ("pydantic",),
-    "pydantic-settings": ("pydantic_settings",),
     "rich": ("rich",),
     "tenacity": ("tenacity",),
     "text2num": ("text_to_num",),
