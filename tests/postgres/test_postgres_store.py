@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from graph.persistence import open_store
 from memory.installation.database import open_database
-from memory.storage.postgres import persistence as stores
+from memory.storage.postgres import store as stores
 from memory.storage.postgres.connections import transaction
 
 WHERE, ELSEWHERE = ("ada", "t", "here"), ("ada", "t", "there")

@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from graph.persistence import open_saver
 from memory.installation.opening import Installation
-from memory.storage.postgres.persistence import CircadianPostgresSaver
+from memory.storage.postgres.saver import CircadianPostgresSaver
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from tests.support.homes import KINDS, home_of, rows
 from tests.support.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, thread

@@ -33,7 +33,8 @@ from memory.facts.semantic import SemanticMemory
 from memory.night import record as night
 from memory.settings import Settings
 from memory.state.schema import AgentInput
-from memory.storage.postgres.persistence import CircadianPostgresSaver, CircadianPostgresStore
+from memory.storage.postgres.saver import CircadianPostgresSaver
+from memory.storage.postgres.store import CircadianPostgresStore
 from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 from tests.support.agents import opened

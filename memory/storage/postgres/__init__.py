@@ -13,7 +13,8 @@ from memory.storage.postgres.connections import (
     lock_key,
     storable,
 )
-from memory.storage.postgres.persistence import CircadianPostgresSaver, CircadianPostgresStore
+from memory.storage.postgres.saver import CircadianPostgresSaver
+from memory.storage.postgres.store import CircadianPostgresStore
 
 __all__ = [
     "SESSION",

@@ -18,7 +18,7 @@ from memory.events.inbox import waiting_now
 from memory.records.records import HandledMark, Scope
 from memory.storage import access as store_access
 from memory.storage.access import count_items, write_batch
-from memory.storage.postgres import persistence as stores
+from memory.storage.postgres import store as stores
 from tests.support import homes
 from tests.support.clock import Clock
 from tests.support.homes import home_of

@@ -1,15 +1,14 @@
-"""LangGraph's checkpointer and store in PostgreSQL, with whole transactions.
+"""LangGraph's PostgreSQL checkpointer with retention, strict serialisation, whole transactions.
 
-Unlike SQLite's, the checkpointer keeps channel values in a table of their own, one row for each
-version. A value is deleted together with the last checkpoint that refers to it.
+Unlike SQLite's, it keeps channel values in a table of their own, one row for each version. A value
+is deleted together with the last checkpoint that refers to it.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -22,14 +21,9 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp
-from langgraph.store.postgres.aio import AsyncPostgresStore
-from psycopg.errors import DeadlockDetected, SerializationFailure
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
-from memory.storage.access import whole
 from memory.storage.checkpoints import Chunk, HoldingSaver, MessageSerializer, Root, retention
 from memory.storage.postgres.connections import (
     Cursor,
@@ -45,7 +39,7 @@ _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
 _WRITE = "task_id, task_path, idx, channel, type, blob"
 
-_SAVER_SCHEMA = (
+_SCHEMA = (
     "ALTER TABLE checkpoint_writes ADD COLUMN run_id TEXT",
     "CREATE INDEX circadian_checkpoint_runs ON checkpoints ((metadata ->> 'run_id'))",
     "CREATE INDEX circadian_write_runs ON checkpoint_writes (run_id) WHERE run_id IS NOT NULL",
@@ -153,7 +147,7 @@ _COPY = (
     " WHERE thread_id = %(source)s",
 )
 
-_PUT_CHECKPOINT = f"""
+_PUT = f"""
 WITH blobs AS (
     INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)
     SELECT %s, %s, new.*, CASE WHEN channel = 'messages' THEN %s::text[] END
@@ -204,7 +198,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         """Make LangGraph's tables, and add two columns, two indexes and chunks."""
         async with transaction(self.pool) as cursor:
             await migrate(cursor, "checkpoint_migrations", self.MIGRATIONS)
-            await migrate(cursor, "circadian_checkpoint_migrations", _SAVER_SCHEMA)
+            await migrate(cursor, "circadian_checkpoint_migrations", _SCHEMA)
 
     async def aput(
         self,
@@ -231,7 +225,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         blobs = self._blobs(beside, checkpoint["channel_versions"], chunks)
         put = (*key, place.get("checkpoint_id"), row, described)
         async with self._changing(key[0]) as cursor:
-            await cursor.execute(_PUT_CHECKPOINT, (*key[:2], ids, *blobs, *put))
+            await cursor.execute(_PUT, (*key[:2], ids, *blobs, *put))
             there = await cursor.connection.execute(_THERE, (key[0], ids))
             # Only a root checkpoint makes others superfluous.
             if not key[1]:
@@ -371,214 +365,3 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
 class CircadianPostgresSaver(HoldingSaver, PostgresCheckpoints):
     """Checkpoints in PostgreSQL, held back where a run says so."""
-
-
-# The store
-
-
-FEW = 200
-"""Items of a namespace that `alook` reads."""
-
-_STORE_SCHEMA = (
-    # Byte order, whatever the database's locale.
-    'CREATE INDEX circadian_store_keys ON store (prefix COLLATE "C", key COLLATE "C")',
-    # Waiting events are counted over all agents; they are few among all items.
-    "CREATE INDEX circadian_store_inboxes ON store (prefix) WHERE prefix LIKE '%.inbox'",
-)
-
-_PREFIX = 'prefix COLLATE "C"'
-
-_ROW = "prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS expires"
-
-_GET = f"""
-SELECT {_ROW}, FALSE AS listed
-FROM unnest(%b::text[], %b::text[]) AS wanted (prefix, key) JOIN store USING (prefix, key)
-"""
-
-_LIST = f"""
-UNION ALL SELECT few.*, TRUE FROM unnest(%b::text[]) AS wanted (path) CROSS JOIN LATERAL (
-    SELECT {_ROW} FROM store WHERE {_PREFIX} = path ORDER BY key COLLATE "C" LIMIT {FEW}
-) AS few
-"""
-
-_PUT_ITEMS = """
-WITH gone AS (
-    DELETE FROM store USING unnest(%b::text[], %b::text[]) AS old (prefix, key)
-    WHERE store.prefix = old.prefix AND store.key = old.key
-)
-INSERT INTO store (prefix, key, value, ttl_minutes, created_at, updated_at, expires_at)
-SELECT *, now(), now(), now() + ttl * interval '1 minute'
-FROM unnest(%b::text[], %b::text[], %s::jsonb[], %s::float8[]) AS new (prefix, key, value, ttl)
-ON CONFLICT (prefix, key) DO UPDATE
-SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
-    expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes
-"""
-"""One statement: a round trip costs more than the work."""
-
-_PUT_NEW = """
-INSERT INTO store (prefix, key, value) SELECT * FROM unnest(%b::text[], %b::text[], %s::jsonb[])
-ON CONFLICT (prefix, key) DO NOTHING
-"""
-
-
-def _collided(error: BaseException) -> bool:
-    """Whether a transaction was rolled back because it collided with another."""
-    return isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
-
-
-_again = retry(
-    retry=retry_if_exception(_collided),
-    stop=stop_after_attempt(5),
-    wait=wait_random(0.0, 0.1),
-    reraise=True,
-)
-
-
-class CircadianPostgresStore(AsyncPostgresStore):
-    """A store in which a batch is one transaction: written as a whole or not at all.
-
-    Raises DatabaseDown where it cannot be reached, MemoryStoreError where it refuses.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        super().__init__(pool)
-        self.pool = pool
-
-    async def setup(self) -> None:
-        """Make LangGraph's table, and add two indexes."""
-        async with transaction(self.pool) as cursor:
-            await migrate(cursor, "store_migrations", self.MIGRATIONS)
-            await migrate(cursor, "circadian_store_migrations", _STORE_SCHEMA)
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run the operations in one transaction. Reads see the store as it was before the puts."""
-        ops = list(ops)
-        gets = [op for op in ops if isinstance(op, GetOp)]
-        if gets and len(gets) == len(ops):
-            return [*(await self.alook(gets, ()))[0]]
-        return await self._whole(ops)
-
-    async def alook(
-        self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
-    ) -> tuple[list[Item | None], list[list[Item] | None]]:
-        """The items under the keys, and those of each namespace; None for one with many.
-
-        One statement reads all of it without a transaction: the base class begins one for any
-        batch. A read of an expiring item writes, and is left to it.
-        """
-        paths, keys = [".".join(op.namespace) for op in gets], [op.key for op in gets]
-        listed: dict[str, list[Item]] = {".".join(one): [] for one in lists}
-        found: dict[tuple[str, str], Item] = {}
-        more = [[*listed]] if listed else []
-        for row in await self._rows(_GET + _LIST if listed else _GET, paths, keys, *more):
-            path, expires, in_list = (row.pop(name) for name in ("prefix", "expires", "listed"))
-            item = _item(tuple(path.split(".")), row)
-            if in_list:
-                listed[path].append(item)
-            elif expires:
-                return cast(list[Item | None], await self._whole([*gets])), [None] * len(lists)
-            else:
-                found[path, item.key] = item
-        few = [items if len(items) < FEW else None for items in listed.values()]
-        return [found.get(place) for place in zip(paths, keys, strict=True)], few
-
-    @_again
-    async def _whole(self, ops: list[Op]) -> list[Result]:
-        return await super().abatch(ops)
-
-    async def _execute_batch(
-        self, grouped_ops: Mapping[type, Any], results: list[Result], conn: object = None
-    ) -> None:
-        if [*grouped_ops] == [PutOp]:
-            await write(self.pool, _PUT_ITEMS, _written(grouped_ops[PutOp]))
-            return
-        looks: dict[type, Callable[..., Awaitable[None]]] = {
-            GetOp: self._batch_get_ops,
-            SearchOp: self._batch_search_ops,
-            ListNamespacesOp: self._batch_list_namespaces_ops,
-        }
-        async with transaction(self.pool) as cursor:
-            if PutOp not in grouped_ops and len(results) > 1:
-                # All reads see one state of the store, and no half of another batch.
-                await cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            for kind, look in looks.items():
-                if kind in grouped_ops:
-                    await look(grouped_ops[kind], results, cursor)
-            if PutOp in grouped_ops:
-                await self._batch_put_ops(grouped_ops[PutOp], cursor)
-
-    @_again
-    async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-        """Put values under free keys, as one transaction; returns what is stored then, in order."""
-        ordered = sorted(puts, key=lambda op: (op.namespace, op.key))
-        places = _columns([(".".join(op.namespace), op.key) for op in ordered])
-        await write(self.pool, _PUT_NEW, (*places, [Jsonb(op.value) for op in ordered]))
-        found, _ = await self.alook([GetOp(op.namespace, op.key) for op in puts], ())
-        return [
-            dict(op.value or {} if item is None else item.value)
-            for op, item in zip(puts, found, strict=True)
-        ]
-
-    async def alist(
-        self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False
-    ) -> list[Item]:
-        """The items of exactly this namespace by key, or by descending key."""
-        order = "DESC" if newest_first else "ASC"
-        rows = await self._rows(
-            "SELECT key, value, created_at, updated_at FROM store"
-            f' WHERE {_PREFIX} = %s ORDER BY key COLLATE "C" {order} LIMIT %s',
-            *(".".join(namespace), limit),
-        )
-        return [_item(namespace, row) for row in rows]
-
-    async def acount(self, prefix: tuple[str, ...]) -> int:
-        """The number of items in this namespace and below it. Labels match as a whole."""
-        path = ".".join(prefix)
-        # All namespaces below it sort between "path." and "path/": "/" follows ".".
-        where = f"{_PREFIX} = %s OR ({_PREFIX} > %s AND {_PREFIX} < %s)" if prefix else "TRUE"
-        params = (path, f"{path}.", f"{path}/") if prefix else ()
-        [row] = await self._rows(f"SELECT count(*) AS items FROM store WHERE {where}", *params)
-        return int(row["items"])
-
-    async def acount_named(
-        self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()
-    ) -> tuple[int, str | None]:
-        """Namespaces below `below` that end in `label`: items without `without`, least `field`."""
-        path = ".".join(below)
-        where = f" AND {_PREFIX} > %s AND {_PREFIX} < %s" if below else ""
-        [row] = await self._rows(
-            'SELECT count(*) AS count, min((value ->> %s) COLLATE "C") AS least FROM store'
-            f" WHERE prefix LIKE %s AND NOT value ? %s{where}",
-            *(field, f"%.{label}", without, *((f"{path}.", f"{path}/") if below else ())),
-        )
-        return row["count"], row["least"]
-
-    async def aclose(self) -> None:
-        """End the batching task, which may roll a batch back. The pool stays open."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-
-    async def _rows(self, query: str, *params: object) -> list[DictRow]:
-        async with reading(self.pool) as cursor:
-            await cursor.execute(query, params)
-            return await cursor.fetchall()
-
-
-def _written(put_ops: Sequence[tuple[int, PutOp]]) -> tuple[list[Any], ...]:
-    """The parameters of _PUT_ITEMS: of several puts under one key the last counts."""
-    last = {(".".join(op.namespace), op.key): op for _, op in put_ops}
-    # In a fixed order, so that two batches seldom deadlock.
-    gone = sorted(place for place, op in last.items() if op.value is None)
-    kept = sorted(last.keys() - gone)
-    values = [Jsonb(last[place].value) for place in kept]
-    return *_columns(gone), *_columns(kept), values, [last[place].ttl for place in kept]
-
-
-def _columns(places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    return [prefix for prefix, _ in places], [key for _, key in places]
-
-
-def _item(namespace: tuple[str, ...], row: dict[str, Any]) -> Item:
-    whole(namespace, row["key"], row["value"])
-    return Item(namespace=namespace, **row)
