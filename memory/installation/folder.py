@@ -73,9 +73,12 @@ class DataFolder(InstalledMemory):
     def agent_lock(
         self, thread: str, *, name: str | None = None, timeout: float = 30.0
     ) -> WriterLock:
-        """The right to run the agent of one thread."""
-        wanted = files_of_agent(self.locks_dir, thread)
-        return WriterLock(partial(hold_files, wanted, called(thread, name), PRODUCT, timeout))
+        """The right to run the agent of one thread, refused as `check` refuses it.
+
+        A run that waited for it would write an older form over the newer one.
+        """
+        place = files_of_agent(self.locks_dir, thread), called(thread, name), PRODUCT
+        return WriterLock(partial(hold_files, *place, timeout, self.check))
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent. Always `alone`: servers do not share a folder."""

@@ -82,11 +82,19 @@ def files_of_agent(locks_dir: Path, thread: str) -> dict[Path, bool]:
 
 @asynccontextmanager
 async def hold_files(
-    wanted: Mapping[Path, bool], what: str, role: str, patience: float
+    wanted: Mapping[Path, bool],
+    what: str,
+    role: str,
+    patience: float,
+    check: Callable[[], None] | None = None,
 ) -> AsyncIterator[None]:
-    """Hold lock files, taken together or not at all. `wanted`: see `files_of_agent`."""
+    """Hold lock files, taken together or not at all. `wanted`: see `files_of_agent`.
+
+    `check` is called with the files taken; where it raises, they are given back.
+    """
     files: list[int] = []
-    await retry_while_contended(lambda: _attempt(wanted, role, patience, files), what)
+    taking = partial(take, wanted, role, check)
+    await retry_while_contended(lambda: _attempt(taking, wanted, patience, files), what)
     try:
         yield
     finally:
@@ -94,9 +102,12 @@ async def hold_files(
 
 
 async def _attempt(
-    wanted: Mapping[Path, bool], role: str, patience: float, files: list[int]
+    take_all: Callable[[], list[int] | Path],
+    wanted: Mapping[Path, bool],
+    patience: float,
+    files: list[int],
 ) -> Contention | None:
-    taking = asyncio.ensure_future(asyncio.to_thread(take, wanted, role))
+    taking = asyncio.ensure_future(asyncio.to_thread(take_all))
     try:
         taken = await asyncio.shield(taking)
     except asyncio.CancelledError:
@@ -110,7 +121,9 @@ async def _attempt(
     return None
 
 
-def take(wanted: Mapping[Path, bool], role: str) -> list[int] | Path:
+def take(
+    wanted: Mapping[Path, bool], role: str, check: Callable[[], None] | None = None
+) -> list[int] | Path:
     """Take all files and return them open, or take none and return the file that is refused."""
     files: list[int] = []
     try:
@@ -123,7 +136,9 @@ def take(wanted: Mapping[Path, bool], role: str) -> list[int] | Path:
             if exclusive:
                 os.ftruncate(files[-1], 0)
                 os.pwrite(files[-1], f"process {os.getpid()} ({role})".encode(), 0)
-    except OSError:
+        if check is not None:
+            check()
+    except BaseException:
         close(files)
         raise
     return files

@@ -127,7 +127,7 @@ COUNTED: dict[type, dict[str, str]] = {
         "aput_writes": "writes",
         "alist": "list",
     },
-    OpenedFile: {"_submit": "file"},
+    OpenedFile: {"_run": "file"},
     ThreadPoolExecutor: {"submit": "thread"},
     Pregel: {"aget_state": "preparing tasks"},
 }
