@@ -34,6 +34,7 @@ from rich.table import Table
 from benchmarks.models import NamingModel
 from benchmarks.postgres import embedded
 from graph.agent import open_agents
+from graph.blocking import spare_collections
 
 AGENT = "load"
 USERS, TICKS, DELAY = 100, 5, 1.0
@@ -180,7 +181,7 @@ def _database(url: str) -> Iterator[None]:
 
 
 async def work(load: Load, place: int, of: int, out: Path) -> None:
-    """Run the agents of one worker's users, all at once."""
+    """Run the agents of one worker's users, all at once, in a process set up as the server's."""
     model = NamingModel(delay=load.delay, names=NAMES)
     with out.open("a", buffering=1) as file:
 
@@ -188,6 +189,7 @@ async def work(load: Load, place: int, of: int, out: Path) -> None:
             file.write(json.dumps(line) + "\n")
 
         async with open_agents(model=model, embedder="offline") as agents:
+            spare_collections()
             tell(opened=1)
             cpu, ticks = time.process_time(), 0
 

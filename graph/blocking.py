@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import queue
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
@@ -18,6 +19,16 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 _DONE = object()
+
+
+def spare_collections() -> None:
+    """Exempt the objects made so far from garbage collection: modules, classes, the graph.
+
+    A process that serves calls this once it is loaded. Each full collection of a small process
+    takes 100 ms; of 100 agents at once, collections took a twelfth of the processor time.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 class BackgroundLoop:

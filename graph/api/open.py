@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property, partial
@@ -21,7 +21,7 @@ from graph.persistence import open_saver, open_store
 from graph.use_cases import AgentContext
 from memory import models
 from memory.errors import InputError
-from memory.installation import Installation, checked_lock, open_installation
+from memory.installation import Installation, WriterLock, open_installation
 from memory.prompt import Extensions, PromptComponent
 from memory.recall import repair
 from memory.records import LOCAL_USER, Scope, thread_id
@@ -74,11 +74,18 @@ class Agents:
         resources = replace(self.resources, user=user)
         lock = self.home.agent_lock(scope.thread, name=name, timeout=self.lock_timeout)
         queue = self._queues.setdefault(scope.thread, asyncio.Lock())
-        checked = checked_lock(lock, self.home.check, queue)
+        turn = WriterLock(partial(_in_turn, queue, lock))
         context = AgentContext(
-            lambda: self.graph, self.saver, self.store, resources, settings, scope, checked, name
+            lambda: self.graph, self.saver, self.store, resources, settings, scope, turn, name
         )
         return AsyncAgent(context, self.streams)
+
+
+@asynccontextmanager
+async def _in_turn(queue: asyncio.Lock, lock: WriterLock) -> AsyncIterator[None]:
+    """Hold the lock; callers of this process wait for it in turn, without a limit."""
+    async with queue, lock:
+        yield
 
 
 class BlockingAgents:

@@ -5,7 +5,6 @@ Last comes that application on loopback, for whoever started it.
 
 from __future__ import annotations
 
-import gc
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,6 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from graph.blocking import spare_collections
 from graph.following import follow
 from graph.inspector import activity, memories, people
 from graph.inspector.rendering import STATIC, link, render
@@ -244,12 +244,6 @@ async def bound(port: int) -> AsyncIterator[socket.socket]:
         except OSError as error:
             raise InputError(f"--port {port}: {error.strerror or error}") from error
         yield opened
-
-
-def spare_collections() -> None:
-    """Exempt the objects made so far from garbage collection, which would cost a page 100 ms."""
-    gc.collect()
-    gc.freeze()
 
 
 async def serve(agent: AgentContext, port: int, started: Callable[[str], None]) -> None:

@@ -39,6 +39,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from graph.blocking import spare_collections
 from graph.server import accounts, health, inspector, routes, tokens
 from graph.server.agents import Agent, AgentName, agent_threads, user_of
 from graph.server.auth import Guard, Throttle, check_limits
@@ -369,6 +370,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
     account = nullcontext() if serving().open else charging(accounts.LEDGER)
     STEPS.start()
     app.state.shutdown = shutdown = Shutdown()
+    spare_collections()
     with account, _signals(shutdown):
         try:
             yield

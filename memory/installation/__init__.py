@@ -1,9 +1,9 @@
 """An installation: the data folder or database that keeps everything, and its locks."""
 
 from memory.installation.folder import FOLDER_SCHEMA, DataFolder
+from memory.installation.installed import WriterLock
 from memory.installation.opening import (
     Installation,
-    checked_lock,
     database_url,
     examine,
     is_made,
@@ -14,7 +14,7 @@ __all__ = [
     "FOLDER_SCHEMA",
     "DataFolder",
     "Installation",
-    "checked_lock",
+    "WriterLock",
     "database_url",
     "examine",
     "is_made",

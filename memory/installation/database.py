@@ -120,9 +120,12 @@ class Database(InstalledMemory):
     def agent_lock(
         self, thread: str, *, name: str | None = None, timeout: float = 30.0
     ) -> WriterLock:
-        """The right to run the agent of one thread; an event loop's locks share a connection."""
-        place = self.lock_connections, self.address
-        return WriterLock(partial(hold_agent, *place, thread, name=name, patience=timeout))
+        """The right to run the agent of one thread, refused as `check` refuses it.
+
+        An event loop's locks share a connection.
+        """
+        place = self.lock_connections, self.address, thread, self.check
+        return WriterLock(partial(hold_agent, *place, name=name, patience=timeout))
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent, shared with other servers or `alone`."""
@@ -414,11 +417,14 @@ async def hold_agent(
     connections: LockConnections,
     address: Address,
     thread: str,
+    check: Callable[[], None] | None = None,
     *,
     name: str | None = None,
     patience: float = 30.0,
 ) -> AsyncIterator[None]:
     """Hold the right to run the agent of one thread, and keep servers off meanwhile.
+
+    `check` is called in a thread once it is held; what it raises gives it back.
 
     If its connection is lost, the task is cancelled, and DatabaseDown raised: another process may
     hold the lock by now. Raises BusyError after `patience` seconds, which names the process.
@@ -431,6 +437,8 @@ async def hold_agent(
         async with asyncio.timeout(None) as claim.stop:
             if claim.lost:  # before this task went on
                 claim.lose()
+            if check is not None:
+                await asyncio.to_thread(check)
             yield
     except TimeoutError as error:
         if not claim.lost:

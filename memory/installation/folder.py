@@ -82,9 +82,12 @@ class DataFolder(InstalledMemory):
     def agent_lock(
         self, thread: str, *, name: str | None = None, timeout: float = 30.0
     ) -> WriterLock:
-        """The right to run the agent of one thread."""
-        wanted = files_of_agent(self.locks_dir, thread)
-        return WriterLock(partial(hold_files, wanted, called(thread, name), PRODUCT, timeout))
+        """The right to run the agent of one thread, refused as `check` refuses it.
+
+        A run that waited for it would write an older form over the newer one.
+        """
+        place = files_of_agent(self.locks_dir, thread), called(thread, name), PRODUCT
+        return WriterLock(partial(hold_files, *place, timeout, self.check))
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent. Always `alone`: servers do not share a folder."""
@@ -219,11 +222,19 @@ def files_of_agent(locks_dir: Path, thread: str) -> dict[Path, bool]:
 
 @asynccontextmanager
 async def hold_files(
-    wanted: Mapping[Path, bool], what: str, role: str, patience: float
+    wanted: Mapping[Path, bool],
+    what: str,
+    role: str,
+    patience: float,
+    check: Callable[[], None] | None = None,
 ) -> AsyncIterator[None]:
-    """Hold lock files, taken together or not at all. `wanted`: see `files_of_agent`."""
+    """Hold lock files, taken together or not at all. `wanted`: see `files_of_agent`.
+
+    `check` is called with the files taken; where it raises, they are given back.
+    """
     files: list[int] = []
-    await retry_while_contended(lambda: _attempt(wanted, role, patience, files), what)
+    taking = partial(take, wanted, role, check)
+    await retry_while_contended(lambda: _attempt(taking, wanted, patience, files), what)
     try:
         yield
     finally:
@@ -231,9 +242,12 @@ async def hold_files(
 
 
 async def _attempt(
-    wanted: Mapping[Path, bool], role: str, patience: float, files: list[int]
+    take_all: Callable[[], list[int] | Path],
+    wanted: Mapping[Path, bool],
+    patience: float,
+    files: list[int],
 ) -> Contention | None:
-    taking = asyncio.ensure_future(asyncio.to_thread(take, wanted, role))
+    taking = asyncio.ensure_future(asyncio.to_thread(take_all))
     try:
         taken = await asyncio.shield(taking)
     except asyncio.CancelledError:
@@ -247,7 +261,9 @@ async def _attempt(
     return None
 
 
-def take(wanted: Mapping[Path, bool], role: str) -> list[int] | Path:
+def take(
+    wanted: Mapping[Path, bool], role: str, check: Callable[[], None] | None = None
+) -> list[int] | Path:
     """Take all files and return them open, or take none and return the file that is refused."""
     files: list[int] = []
     try:
@@ -260,7 +276,9 @@ def take(wanted: Mapping[Path, bool], role: str) -> list[int] | Path:
             if exclusive:
                 os.ftruncate(files[-1], 0)
                 os.pwrite(files[-1], f"process {os.getpid()} ({role})".encode(), 0)
-    except OSError:
+        if check is not None:
+            check()
+    except BaseException:
         close(files)
         raise
     return files

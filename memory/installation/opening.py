@@ -7,9 +7,8 @@ is used: it needs the extra `postgres`.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,27 +17,10 @@ from pydantic import SecretStr
 
 from memory.errors import InputError
 from memory.installation.folder import HEAD, DataFolder, open_folder
-from memory.installation.installed import WriterLock
 from memory.settings import Deployment
 
 if TYPE_CHECKING:
     from memory.installation.database import Database, Examined
-
-
-def checked_lock(lock: WriterLock, check: Callable[[], None], queue: asyncio.Lock) -> WriterLock:
-    """A lock that is refused once a newer version has upgraded the installation.
-
-    A run that waited for it would write an older form over the newer one. Callers of one process
-    wait in turn (`queue`), without a limit. `check`: the installation's, which blocks.
-    """
-
-    @asynccontextmanager
-    async def hold() -> AsyncIterator[None]:
-        async with queue, lock:
-            await asyncio.to_thread(check)
-            yield
-
-    return WriterLock(hold)
 
 
 Installation: TypeAlias = "DataFolder | Database"

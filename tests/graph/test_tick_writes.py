@@ -127,11 +127,11 @@ COUNTED: dict[type, dict[str, str]] = {
         "aput_writes": "writes",
         "alist": "list",
     },
-    OpenedFile: {"_submit": "file"},
+    OpenedFile: {"_run": "file"},
     ThreadPoolExecutor: {"submit": "thread"},
     Pregel: {"aget_state": "preparing tasks"},
 }
-LIMITS = {"store": 22, "load": 1, "checkpoint": 1, "file": 8, "thread": 13}
+LIMITS = {"store": 22, "load": 1, "checkpoint": 1, "file": 8, "thread": 12}
 """Most calls of a tick without tools; `file` and `thread` are hand-offs to another thread."""
 
 

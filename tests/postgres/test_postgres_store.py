@@ -1,7 +1,9 @@
-"""PostgreSQL's store alone: reads that need no transaction, and items that expire."""
+"""PostgreSQL's store alone: shared statements, reads without a transaction, items that expire."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +12,10 @@ from langgraph.store.base import GetOp, Item, PutOp
 from pydantic import SecretStr
 
 from graph.persistence import open_store
+from memory.errors import MemoryStoreError
 from memory.installation.database import open_database
 from memory.storage.postgres import store as stores
-from memory.storage.postgres.connections import transaction
+from memory.storage.postgres.connections import LANES, transaction
 
 WHERE, ELSEWHERE = ("ada", "t", "here"), ("ada", "t", "there")
 
@@ -72,3 +75,78 @@ async def test_reading_an_expiring_item_renews_it(postgres_url: str) -> None:
         found = await store.abatch([GetOp(WHERE, "a"), GetOp(WHERE, "b")])
         assert [item.value for item in found if isinstance(item, Item)] == [{"n": 1}, {"n": 2}]
         assert await expiry() > before
+
+
+async def test_calls_at_once_share_statements_and_a_bad_one_fails_alone(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
+        pool: Any = getattr(store, "pool", None)
+        sent = count(monkeypatch, pool)
+
+        async def put(number: int) -> None:
+            await store.abatch(
+                [PutOp(WHERE, "bad\0" if number == 7 else f"{number}", {"n": number})]
+            )
+
+        ended = await asyncio.gather(*map(put, range(20)), return_exceptions=True)
+        assert [number for number, one in enumerate(ended) if one is not None] == [7]
+        assert isinstance(ended[7], MemoryStoreError)
+        assert sent() == LANES + 1 + 18, "alone again, after they were refused together"
+        await asyncio.gather(*map(put, range(20, 40)))
+        assert sent() <= LANES + 2
+
+        async def get(name: str) -> Any:
+            look: Any = store
+            [item], [listed] = await look.alook([GetOp(WHERE, name)], [WHERE])
+            listed[int(name) - 20].value["changed"] = True
+            return item.value["n"], sum(one.value.get("changed", False) for one in listed)
+
+        names = [f"{number}" for number in range(20, 40)]
+        assert [*await asyncio.gather(*map(get, [*names, "20"]))] == [
+            *((int(name), 1) for name in names),
+            (20, 1),
+        ]
+        assert sent() <= LANES + 2
+
+
+async def test_a_shared_write_ends_before_its_caller_is_cancelled(postgres_url: str) -> None:
+    async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
+        pool: Any = getattr(store, "pool", None)
+        await store.abatch([PutOp(WHERE, "held", {"n": 0})])
+
+        def put(name: str) -> asyncio.Task[Any]:
+            return asyncio.create_task(store.abatch([PutOp(WHERE, name, {"n": 1})]))
+
+        async with transaction(pool) as cursor:
+            await cursor.execute("SELECT * FROM store WHERE key = 'held' FOR UPDATE")
+            await cursor.fetchall()
+            first = [put("held") for _ in range(LANES)]
+            await asyncio.sleep(0.05)
+            waiting, other = put("late"), put("later")
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+        await asyncio.gather(*first, other)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await store.aget(WHERE, "late") is not None
+
+
+def count(monkeypatch: pytest.MonkeyPatch, pool: Any) -> Callable[[], int]:
+    """Counts the statements that are sent by cursors of the pool since it was asked last."""
+    seen, cursor = list[None](), pool.cursor
+
+    def counted() -> Any:
+        seen.append(None)
+        return cursor()
+
+    monkeypatch.setattr(pool, "cursor", counted)
+
+    def since() -> int:
+        found = len(seen)
+        seen.clear()
+        return found
+
+    return since

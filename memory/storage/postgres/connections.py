@@ -10,10 +10,11 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -110,6 +111,9 @@ SESSION = (
 _DOWN = ("08", "57P01", "57P02", "57P03", "53300")
 """SQLSTATEs of a database that goes down, comes up, or takes no more connections."""
 
+Asked = TypeVar("Asked")
+Found = TypeVar("Found")
+
 AsyncConnection = psycopg.AsyncConnection[DictRow]
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -146,6 +150,12 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
         """A connection that answers."""
         async with self._turns, super().connection(timeout) as conn:
             yield conn
+
+    @asynccontextmanager
+    async def cursor(self) -> AsyncIterator[Cursor]:
+        """A cursor whose statements are transactions of their own. Raises psycopg's errors."""
+        async with self.connection() as conn, conn.cursor(binary=True) as cursor:
+            yield cursor
 
     async def _check_answer(self, conn: AsyncConnection) -> None:
         try:
@@ -203,7 +213,7 @@ async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
     there, or at the end. Raises DatabaseDown, or MemoryStoreError where it refused.
     """
     committing = False
-    with clear_errors(pool.name, lambda: _unsure() if committing else consequence()):
+    with clear_errors(pool.name, lambda: unsure() if committing else consequence()):
         async with pool.connection() as conn:
             try:
                 async with conn.pipeline(), conn.cursor(binary=True) as cursor:
@@ -220,19 +230,91 @@ async def transaction(pool: Pool) -> AsyncIterator[Cursor]:
 async def reading(pool: Pool) -> AsyncIterator[Cursor]:
     """A cursor whose statements are transactions of their own. Raises as `transaction`."""
     with clear_errors(pool.name):
-        async with pool.connection() as conn, conn.cursor(binary=True) as cursor:
+        async with pool.cursor() as cursor:
             yield cursor
+
+
+LANES = 2
+"""Shared statements of one kind that are under way at once; one that waits for a lock holds one."""
+
+
+class Shared(Generic[Asked, Found]):
+    """Statements of many callers as one: what waits while `LANES` are under way is sent together.
+
+    Agents that read or write at once so share a round trip and a commit. Raises psycopg's errors;
+    one that is not about the connection is raised to the caller alone whose part it is.
+    """
+
+    def __init__(self, send: Callable[[Sequence[Asked]], Awaitable[Sequence[Found]]]) -> None:
+        """`send`: the answers to all parts, from one statement."""
+        self._send = send
+        self._lanes = 0
+        self._waiting: list[tuple[Asked, asyncio.Future[Found]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, asked: Asked) -> Found:
+        """The answer to one part. What was sent with others ends before its caller is cancelled.
+
+        Otherwise a write could outlive the caller's lock of the agent.
+        """
+        if self._lanes < LANES:
+            self._lanes += 1
+            try:
+                return (await self._send([asked]))[0]
+            finally:
+                self._next()
+        answer: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.append((asked, answer))
+        try:
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            await asyncio.wait([answer])
+            raise
+
+    def _next(self) -> None:
+        """Give a lane that became free to all that wait."""
+        if not self._waiting:
+            self._lanes -= 1
+            return
+        together, self._waiting = self._waiting, []
+        # In an empty context: that of one caller would be wrong for the others.
+        task = asyncio.create_task(self._serve(together), context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, together: Sequence[tuple[Asked, asyncio.Future[Found]]]) -> None:
+        try:
+            await self._answer(together)
+        finally:
+            for _, answer in together:
+                answer.cancel()  # does nothing where it is known
+            self._next()
+
+    async def _answer(self, together: Sequence[tuple[Asked, asyncio.Future[Found]]]) -> None:
+        try:
+            found = await self._send([asked for asked, _ in together])
+        except Exception as error:  # noqa: BLE001  # the callers get it
+            if len(together) == 1 or isinstance(error, psycopg.OperationalError):
+                for _, answer in together:
+                    answer.set_exception(error)
+            else:
+                for one in together:
+                    await self._answer([one])
+        else:
+            for (_, answer), result in zip(together, found, strict=True):
+                answer.set_result(result)
 
 
 async def write(pool: Pool, statement: str, params: Sequence[object]) -> None:
     """Run one statement, which is a transaction of its own. Raises as `transaction`."""
     async with reading(pool) as cursor:
         # Nobody knows whether a statement that got no answer was carried out.
-        with clear_errors(pool.name, _unsure):
+        with clear_errors(pool.name, unsure):
             await cursor.execute(statement, params)
 
 
-def _unsure() -> str:
+def unsure() -> str:
+    """What an error says of a write that got no answer."""
     return UNSURE if consequence() == NOT_ACCEPTED else consequence()
 
 

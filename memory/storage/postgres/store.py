@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp
 from langgraph.store.postgres.aio import AsyncPostgresStore
@@ -13,8 +16,18 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
+from memory.errors import consequence
 from memory.storage.access import whole
-from memory.storage.postgres.connections import Pool, migrate, reading, transaction, write
+from memory.storage.postgres.connections import (
+    Pool,
+    Shared,
+    clear_errors,
+    migrate,
+    reading,
+    transaction,
+    unsure,
+    write,
+)
 
 FEW = 200
 """Items of a namespace that `alook` reads."""
@@ -27,6 +40,8 @@ _SCHEMA = (
 )
 
 _PREFIX = 'prefix COLLATE "C"'
+
+_ITEM = ("key", "value", "created_at", "updated_at")
 
 _ROW = "prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS expires"
 
@@ -74,6 +89,24 @@ _again = retry(
 )
 
 
+class _Look(NamedTuple):
+    """Keys and namespaces that one caller reads."""
+
+    gets: Sequence[GetOp]
+    lists: Sequence[tuple[str, ...]]
+
+
+_Looked = tuple[list[Item | None], list[list[Item] | None]]
+
+
+@dataclass(eq=False)
+class _Puts:
+    """What one caller writes."""
+
+    ops: Sequence[PutOp]
+    sent: bool = False
+
+
 class CircadianPostgresStore(AsyncPostgresStore):
     """A store in which a batch is one transaction: written as a whole or not at all.
 
@@ -83,6 +116,7 @@ class CircadianPostgresStore(AsyncPostgresStore):
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self.pool = pool
+        self._shared_looks, self._shared_puts = Shared(self._look), Shared(self._put)
 
     async def setup(self) -> None:
         """Make LangGraph's table, and add two indexes."""
@@ -96,6 +130,10 @@ class CircadianPostgresStore(AsyncPostgresStore):
         gets = [op for op in ops if isinstance(op, GetOp)]
         if gets and len(gets) == len(ops):
             return [*(await self.alook(gets, ()))[0]]
+        puts = [op for op in ops if isinstance(op, PutOp)]
+        if puts and len(puts) == len(ops):
+            await self._write(puts)
+            return [None] * len(puts)
         return await self._whole(ops)
 
     async def alook(
@@ -106,21 +144,62 @@ class CircadianPostgresStore(AsyncPostgresStore):
         One statement reads all of it without a transaction: the base class begins one for any
         batch. A read of an expiring item writes, and is left to it.
         """
-        paths, keys = [".".join(op.namespace) for op in gets], [op.key for op in gets]
-        listed: dict[str, list[Item]] = {".".join(one): [] for one in lists}
-        found: dict[tuple[str, str], Item] = {}
-        more = [[*listed]] if listed else []
-        for row in await self._rows(_GET + _LIST if listed else _GET, paths, keys, *more):
-            path, expires, in_list = (row.pop(name) for name in ("prefix", "expires", "listed"))
-            item = _item(tuple(path.split(".")), row)
-            if in_list:
-                listed[path].append(item)
-            elif expires:
-                return cast(list[Item | None], await self._whole([*gets])), [None] * len(lists)
-            else:
-                found[path, item.key] = item
-        few = [items if len(items) < FEW else None for items in listed.values()]
-        return [found.get(place) for place in zip(paths, keys, strict=True)], few
+        with clear_errors(self.pool.name):
+            found = await self._shared_looks(_Look(gets, lists))
+        if found is None:
+            return cast(list[Item | None], await self._whole([*gets])), [None] * len(lists)
+        return found
+
+    async def _look(self, asked: Sequence[_Look]) -> list[_Looked | None]:
+        """What each of several looks finds, from one statement; None where an item expires."""
+        places = [[(".".join(op.namespace), op.key) for op in look.gets] for look in asked]
+        lists = [[".".join(namespace) for namespace in look.lists] for look in asked]
+        gets, paths = [*dict.fromkeys(chain(*places))], [*dict.fromkeys(chain(*lists))]
+        found = dict[tuple[str, str], DictRow]()
+        listed = {path: list[DictRow]() for path in paths}
+        async with self.pool.cursor() as cursor:
+            params = (*_columns(gets), *([paths] if paths else []))
+            await cursor.execute(_GET + _LIST if paths else _GET, params)
+            for row in await cursor.fetchall():
+                if row["listed"]:
+                    listed[row["prefix"]].append(row)
+                else:
+                    found[row["prefix"], row["key"]] = row
+        few = {path: rows if len(rows) < FEW else None for path, rows in listed.items()}
+        taken = set[int]()
+
+        def item(row: DictRow) -> Item:
+            # Each caller may change what it got.
+            row = deepcopy(row) if id(row) in taken else row
+            taken.add(id(row))
+            return _item(tuple(row["prefix"].split(".")), row)
+
+        def looked(gets: Sequence[tuple[str, str]], paths: Sequence[str]) -> _Looked | None:
+            under = [found.get(place) for place in gets]
+            if any(row and row["expires"] for row in under):
+                return None
+            shown = [few[path] for path in paths]
+            return [item(row) if row else None for row in under], [
+                None if rows is None else [item(row) for row in rows] for rows in shown
+            ]
+
+        return [*map(looked, places, lists)]
+
+    async def _put(self, asked: Sequence[_Puts]) -> list[None]:
+        """Write the puts of several callers by one statement."""
+        params = _written([op for puts in asked for op in puts.ops])
+        async with self.pool.cursor() as cursor:
+            for puts in asked:
+                puts.sent = True
+            await cursor.execute(_PUT, params)
+        return [None] * len(asked)
+
+    @_again
+    async def _write(self, ops: Sequence[PutOp]) -> None:
+        puts = _Puts(ops)
+        # Nobody knows whether a statement that got no answer was carried out.
+        with clear_errors(self.pool.name, lambda: unsure() if puts.sent else consequence()):
+            await self._shared_puts(puts)
 
     @_again
     async def _whole(self, ops: list[Op]) -> list[Result]:
@@ -129,9 +208,6 @@ class CircadianPostgresStore(AsyncPostgresStore):
     async def _execute_batch(
         self, grouped_ops: Mapping[type, Any], results: list[Result], conn: object = None
     ) -> None:
-        if [*grouped_ops] == [PutOp]:
-            await write(self.pool, _PUT, _written(grouped_ops[PutOp]))
-            return
         looks: dict[type, Callable[..., Awaitable[None]]] = {
             GetOp: self._batch_get_ops,
             SearchOp: self._batch_search_ops,
@@ -205,9 +281,9 @@ class CircadianPostgresStore(AsyncPostgresStore):
             return await cursor.fetchall()
 
 
-def _written(put_ops: Sequence[tuple[int, PutOp]]) -> tuple[list[Any], ...]:
+def _written(ops: Sequence[PutOp]) -> tuple[list[Any], ...]:
     """The parameters of _PUT: of several puts under one key the last counts."""
-    last = {(".".join(op.namespace), op.key): op for _, op in put_ops}
+    last = {(".".join(op.namespace), op.key): op for op in ops}
     # In a fixed order, so that two batches seldom deadlock.
     gone = sorted(place for place, op in last.items() if op.value is None)
     kept = sorted(last.keys() - gone)
@@ -221,4 +297,4 @@ def _columns(places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 def _item(namespace: tuple[str, ...], row: dict[str, Any]) -> Item:
     whole(namespace, row["key"], row["value"])
-    return Item(namespace=namespace, **row)
+    return Item(namespace=namespace, **{name: row[name] for name in _ITEM})

@@ -14,9 +14,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote
 
 from memory.errors import FolderError, MemoryStoreError, consequence
@@ -29,11 +31,15 @@ T = TypeVar("T")
 def atomic(
     conn: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
 ) -> Iterator[None]:
-    """Commit the block as a whole, or roll back on any exception. Blocking.
+    """Commit the block as a whole, or roll back on any exception. Joins an open transaction.
 
     A block that writes must be IMMEDIATE: if another process writes after a deferred transaction
     has read, that transaction cannot write any more, and SQLite fails at once instead of waiting.
+    Blocking.
     """
+    if conn.in_transaction:
+        yield
+        return
     try:
         conn.execute(f"BEGIN {mode}")
         yield
@@ -110,6 +116,24 @@ READS_IN_A_ROW = 8
 """Quick reads between two turns of the event loop."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """A function for a connection's thread, and its outcome."""
+
+    function: Callable[[], Any]
+    shares_commit: bool
+    outcome: Future[Any] = field(default_factory=Future)
+
+    def run(self) -> None:
+        """Run it alone."""
+        try:
+            result = self.function()
+        except BaseException as error:  # noqa: BLE001  # the caller gets it
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(result)
+
+
 class OpenedFile:
     """A connection in autocommit mode, its thread, and a second connection for quick reads.
 
@@ -126,23 +150,36 @@ class OpenedFile:
         self._reader: sqlite3.Connection | None = None
         """Used by the event loop's thread only."""
         self._reads = 0
-        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._closed = False
+        self._work: SimpleQueue[_Work] = SimpleQueue()
         # No executor: those take no more work once the interpreter ends, when an agent that was
         # never closed is closed.
         self._thread = threading.Thread(target=self._take, name=f"circadian-{path.name}")
         self._thread.start()
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
-        """Run `work` in the connection's thread. If the caller is cancelled, it ends first.
+        """Run `work` in the connection's thread. Raises MemoryStoreError."""
+        return cast(T, await self._run(_Work(partial(work, *args), shares_commit=False)))
 
-        Otherwise a write could outlive the caller's lock of the agent. Raises MemoryStoreError.
+    async def write(self, work: Callable[..., T], *args: Any) -> T:
+        """Run `work`, which is one transaction; what waits beside it shares its commit.
+
+        So agents that write at once wait for one commit. If one of them fails, all are rolled back,
+        and each runs again alone. Raises MemoryStoreError.
         """
-        running = self._submit(lambda: work(*args))
+        return cast(T, await self._run(_Work(partial(work, *args), shares_commit=True)))
+
+    async def _run(self, work: _Work) -> Any:
+        """The outcome of `work`. If the caller is cancelled, `work` ends first.
+
+        Otherwise a write could outlive the caller's lock of the agent.
+        """
+        self._work.put(work)
         try:
             with clear_errors(self.path):
-                return await asyncio.wrap_future(running)
+                return await asyncio.wrap_future(work.outcome)
         except asyncio.CancelledError:
-            await _until(running.done)
+            await _until(work.outcome.done)
             raise
 
     async def read(self, look: Callable[[sqlite3.Connection], T]) -> T:
@@ -165,24 +202,29 @@ class OpenedFile:
         """The rows that a statement returns."""
         return await self.run(lambda: self.conn.execute(statement, params).fetchall())
 
-    def _submit(self, work: Callable[[], T]) -> Future[T]:
-        running: Future[T] = Future()
-        self._work.put((running, work))
-        return running
-
     def _take(self) -> None:
-        """What the thread does: one piece of work after the other."""
-        while (given := self._work.get()) is not None:
-            running, work = given
-            if not running.set_running_or_notify_cancel():
-                continue
-            try:
+        """What the thread does: whatever waits, in order, until the file is closed."""
+        while not self._closed:
+            waiting = [self._work.get()]
+            while not self._work.empty():
+                waiting.append(self._work.get())
+            for share, group in itertools.groupby(waiting, lambda work: work.shares_commit):
+                works = [work for work in group if work.outcome.set_running_or_notify_cancel()]
                 with self.lock:
-                    result = work()
-            except BaseException as error:  # noqa: BLE001  # the caller gets it
-                running.set_exception(error)
-            else:
-                running.set_result(result)
+                    if not (share and self._committed_together(works)):
+                        for work in works:
+                            work.run()
+
+    def _committed_together(self, works: Sequence[_Work]) -> bool:
+        """Whether one commit wrote all of them; else none is written."""
+        try:
+            with atomic(self.conn):
+                results = [work.function() for work in works]
+        except Exception:  # noqa: BLE001  # each runs again alone, and fails alone
+            return False
+        for work, result in zip(works, results, strict=True):
+            work.outcome.set_result(result)
+        return True
 
     def open(self, *, quick_reads: bool) -> None:
         """Connect. Blocking.
@@ -213,8 +255,7 @@ class OpenedFile:
 
     def end(self) -> None:
         """Close the connections after all work that was handed over. Returns at once."""
-        self._submit(self._close)
-        self._work.put(None)
+        self._work.put(_Work(self._close, shares_commit=False))
 
     async def ended(self) -> None:
         """Wait for the thread's end."""
@@ -226,6 +267,7 @@ class OpenedFile:
             raise
 
     def _close(self) -> None:
+        self._closed = True
         for connection in (self._reader, getattr(self, "conn", None)):
             if connection is not None:
                 connection.close()
@@ -304,12 +346,8 @@ class SqliteFile:
 
     @contextmanager
     def _transaction(self, mode: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[None]:
-        with self.lock, clear_errors(self._path):
-            if self.connection.in_transaction:
-                yield
-                return
-            with atomic(self.connection, mode):
-                yield
+        with self.lock, clear_errors(self._path), atomic(self.connection, mode):
+            yield
 
     def compact(self) -> None:
         """Rewrite the file and empty its write-ahead log, so that no deleted text is left."""

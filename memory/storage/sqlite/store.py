@@ -72,7 +72,8 @@ class CircadianSqliteStore(SqliteStore):
         gets = [op for op in ops if isinstance(op, GetOp)]
         if len(gets) == len(ops) <= QUICK_ROWS:
             return list(await self.file.read(partial(_items, gets)))
-        return await self.file.run(self.batch, ops)
+        written = any(isinstance(op, PutOp) for op in ops)
+        return await (self.file.write if written else self.file.run)(self.batch, ops)
 
     async def alook(
         self, gets: Sequence[GetOp], lists: Sequence[tuple[str, ...]]
@@ -91,7 +92,7 @@ class CircadianSqliteStore(SqliteStore):
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         """Put values under free keys, as one transaction; returns what is stored then, in order."""
-        return await self.file.run(self._put_new, puts)
+        return await self.file.write(self._put_new, puts)
 
     async def alist(
         self, namespace: tuple[str, ...], *, limit: int | None = None, newest_first: bool = False

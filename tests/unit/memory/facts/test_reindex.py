@@ -145,7 +145,11 @@ opened = SemanticMemory(
     lambda: SqliteTable(folder / "facts.db", model="other", dimension=DIMENSION),
     mem0_dir=folder / "mem0", dimension=DIMENSION, embeddings=WordEmbeddings,
 )
-asyncio.run(memories.embed_in_batches(opened, lambda done, total: print(done, total, flush=True)))
+def told(done, total):
+    print(done, total, flush=True)
+    if done > 60:
+        time.sleep(60)  # the test kills it, however late
+asyncio.run(memories.embed_in_batches(opened, told))
 """
 
 

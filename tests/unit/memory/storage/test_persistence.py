@@ -23,7 +23,7 @@ from memory.errors import BusyError, FolderError
 from memory.installation.opening import Installation, open_installation
 from memory.settings import environment_only
 from memory.storage.access import count_items, list_items
-from memory.storage.sqlite.files import OpenedFile, open_file
+from memory.storage.sqlite.files import OpenedFile, atomic, open_file
 from tests.support.homes import KINDS, folder_in, is_database, rows
 from tests.support.saver_graph import Story, ask, thread
 from tests.support.source_files import ROOT
@@ -170,6 +170,44 @@ async def test_a_cancelled_opening_ends_before_the_file_is_closed(
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert order == ["opened", "closed"]
+
+
+async def test_writes_that_wait_together_share_a_commit_and_one_that_fails_fails_alone(
+    tmp_path: Path,
+) -> None:
+    statements, release = list[str](), threading.Event()
+    async with open_file(tmp_path / "some.db") as file:
+        await file.rows("CREATE TABLE numbers (number INTEGER)")
+        file.conn.set_trace_callback(statements.append)
+
+        def write(number: int) -> None:
+            with atomic(file.conn):
+                file.conn.execute("INSERT INTO numbers VALUES (?)", (number,))
+                if number == failing:
+                    raise ValueError("no such number")
+
+        async def commits(*numbers: int) -> int:
+            statements.clear()
+            release.clear()
+            busy = asyncio.create_task(file.run(release.wait))
+            await asyncio.sleep(0)
+            writing = [asyncio.create_task(file.write(write, number)) for number in numbers]
+            await asyncio.sleep(0)
+            release.set()
+            await busy
+            ended = await asyncio.gather(*writing, return_exceptions=True)
+            assert [type(one) for one in ended if one is not None] == [ValueError] * (
+                failing in numbers
+            )
+            return statements.count("COMMIT")
+
+        failing = 0
+        assert await commits(1, 2, 3, 4) == 1
+        failing = 6
+        assert await commits(5, 6, 7) == 2
+        assert await file.rows("SELECT number FROM numbers ORDER BY number") == [
+            (number,) for number in (1, 2, 3, 4, 5, 7)
+        ]
 
 
 @pytest.mark.parametrize("opening", ["open_store", "open_saver"])
