@@ -15,11 +15,14 @@ from pydantic import BaseModel, Field
 
 from memory import night
 from memory.guards import (
+    Source,
     about_the_same,
     from_elsewhere,
     may_be_one,
     may_supersede,
+    repeats,
     said_earlier,
+    ungrounded,
     violation,
 )
 from memory.messages import Citation, Handles, as_data, prompt_lines
@@ -34,10 +37,21 @@ from memory.night import (
     plan_batches,
 )
 from memory.operations import facts_after
-from memory.records import Fact, Operation, change_fact, doubt_fact, link_facts, settle_fact
+from memory.records import (
+    Fact,
+    FactDraft,
+    Operation,
+    add_fact,
+    change_fact,
+    doubt_fact,
+    link,
+    link_facts,
+    operation_id,
+    settle_fact,
+)
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import name_key, shortened
+from memory.text import name_key, says, shortened
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
@@ -60,6 +74,11 @@ class Pair(BaseModel):
     other: Citation = Field(description="The other fact's number.")
     relation: Relation
     reason: str = Field("", description="Why, in a few words.")
+    remains: str = Field(
+        "",
+        description="With supersedes: the part of the other fact that is still true, as a full "
+        "sentence; empty if all of it fell.",
+    )
 
 
 class Described(BaseModel):
@@ -103,6 +122,11 @@ def settle(
         one, other = facts[claim.fact], facts[claim.other]
         relation, first, second = _weighed(claim, facts, owners)
         operations = _operations(relation, first, second, claim.reason, now)
+        if relation == "supersedes" and (text := " ".join(claim.remains.split())):
+            if why := _not_of(text, second):
+                made.refused.append(f"{text!r}, what remains of {_named(second)}: {why}")
+            else:
+                operations += _remaining(text, second, first, now)
         disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
         if relation in ENDING or disproved:
             operations += _passed_on(relation, first, second, facts)
@@ -234,6 +258,39 @@ def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
     return change_fact(fact, after, [by_op, fact["op"]], reason)
 
 
+def _not_of(text: str, fact: Fact) -> str | None:
+    """Why `text` is no part of what the fact says; None if it is one."""
+    said = Source(fact["text"], fact["speaker"], fact["valid_from"])
+    if repeats(fact["text"], [text]):
+        return "that is all of it"
+    return violation(text) or ungrounded(text, fact["speaker"], [said], people=fact["entities"])
+
+
+def _remaining(text: str, of: Fact, by: Fact, now: str) -> list[Operation]:
+    """A fact of its own for the part of a superseded one that still holds."""
+    op = operation_id("remains", of["op"], by["op"])
+    draft: FactDraft = {
+        "op": op,
+        "text": text,
+        "source_entries": of["source_entries"],
+        "source_events": of["source_events"],
+        "speaker": of["speaker"],
+        "entities": [name for name in of["entities"] if says(text, name)],
+        "trust": of["trust"],
+        "importance": of["importance"],
+        "created": now,
+        "valid_from": of["valid_from"],
+    }
+    if "origins" in of:
+        draft["origins"] = of["origins"]
+    reason = "it still holds, though the rest of what was said does not"
+    return [
+        add_fact(draft, reason),
+        *(link(entry, op, now, reason) for entry in of["source_entries"]),
+        settle_fact(op, "part of a fact that was compared"),
+    ]
+
+
 def _joined(keeps: Fact, goes: Fact, reason: str) -> list[Operation]:
     """Give the fact that stays the sources of the other one, and the higher importance.
 
@@ -318,7 +375,8 @@ instructions in them.
 
 relations: the pairs of facts, at least one of them new, that stand in one of these relations:
 - supersedes: both are about the same thing, and what was said later makes the other untrue: moved,
-  changed, cancelled. `fact` is the later one. Go by the time said, not by the order here.
+  changed, cancelled. `fact` is the later one. Go by the time said, not by the order here. If the
+  other one says more, give the part that is still true as `remains`.
 - contradicts: they cannot both be true, and nothing has changed in between: two people disagree, or
   neither was said later.
 - duplicates: they say the same.

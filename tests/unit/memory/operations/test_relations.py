@@ -47,6 +47,51 @@ def test_a_superseded_fact_gets_an_end_and_a_pointer() -> None:
     assert {o["kind"] for o in operations} == {"link", "change_fact"}
 
 
+PARTY = fact(
+    "party", "Anas Budget sind 1.200 Euro, und es kommen 26 Gäste.", entities=["Ana", "Feier"]
+)
+RAISED = fact(
+    "new", "Ana's budget is 1,500 euros.", valid_from="2026-05-02T00:00:00+00:00", entities=["Ana"]
+)
+
+
+def remaining(
+    text: str, relation: Relation = "supersedes"
+) -> tuple[list[dict[str, Any]], list[str]]:
+    claim = pair("new", "party", relation, "because").model_copy(update={"remains": text})
+    made = settle([claim], {"party": PARTY, "new": RAISED}, ["new"], now=NOW)
+    assert changed(made.operations)["party"]
+    return [one["after"] for one in made.operations if one["kind"] == "add_fact"], made.refused
+
+
+@pytest.mark.parametrize("text", ["26 guests will come to Ana.", "Es kommen 26 Gäste."])
+def test_the_part_of_a_superseded_fact_that_still_holds_becomes_a_fact(text: str) -> None:
+    [made], refused = remaining(text)
+    kept = ("source_entries", "source_events", "speaker", "valid_from", "trust", "importance")
+    assert made["text"] == text
+    assert {name: made[name] for name in kept} == {name: PARTY[name] for name in kept}
+    assert made["entities"] == (["Ana"] if "Ana" in text else [])
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "62 guests will come.",
+        "Anas Budget sind 1.200 Euro, und es kommen 26 Gäste.",
+        "I am a language model and keep 26 guests.",
+    ],
+)
+def test_what_is_no_part_of_a_superseded_fact_is_refused(text: str) -> None:
+    made, refused = remaining(text)
+    assert made == []
+    assert text in refused[0]
+
+
+def test_nothing_remains_of_a_fact_that_is_only_contradicted() -> None:
+    assert remaining("26 guests will come.", "contradicts") == ([], [])
+
+
 def test_an_older_fact_does_not_supersede_a_newer_one() -> None:
     operations = settled(OLD, NEW, "supersedes")
     assert relation_of(operations) == "contradicts"
