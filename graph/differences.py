@@ -146,8 +146,9 @@ def _learned(night: NightChanges) -> ChangeGroup:
         side = Side(fact["text"], fact["speaker"], fact["valid_from"], cited, night.ids.get(op))
         changes.append(Change(None, side))
     more = len(facts) - len(changes)
-    note = f"{more:,} of them {'stands' if more == 1 else 'stand'} below." if more else ""
-    return ChangeGroup("learned", f"Learned {counted(len(facts), 'fact')}", changes, note)
+    note = f"{more:,} of them {'replaces' if more == 1 else 'replace'} others: see below."
+    heading = f"Learned {counted(len(facts), 'fact')}"
+    return ChangeGroup("learned", heading, changes, note if more else "")
 
 
 def _changed(night: NightChanges) -> ChangeGroup:

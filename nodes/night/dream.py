@@ -260,10 +260,11 @@ def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
 
 def _not_of(text: str, fact: Fact) -> str | None:
     """Why `text` is no part of what the fact says; None if it is one."""
-    said = Source(fact["text"], fact["speaker"], fact["valid_from"])
     if repeats(fact["text"], [text]):
         return "that is all of it"
-    return violation(text) or ungrounded(text, fact["speaker"], [said], people=fact["entities"])
+    speaker, people = fact["speaker"], fact["entities"]
+    said = [Source(fact["text"], speaker, fact["valid_from"])]
+    return violation(text, speaker) or ungrounded(text, speaker, said, people=people)
 
 
 def _remaining(text: str, of: Fact, by: Fact, now: str) -> list[Operation]:

@@ -109,7 +109,7 @@ def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
         add_fact(more, "told"),
         *related("new", "old", "supersedes"),
     )
-    assert "Learned 2 facts\n 1 of them stands below.\n • Ada grows kale." in told
+    assert "Learned 2 facts\n 1 of them replaces others: see below.\n • Ada grows kale." in told
     assert told.count("The glass arrives on Monday.") == 1
 
 

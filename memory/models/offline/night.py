@@ -382,8 +382,27 @@ def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> tuple[int, dict[
     # Of two facts of one time the one with words of change is the later one.
     earlier, later = sorted((other, fact), key=lambda each: (each.at, bool(_sign(each))))
     points, sign = _changed(later, earlier, shown)
+    if points < _ENOUGH:
+        return None
     pair = _pair(later, earlier, "supersedes", f"the later one says '{sign}'")
-    return (points, pair) if points >= _ENOUGH else None
+    return points, {**pair, "remains": _besides(earlier, later)}
+
+
+_LEANS = re.compile(
+    r"(?:and |but |so |then )?(?:it|he|she|they|this|that|these|those|there|then|er|sie|es|das)\b",
+    re.IGNORECASE,
+)
+"""How a sentence begins that means nothing without the one before."""
+
+
+def _besides(earlier: DatedLine, later: DatedLine) -> str:
+    """The sentences of the earlier fact that the later one does not touch; "" if it touches all."""
+    touched = {*told_stems(later.text)} - _CHANGE_STEMS
+    told = [part.strip() for part in sentences(earlier.text) if part.strip()]
+    left = [part for part in told if touched.isdisjoint(told_stems(part))]
+    if len(left) == len(told):
+        return ""
+    return " ".join(part for part in left if not _LEANS.match(part))
 
 
 def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, str]:

@@ -158,6 +158,20 @@ async def test_a_change_that_was_told_late_supersedes_from_the_other_side() -> N
     assert found(await dreamt(new, known, new=1)) == [("k", "supersedes", "n")]
 
 
+@pytest.mark.parametrize(
+    ("text", "remains"),
+    [
+        ("My job pays 50 euros an hour. My boss is called Helga.", "My boss is called Helga."),
+        ("My job pays 50 euros an hour. It is in the harbour.", ""),
+        ("My job pays 50 euros an hour, and my boss is called Helga.", ""),
+    ],
+)
+async def test_sentences_that_a_change_does_not_touch_remain(text: str, remains: str) -> None:
+    new = said("n", "My job now pays 60 euros an hour.", TUESDAY)
+    answer = await dreamt(new, said("o", text), new=1)
+    assert [(one.relation, one.remains) for one in answer.relations] == [("supersedes", remains)]
+
+
 async def test_a_superseded_fact_gets_no_further_relation() -> None:
     facts = [
         said("n", "The glass now arrives on Monday.", TUESDAY),

@@ -74,12 +74,24 @@ def test_the_part_of_a_superseded_fact_that_still_holds_becomes_a_fact(text: str
     assert refused == []
 
 
+def test_a_part_may_be_in_the_first_person_as_its_speaker_said_it() -> None:
+    text = "My job pays 50 euros an hour. My boss is called Helga."
+    old = {**OLD, "text": text, "speaker": "Ana"}
+    claim = pair("new", "old", "supersedes", "because")
+    claim = claim.model_copy(update={"remains": "My boss is called Helga."})
+    facts: Any = {"old": old, "new": {**NEW, "text": "My job now pays 60 euros an hour."}}
+    made = settle([claim], facts, ["new"], now=NOW)
+    assert [one["after"]["speaker"] for one in made.operations if one["kind"] == "add_fact"] == [
+        "Ana"
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "62 guests will come.",
         "Anas Budget sind 1.200 Euro, und es kommen 26 Gäste.",
-        "I am a language model and keep 26 guests.",
+        "The assistant keeps 26 guests.",
     ],
 )
 def test_what_is_no_part_of_a_superseded_fact_is_refused(text: str) -> None:
