@@ -16,11 +16,22 @@ from memory.storage import read_values
 
 LINKS = "links"
 
+MADE_OF = "made_of"
+"""The relation of a fact to an entry that it was made from."""
+
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
     """Read the links of those memories among `ids` that have any, by id."""
     namespace = scope.namespace(LINKS)
     return (await read_values(store, {namespace: ids}))[namespace]
+
+
+async def facts_made(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, list[str]]:
+    """Ids of the facts that were made from these entries, by the entry's id."""
+    return {
+        id_: [other for other, link in end["relations"].items() if link["relation"] == MADE_OF]
+        for id_, end in (await read(store, scope, ids)).items()
+    }
 
 
 def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str] | None:

@@ -30,7 +30,7 @@ from memory.records import (
     told,
 )
 from memory.storage import list_items, read_values
-from memory.text import approximate_tokens, days_named, shortened, shown_day
+from memory.text import approximate_tokens, days_named, shortened, shown_day, terms, words
 
 PAGES = "pages"
 
@@ -69,6 +69,8 @@ class ShownLine(NamedTuple):
     """Ids of the facts that it stands on."""
     sources: tuple[str, ...]
     """Ids of the entries and events behind them."""
+    facts: tuple[str, ...]
+    """The texts of these facts, in the order of their ids."""
     disputed: bool
     doubtful: bool
     """It rests on something that changed."""
@@ -264,10 +266,52 @@ def text_of(page: ShownPage, zone: tzinfo) -> str:
     return "\n".join([one_line(page.name), *(_told(line, zone) for line in page.lines)])
 
 
+def said_whole(shown: Iterable[ShownPage]) -> set[str]:
+    """Ids of the facts of which these pages say every word, number and name. Pure.
+
+    An attribute may be a part of its fact, and a long line is cut: who reads it knows only that.
+    """
+    texts, said = dict[str, str](), dict[str, set[str]]()
+    for page in shown:
+        for line in page.lines:
+            texts.update(zip(line.ids, line.facts, strict=True))
+            for id_ in line.ids:
+                said.setdefault(id_, set()).update(_telling(page.name), _telling(line.text))
+    return {id_ for id_, text in texts.items() if _telling(text) <= said[id_]}
+
+
+def says_no_more(line: ShownLine, others: Iterable[str]) -> bool:
+    """Whether other texts say every word of a line, but for the name of its attribute."""
+    label = f"{_label(line.attribute)}: " if line.attribute else ""
+    said = set[str]().union(*map(_telling, others))
+    return _telling(line.text.removeprefix(label)) <= said
+
+
+def _telling(text: str) -> set[str]:
+    """The words of a text that no other text may lack that says the same."""
+    return {*terms(text), *(_TURNING & {*words(text)})}
+
+
+_TURNING = frozenset({"after", "before", "no", "nor", "not", "off", "only", "until"})
+"""Stop words that turn what a text says."""
+
+
+def _label(attribute: str) -> str:
+    return attribute.replace("_", " ")
+
+
 def _told(line: ShownLine, zone: tzinfo) -> str:
     ids = [id_[:SHORT_ID] for id_ in line.ids[-MOST_IDS:]]
     doubt = ", disputed" if line.disputed else ", in doubt" if line.doubtful else ""
     return prompt_lines.page_line(ids, line.text, line.speaker, shown_day(line.at, zone), doubt)
+
+
+def of_disputes(pairs: Sequence[tuple[Fact, Fact]]) -> list[ShownPage]:
+    """The facts in these contradictions as the lines of one page; none without any."""
+    facts = {fact["op"]: fact for pair in pairs for fact in pair}
+    lines = [PageLine(attribute=None, facts=[op]) for op in facts]
+    shown = lines_of(Page(id=DISPUTES, lines=lines), {}, facts)
+    return [ShownPage(DISPUTES, "", tuple(shown))] if shown else []
 
 
 def disputes_text(pairs: Sequence[tuple[Fact, Fact]], zone: tzinfo) -> str:
@@ -298,7 +342,7 @@ def _line(
     if name is not None:
         if name not in attributes or len(holding) < len(line["facts"]):
             return None
-        text = f"{name.replace('_', ' ')}: {attributes[name]['value']}"
+        text = f"{_label(name)}: {attributes[name]['value']}"
     people = {fact["speaker"] for fact in holding}
     return ShownLine(
         text=shortened(text, LONGEST),
@@ -306,6 +350,7 @@ def _line(
         at=max(fact["valid_from"] for fact in holding),
         speaker=people.pop() if len(people) == 1 else None,
         ids=tuple(fact["id"] for fact in holding),
+        facts=tuple(fact["text"] for fact in holding),
         sources=tuple(
             id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
         ),

@@ -78,8 +78,8 @@ MARKED = 60
 CHAIN = 4
 """Steps in which the facts made from entries, and their successors, are read."""
 
-MADE_OF, DEPENDS_ON = "made_of", "depends_on"
-"""Relations of a fact: to an entry that it was made from, and to a fact that it rests on."""
+DEPENDS_ON = "depends_on"
+"""The relation of a fact to a fact that it rests on."""
 
 LINKED_SHARE = 0.5
 """Score of an added memory, as a share of the score of the memory that led to it."""
@@ -398,7 +398,7 @@ class _Memory:
             other
             for end in ends.values()
             for other, link in end["relations"].items()
-            if link["relation"] in (MADE_OF, DEPENDS_ON)
+            if link["relation"] in (links.MADE_OF, DEPENDS_ON)
         }
         best = {one.id for one in ranked[:MARKED]} | near
         rows = [one.row for one in ranked if one.id in best]

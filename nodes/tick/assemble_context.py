@@ -17,7 +17,7 @@ from memory.compaction import visible_events
 from memory.events import set_off_by_owner
 from memory.facts import SemanticMemory
 from memory.guards import rests_on
-from memory.journal import Listeners, Told
+from memory.journal import Listeners, Told, links
 from memory.messages import (
     AUDIENCE,
     EVENT_KEY,
@@ -30,14 +30,31 @@ from memory.messages import (
     one_line,
     prompt_lines,
 )
-from memory.pages import ShownPage, disputes_text, open_disputes, text_of
+from memory.pages import (
+    ShownPage,
+    disputes_text,
+    of_disputes,
+    open_disputes,
+    said_whole,
+    says_no_more,
+    text_of,
+)
 from memory.pages import shown as shown_pages
-from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, in_buffer
+from memory.prompt import (
+    ENTITY_CONTEXT,
+    PAGES,
+    SEMANTIC_MEMORIES,
+    Material,
+    assembly,
+    in_buffer,
+    whole_pages,
+)
 from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
 from memory.records import (
     OWN,
     AssembledContext,
     EntityProfile,
+    Fact,
     RecallHit,
     Scope,
     SessionMemory,
@@ -155,16 +172,32 @@ class _Memory:
         components = CONTEXTS[context_type].enabled_components
         people = await self.people() if ENTITY_CONTEXT in components else []
         held = await self.pages(people) if PAGES in components else []
-        told = [text_of(page, self.settings.zone) for page in held]
-        if PAGES in components and by_owner:
-            told += await self.disputes()
+        disputes = await self.disputes() if PAGES in components and by_owner else []
+        seen, told = self.seen(held, disputes)
         recalls = SEMANTIC_MEMORIES in components
         shown: _Shown = {
-            "memories": await self.recalled(context_type, held, now) if recalls else [],
-            "people": [without_lines(profile, held) for profile in people],
+            "memories": await self.recalled(context_type, seen, now) if recalls else [],
+            "people": [without_lines(profile, seen) for profile in people],
             "pages": told,
         }
-        return shown, held
+        return shown, [*held, *of_disputes(disputes)]
+
+    def seen(
+        self, held: Sequence[ShownPage], disputes: Sequence[tuple[Fact, Fact]]
+    ) -> tuple[list[ShownPage], list[str]]:
+        """(the pages that the prompt has room for; the texts of all, and of the disputes behind).
+
+        What the disputes say is on no page besides, if the prompt has room for the disputes.
+        """
+        claims, zone = of_disputes(disputes), self.settings.zone
+        for pages in ([*without_claims(held, claims), *claims], [*held, *claims]):
+            told = [text_of(page, zone) for page in pages[: len(pages) - len(claims)]]
+            told += [disputes_text(disputes, zone)] if claims else []
+            room = self.settings.page_tokens, self.state["calibration"]
+            fit = whole_pages(told, *room)
+            if len(fit) == len(told):
+                break
+        return pages[: len(fit)], told
 
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
@@ -198,14 +231,12 @@ class _Memory:
         ]
         return each_once(fit, self.state["session_memory"])
 
-    async def disputes(self) -> list[str]:
-        """The open contradictions, which an owner may settle, as one text; none without any."""
-        found = await open_disputes(self.store, self.semantic, self.scope)
-        shown = found[:MOST_DISPUTES]
-        return [disputes_text(shown, self.settings.zone)] if shown else []
+    async def disputes(self) -> list[tuple[Fact, Fact]]:
+        """The open contradictions, which an owner may settle."""
+        return (await open_disputes(self.store, self.semantic, self.scope))[:MOST_DISPUTES]
 
     async def recalled(
-        self, context_type: str, held: Sequence[ShownPage], now: datetime
+        self, context_type: str, seen: Sequence[ShownPage], now: datetime
     ) -> list[RecallHit]:
         """What the prompt does not show already, near the event, or else near the active goals."""
         state, settings, event = self.state, self.settings, self.state["event"]
@@ -228,10 +259,14 @@ class _Memory:
                 *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
                 *(heard["id"] for heard in overheard),
-                *(id_ for page in held for line in page.lines for id_ in line.ids),
+                *said_whole(seen),
             ],
         )
-        hits = beside(hits, held, state["session_memory"])
+        told = {id_ for page in seen for line in page.lines for id_ in line.sources}
+        made = await links.facts_made(
+            self.store, self.scope, [hit["id"] for hit in hits if hit["id"] in told]
+        )
+        hits = beside(hits, seen, state["session_memory"], made)
         hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
         await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
@@ -250,16 +285,43 @@ class _Shown(TypedDict):
 
 
 def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:
-    """The pages without lines whose facts stand on a page before, or word for word in `memory`."""
+    """The pages without lines that say what a page before says, or, word for word, `memory`.
+
+    Lines of two people may each show a part of one fact.
+    """
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
-    told, kept = set[str](), list[ShownPage]()
+    told, kept = dict[str, list[str]](), list[ShownPage]()
     for page in shown:
-        new = [one for one in page.lines if not told.issuperset(one.ids)]
-        told.update(id_ for line in new for id_ in line.ids)
+        new = [
+            line
+            for line in page.lines
+            if not told.keys() >= {*line.ids}
+            or not says_no_more(line, (text for id_ in line.ids for text in told[id_]))
+        ]
+        for one in new:
+            for id_ in one.ids:
+                told.setdefault(id_, []).append(one.text)
         lines = tuple(line for line in new if _bare(line.text) not in texts)
         if lines:
             kept.append(page._replace(lines=lines))
     return kept
+
+
+def without_claims(shown: Sequence[ShownPage], claims: Sequence[ShownPage]) -> list[ShownPage]:
+    """The pages without lines that say no more than these facts."""
+    texts = {id_: line.text for one in claims for line in one.lines for id_ in line.ids}
+    left = (
+        page._replace(
+            lines=tuple(
+                line
+                for line in page.lines
+                if not texts.keys() >= {*line.ids}
+                or not says_no_more(line, (texts[id_] for id_ in line.ids))
+            )
+        )
+        for page in shown
+    )
+    return [page for page in left if page.lines]
 
 
 def _bare(text: str) -> str:
@@ -267,15 +329,19 @@ def _bare(text: str) -> str:
 
 
 def beside(
-    memories: Sequence[RecallHit], shown: Sequence[ShownPage], memory: SessionMemory
+    memories: Sequence[RecallHit],
+    shown: Sequence[ShownPage],
+    memory: SessionMemory,
+    made: Mapping[str, Collection[str]],
 ) -> list[RecallHit]:
     """The memories, except what a page or `memory` says already.
 
-    A page says its facts, and the entries from which only these facts were made. It does not say
-    what they superseded, which may have details that nothing replaced.
+    A page says the facts whose every word it has, and the entries from which only these were made
+    (`made`, by the entry's id). It does not say what they superseded, which may have details that
+    nothing replaced.
     """
-    lines = [line for page in shown for line in page.lines]
-    facts = {id_ for line in lines for id_ in line.ids}
+    facts = said_whole(shown)
+    lines = [line for page in shown for line in page.lines if facts.issuperset(line.ids)]
     sources = {source for line in lines for source in line.sources}
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
     return [
@@ -283,15 +349,20 @@ def beside(
         for hit in memories
         if (hit["id"] not in facts or "earlier" in hit)
         and _bare(hit["text"]) not in texts
-        and not (hit["kind"] == "episode" and {hit["id"], *hit["sources"]} <= sources)
+        and not (
+            hit["kind"] == "episode"
+            and {hit["id"], *hit["sources"]} <= sources
+            and facts.issuperset(made.get(hit["id"], ()))
+        )
     ]
 
 
 def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityProfile:
     """The profile without what pages show: attributes, and on its own what facts were made from."""
+    facts = said_whole(shown)
     lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
     told = {line.attribute for line in lines}
-    sources = {id_ for one in lines for id_ in one.sources}
+    sources = {id_ for one in lines if facts.issuperset(one.ids) for id_ in one.sources}
     texts = {_bare(line.text) for page in shown for line in page.lines}
     return {
         **profile,
