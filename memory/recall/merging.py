@@ -64,6 +64,7 @@ def merged(
     found: Sequence[Candidate],
     facts: Mapping[str, Row] | None = None,
     wanted: Collection[str] = (),
+    replaced: Collection[str] = (),
 ) -> list[Candidate]:
     """Merge duplicates among `found` (best first), and mark what no longer holds.
 
@@ -71,13 +72,15 @@ def merged(
     facts of some entries moves no others. Any other fact takes the entry's place if it has the
     entry's words of the query (`wanted`). Equal texts are merged at the better rank. `facts`: those
     made from the found entries, and their successors, by id; some of `found` may be left out.
+    `replaced`: see `stands_in`.
     """
+    known = {**(facts or {}), **{one.id: one.row for one in found if is_fact(one.row)}}
+    found = as_kept(found, known, replaced)
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
-    given = [one for one in found if one.row.payload["kind"] == "fact"]
-    known = {**(facts or {}), **{one.id: one.row for one in given}}
+    given = [one for one in found if is_fact(one.row)]
     if not known:
         return _once(entries.values())
-    made = _made_from(known, entries)
+    made = _made_from(known, entries, replaced)
     said_in = {op: one.row for op, one in entries.items()}
     said: dict[str, list[Candidate]] = defaultdict(list)
     left: dict[str, Candidate] = {}
@@ -100,7 +103,8 @@ def merged(
         if place is None:
             stay.append(one)
         else:
-            left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), one)
+            others = replace(one, unsaid=one.ids - {op}, disputes=frozenset())
+            left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), others)
     shown = _newer_first(_with_heirs([*left.values(), *stay], known, made), known, made)
     return _once(shown)
 
@@ -138,17 +142,76 @@ def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool)
     """
     if past:
         return list(found)
-    heirs = {id_: one.id for one in found if not one.superseded for id_ in one.ids}
+    heirs = {id_: one.id for one in found if not one.superseded for id_ in one.says}
     shown = {one.id: one for one in found if not one.superseded}
-    for place, one in enumerate(found):
-        heir = shown.get(heirs.get(one.heir or "", "")) if one.superseded else None
-        # A duplicate's heir has its sources, and says the same.
-        if heir is None or {*one.sources} <= {*heir.sources} or _was_never_true(one.row):
+    gone = (
+        (place, row, by)
+        for place, one in enumerate(found)
+        if one.superseded
+        for row, by in one.fallen or ((one.row, one.heir),)
+    )
+    for place, row, by in gone:
+        heir = shown.get(heirs.get(by or "", ""))
+        # What was said at once is no change: the heir has its sources.
+        if heir is None or {*row.payload["source_events"]} <= {*heir.sources}:
             continue
-        only = words_of(one.row) & {*wanted} - words_of(heir.row)
-        if only or place < AMONG_BEST:
-            shown[heir.id] = replace(heir, earlier=_earlier(heir, one.row))
+        only = words_of(row) & {*wanted} - words_of(heir.row)
+        if (only or place < AMONG_BEST) and not _was_never_true(row):
+            shown[heir.id] = replace(heir, earlier=_earlier(heir, row))
     return list(shown.values())
+
+
+def is_fact(row: Row) -> bool:
+    """Whether it is a fact, and no entry."""
+    return bool(row.payload["kind"] == "fact")
+
+
+def stands_in(fact: Row, heir: Row | None, replaced: Collection[str] = ()) -> bool:
+    """Whether the fact that stays in place of another is one that a night joined it into.
+
+    That fact says the same, and has its sources, so the other is no past value and not untrue.
+    `replaced`: ids of facts with such heirs of which a link tells that something changed.
+    """
+    sources = {*fact.payload["source_entries"]}
+    return (
+        heir is not None
+        and bool(sources)
+        and sources <= {*heir.payload["source_entries"]}
+        and fact.id not in replaced
+        and not _was_never_true(fact)
+    )
+
+
+def _kept(fact: Row, known: Mapping[str, Row], replaced: Collection[str]) -> Row:
+    """The fact itself, or the one that it was joined into."""
+    seen = {fact.id}
+    while fact.payload.get("invalid_at") is not None:
+        heir = known.get(fact.payload.get("superseded_by") or "")
+        if heir is None or heir.id in seen or not stands_in(fact, heir, replaced):
+            break
+        seen.add(heir.id)
+        fact = heir
+    return fact
+
+
+def as_kept(
+    found: Sequence[Candidate], known: Mapping[str, Row], replaced: Collection[str]
+) -> list[Candidate]:
+    """`found`, with the fact that stays in place of each that was joined into it."""
+    shown = dict[str, Candidate]()
+    for one in found:
+        kept = _kept(one.row, known, replaced) if is_fact(one.row) else one.row
+        if kept is not one.row:
+            one = joined(candidate_of(_found_by(kept, one.row), one.parts), one)
+            one = replace(one, disputes=frozenset(kept.payload.get("disputed") or ()))
+        shown[one.id] = joined(shown[one.id], one) if one.id in shown else one
+    return list(shown.values())
+
+
+def _found_by(kept: Row, other: Row) -> Row:
+    """The fact that stays, which a search found by the words of one that was joined into it."""
+    words = [*(kept.payload.get("other_words") or ()), other.payload["data"]]
+    return kept._replace(payload={**kept.payload, "other_words": words})
 
 
 def _was_never_true(row: Row) -> bool:
@@ -201,6 +264,7 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
         parts=better.parts,
         sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
         stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
+        unsaid=(one.unsaid | other.unsaid) - one.says,
         disputes=one.disputes | other.disputes,
     )
 
@@ -217,13 +281,16 @@ def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
     return standing
 
 
-def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> dict[str, list[Row]]:
-    made: dict[str, list[Row]] = {op: [] for op in entries}
+def _made_from(
+    known: Mapping[str, Row], entries: Mapping[str, Candidate], replaced: Collection[str]
+) -> dict[str, list[Row]]:
+    made: dict[str, dict[str, Row]] = {op: {} for op in entries}
     for fact in known.values():
-        for source in dict.fromkeys(fact.payload["source_entries"]):
+        kept = _kept(fact, known, replaced)
+        for source in fact.payload["source_entries"]:
             if source in made:
-                made[source].append(fact)
-    return made
+                made[source][kept.id] = kept
+    return {op: list(facts.values()) for op, facts in made.items()}
 
 
 def says_again(fact: Row, entries: Mapping[str, Row], wanted: Collection[str]) -> bool:
@@ -260,6 +327,8 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     for candidate in (entry, *facts):
         if not candidate.superseded or candidate is best:
             best = joined(best, candidate)
+    if best.row is not entry.row:
+        best = replace(best, unsaid=best.ids - {best.id, entry.id}, disputes=holding[0].disputes)
     return best if best.superseded else replace(best, parts=entry.parts)
 
 
@@ -285,7 +354,9 @@ def _marked(
     if holding:
         return replace(entry, marks=frozenset({"partly_superseded"}), heir=heir)
     if _is_said_by(gone, entry, wanted):
-        return replace(entry, marks=frozenset({"superseded"}), heir=heir)
+        ends = (heir_of(fact, known) for fact in gone)
+        fallen = tuple((fact, end and end.id) for fact, end in zip(gone, ends, strict=True))
+        return replace(entry, marks=frozenset({"superseded"}), heir=heir, fallen=fallen)
     parts = {**entry.parts, "superseded": (FAR_BELOW - 1) * _worth(entry)}
     return replace(entry, marks=frozenset({"outdated"}), heir=heir, parts=parts)
 
@@ -333,9 +404,9 @@ def _with_heirs(
 
     An entry stands for the facts that were made from it, if they are not found themselves.
     """
-    says = {one.id: {*one.ids, *_made_of(one, made)} for one in found}
+    says = {one.id: {*one.says, *_made_of(one, made)} for one in found}
     places = {id_: one for one in reversed(found) if not one.superseded for id_ in says[one.id]}
-    places |= {id_: one for one in found if not one.superseded for id_ in one.ids}
+    places |= {id_: one for one in found if not one.superseded for id_ in one.says}
     lifts: dict[str, float] = {}
     new: dict[str, Row] = {}
     heirs: dict[str, str] = {}
@@ -384,7 +455,7 @@ def _newer_first(
     by_op = {str(row.payload["op"]): row for row in known.values()}
     places: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(found):
-        facts = [known[id_] for id_ in one.ids if id_ in known]
+        facts = [known[id_] for id_ in one.says if id_ in known]
         for fact in {row.id: row for row in (*facts, *made.get(str(one.row.payload["op"]), ()))}:
             places[fact].append(number)
     placed = list(found)

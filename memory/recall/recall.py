@@ -24,11 +24,14 @@ from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
 from memory.recall.merging import (
+    as_kept,
+    is_fact,
     lifted_by_links,
     merged,
     newer_value_first,
     says_again,
     standing,
+    stands_in,
     told_once,
 )
 from memory.recall.ranking import (
@@ -80,6 +83,9 @@ CHAIN = 4
 
 DEPENDS_ON = "depends_on"
 """The relation of a fact to a fact that it rests on."""
+
+CHANGES = ("supersedes", "contradicts")
+"""Relations of a fact to one that holds in its place, and does not say the same."""
 
 LINKED_SHARE = 0.5
 """Score of an added memory, as a share of the score of the memory that led to it."""
@@ -356,7 +362,14 @@ class _Memory:
         """The found memories that hold, best first, and their `scale_of`; [] if nothing fits."""
         past = past or found.query.past
         if facts_only:
-            shown = [one for one in merged(found.ranked) if past or not one.superseded]
+            ranked, replaced = found.ranked, set[str]()
+            if past:
+                known = await self.semantic.run(self._facts, ranked, {})
+                known |= {one.id: one.row for one in ranked}
+                replaced = await self._replaced(known.values())
+                ranked = as_kept(ranked, known, replaced)
+            together = merged(ranked, replaced=replaced)
+            shown = [one for one in together if past or not one.superseded]
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
         scale = scale_of(shown, found.query, found.known, found.cosines)
@@ -372,6 +385,9 @@ class _Memory:
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
         facts, found = await self.semantic.run(self._merged, ranked, ends, wanted)
+        replaced = await self._replaced([*facts.values(), *(one.row for one in ranked)])
+        if replaced:  # as seldom as two values of one entry
+            found = merged(ranked, facts, wanted, replaced)
         shown = standing(found, wanted, past=past)
         if not self.settings.recall_weight_links:
             return ordered(shown)
@@ -382,16 +398,21 @@ class _Memory:
             return ordered(higher)
         # A link may lead from an entry to the fact that repeats it, or that no longer holds.
         hidden = [candidate for candidate in found if candidate.superseded and not past]
-        together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
+        together = merged(ordered([*hidden, *higher, *added]), facts, wanted, replaced)
         return standing(together, wanted, past=past)
 
     def _merged(
         self, ranked: Sequence[Candidate], ends: Mapping[str, links.End], wanted: Sequence[str]
     ) -> tuple[dict[str, Row], list[Candidate]]:
-        """By id, the facts that were made from the best entries, that the best facts rest on, or
-        that superseded or contradict one of these; and `ranked`, merged with them. Blocking.
+        """`_facts`, and `ranked` merged with them. Blocking."""
+        facts = self._facts(ranked, ends)
+        return facts, merged(ranked, facts, wanted)
 
-        The facts do not repeat those of `ranked`.
+    def _facts(self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]) -> dict[str, Row]:
+        """By id, the facts that were made from the best entries, that the best facts rest on, or
+        that superseded or contradict one of these. Blocking.
+
+        They do not repeat those of `ranked`.
         """
         seen, facts = {one.id for one in ranked}, dict[str, Row]()
         near = {
@@ -411,7 +432,16 @@ class _Memory:
             rows = [row for row, _ in self._seen([(row, 0.0) for row in read])]
             facts |= {row.id: row for row in rows if self._trusted(row)}
             seen |= missing | facts.keys()
-        return facts, merged(ranked, facts, wanted)
+        return facts
+
+    async def _replaced(self, rows: Iterable[Row]) -> set[str]:
+        """Ids of the facts whose heirs have their sources, and of which links tell a change."""
+        facts = {row.id: row for row in rows if is_fact(row)}
+        heirs = {id_: row.payload.get("superseded_by") or "" for id_, row in facts.items()}
+        unsure = [id_ for id_, row in facts.items() if stands_in(row, facts.get(heirs[id_]))]
+        ends = await links.read(self.store, self.scope, unsure) if unsure else {}
+        told = {id_: end["relations"].get(heirs[id_], {}) for id_, end in ends.items()}
+        return {id_ for id_, link in told.items() if link.get("relation") in CHANGES}
 
     async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:
         """`shown` as hits. A dispute ends when the other side no longer holds."""
