@@ -457,5 +457,7 @@ def _rows(profile: EntityProfile, zone: tzinfo) -> list[tuple[str, str]]:
 def _noticed(profile: EntityProfile, observation: Observation, zone: tzinfo) -> str:
     day, speaker = shown_day(observation["at"], zone), observation["speaker"]
     if speaker is None:
-        return f"{day} (your conclusion)"
+        *others, last = map(one_line, observation.get("origins") or [""])
+        people = " or ".join([*([", ".join(others)] if others else []), last])
+        return f"{day} (perhaps said by {people})" if people else f"{day} (your conclusion)"
     return day if speaks_as(profile, speaker) else f"{day} {one_line(speaker)} said"

@@ -202,7 +202,8 @@ class _Memory:
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
 
-        To a public, attributes are shown on pages alone, where their sources are known.
+        To a public, attributes are shown on pages alone, where their sources are known, and of
+        somebody who never wrote other names only beside something that was said in public.
         """
         public = self.listeners.audience == "public"
         talks = {} if public else self.state["conversations"]
@@ -214,7 +215,12 @@ class _Memory:
         hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
         known = [[one for one in who["observations"] if one["id"] not in hidden] for who in found]
         return [
-            {**who, "attributes": {}, "observations": kept}
+            {
+                **who,
+                "attributes": {},
+                "observations": kept,
+                "aliases": who["aliases"] if kept or who["senders"] else [],
+            }
             for who, kept in zip(found, known, strict=True)
         ]
 
