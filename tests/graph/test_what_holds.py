@@ -277,6 +277,25 @@ async def test_a_chat_shows_a_briefing_once_a_night(agent: AsyncAgent) -> None:
     assert (await status(agent.context))["mode"] == "sleep"
 
 
+@pytest.mark.parametrize("page_tokens", [1_200, 60])
+async def test_what_contradicts_is_told_an_owner_once(
+    tmp_path: Path, clock: Clock, page_tokens: int
+) -> None:
+    settings = SETTINGS.model_copy(update={"owners": ["Ben"], "page_tokens": page_tokens})
+    async with opened(tmp_path / "data", lively(), clock, settings=settings) as agent:
+        await day(agent, clock, [*SATURDAY, CLAIM])
+        await agent.sleep()
+        for fact in await agent.resources.semantic.all(agent.scope):
+            # The conversation no longer shows it.
+            long_ago = {"source_events": [f"before-{fact['id']}"]}
+            await agent.resources.semantic.update(agent.scope, fact["id"], long_ago)
+        await agent.ainvoke(said("Is Lila allergic to strawberries?", "Ben"))
+        told = model_of(agent).calls[-1].text.partition("<pages>")[2]
+    assert ("call settle_dispute" in told) is (page_tokens > 100)
+    assert told.count(CLAIM[1]) == 1
+    assert told.count("My sister Lila is allergic to strawberries.") == 1
+
+
 @pytest.mark.parametrize("who", ["local", "Ada"])
 async def test_only_an_owner_settles_a_contradiction(
     agent: AsyncAgent, clock: Clock, who: str
