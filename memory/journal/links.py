@@ -26,14 +26,6 @@ async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, 
     return (await read_values(store, {namespace: ids}))[namespace]
 
 
-async def facts_made(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, list[str]]:
-    """Ids of the facts that were made from these entries, by the entry's id."""
-    return {
-        id_: [other for other, link in end["relations"].items() if link["relation"] == MADE_OF]
-        for id_, end in (await read(store, scope, ids)).items()
-    }
-
-
 def ends_named(operation: Operation, facts: Mapping[str, str]) -> tuple[str, str] | None:
     """Ids of the two ends; None if one is no stored fact. `facts`: operation id -> fact id."""
     value = operation["after"] or operation["before"]

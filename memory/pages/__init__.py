@@ -23,7 +23,6 @@ from memory.pages.pages import (
     project_id,
     puts_after,
     said_whole,
-    says_no_more,
     shown,
     text_of,
 )
@@ -51,7 +50,6 @@ __all__ = [
     "project_id",
     "puts_after",
     "said_whole",
-    "says_no_more",
     "shown",
     "text_of",
 ]

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from langgraph.store.base import BaseStore, PutOp
 
 from memory.facts import SemanticMemory
-from memory.guards import rests_on
+from memory.guards import repeats, rests_on
 from memory.messages import one_line, prompt_lines
 from memory.records import (
     Attribute,
@@ -30,7 +30,7 @@ from memory.records import (
     told,
 )
 from memory.storage import list_items, read_values
-from memory.text import approximate_tokens, days_named, shortened, shown_day, terms, words
+from memory.text import approximate_tokens, days_named, shortened, shown_day
 
 PAGES = "pages"
 
@@ -267,37 +267,17 @@ def text_of(page: ShownPage, zone: tzinfo) -> str:
 
 
 def said_whole(shown: Iterable[ShownPage]) -> set[str]:
-    """Ids of the facts of which these pages say every word, number and name. Pure.
+    """Ids of the facts that lines of these pages say with all words, numbers and names. Pure.
 
-    An attribute may be a part of its fact, and a long line is cut: who reads it knows only that.
+    An attribute may be a part of its fact, and a long line is cut.
     """
-    texts, said = dict[str, str](), dict[str, set[str]]()
-    for page in shown:
-        for line in page.lines:
-            texts.update(zip(line.ids, line.facts, strict=True))
-            for id_ in line.ids:
-                said.setdefault(id_, set()).update(_telling(page.name), _telling(line.text))
-    return {id_ for id_, text in texts.items() if _telling(text) <= said[id_]}
-
-
-def says_no_more(line: ShownLine, others: Iterable[str]) -> bool:
-    """Whether other texts say every word of a line, but for the name of its attribute."""
-    label = f"{_label(line.attribute)}: " if line.attribute else ""
-    said = set[str]().union(*map(_telling, others))
-    return _telling(line.text.removeprefix(label)) <= said
-
-
-def _telling(text: str) -> set[str]:
-    """The words of a text that no other text may lack that says the same."""
-    return {*terms(text), *(_TURNING & {*words(text)})}
-
-
-_TURNING = frozenset({"after", "before", "no", "nor", "not", "off", "only", "until"})
-"""Stop words that turn what a text says."""
-
-
-def _label(attribute: str) -> str:
-    return attribute.replace("_", " ")
+    return {
+        id_
+        for page in shown
+        for line in page.lines
+        for id_, text in zip(line.ids, line.facts, strict=True)
+        if repeats(text, [line.text], [page.name])
+    }
 
 
 def _told(line: ShownLine, zone: tzinfo) -> str:
@@ -342,7 +322,7 @@ def _line(
     if name is not None:
         if name not in attributes or len(holding) < len(line["facts"]):
             return None
-        text = f"{_label(name)}: {attributes[name]['value']}"
+        text = f"{name.replace('_', ' ')}: {attributes[name]['value']}"
     people = {fact["speaker"] for fact in holding}
     return ShownLine(
         text=shortened(text, LONGEST),

@@ -20,7 +20,7 @@ from memory.prompt.components import (
     recommended_action,
     registered,
 )
-from memory.prompt.rendering import OWN_LINES, block, goals, in_buffer, recent, whole_pages
+from memory.prompt.rendering import OWN_LINES, block, goals, in_buffer, recent
 
 __all__ = [
     "CONVERSATION_HISTORY",
@@ -49,5 +49,4 @@ __all__ = [
     "registered",
     "rendering",
     "rolled_back",
-    "whole_pages",
 ]

@@ -64,7 +64,6 @@ def merged(
     found: Sequence[Candidate],
     facts: Mapping[str, Row] | None = None,
     wanted: Collection[str] = (),
-    replaced: Collection[str] = (),
 ) -> list[Candidate]:
     """Merge duplicates among `found` (best first), and mark what no longer holds.
 
@@ -72,15 +71,13 @@ def merged(
     facts of some entries moves no others. Any other fact takes the entry's place if it has the
     entry's words of the query (`wanted`). Equal texts are merged at the better rank. `facts`: those
     made from the found entries, and their successors, by id; some of `found` may be left out.
-    `replaced`: see `stands_in`.
     """
-    known = {**(facts or {}), **{one.id: one.row for one in found if is_fact(one.row)}}
-    found = as_kept(found, known, replaced)
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
-    given = [one for one in found if is_fact(one.row)]
+    given = [one for one in found if one.row.payload["kind"] == "fact"]
+    known = {**(facts or {}), **{one.id: one.row for one in given}}
     if not known:
         return _once(entries.values())
-    made = _made_from(known, entries, replaced)
+    made = _made_from(known, entries)
     said_in = {op: one.row for op, one in entries.items()}
     said: dict[str, list[Candidate]] = defaultdict(list)
     left: dict[str, Candidate] = {}
@@ -103,8 +100,9 @@ def merged(
         if place is None:
             stay.append(one)
         else:
-            others = replace(one, unsaid=one.ids - {op}, disputes=frozenset())
-            left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), others)
+            # What other facts of the entry replaced, or what disputes them, is none of its own.
+            alone = replace(one, stands_for=frozenset(), disputes=frozenset())
+            left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), alone)
     shown = _newer_first(_with_heirs([*left.values(), *stay], known, made), known, made)
     return _once(shown)
 
@@ -142,76 +140,17 @@ def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool)
     """
     if past:
         return list(found)
-    heirs = {id_: one.id for one in found if not one.superseded for id_ in one.says}
+    heirs = {id_: one.id for one in found if not one.superseded for id_ in one.ids}
     shown = {one.id: one for one in found if not one.superseded}
-    gone = (
-        (place, row, by)
-        for place, one in enumerate(found)
-        if one.superseded
-        for row, by in one.fallen or ((one.row, one.heir),)
-    )
-    for place, row, by in gone:
-        heir = shown.get(heirs.get(by or "", ""))
-        # What was said at once is no change: the heir has its sources.
-        if heir is None or {*row.payload["source_events"]} <= {*heir.sources}:
+    for place, one in enumerate(found):
+        heir = shown.get(heirs.get(one.heir or "", "")) if one.superseded else None
+        # A duplicate's heir has its sources, and says the same.
+        if heir is None or {*one.sources} <= {*heir.sources} or _was_never_true(one.row):
             continue
-        only = words_of(row) & {*wanted} - words_of(heir.row)
-        if (only or place < AMONG_BEST) and not _was_never_true(row):
-            shown[heir.id] = replace(heir, earlier=_earlier(heir, row))
+        only = words_of(one.row) & {*wanted} - words_of(heir.row)
+        if only or place < AMONG_BEST:
+            shown[heir.id] = replace(heir, earlier=_earlier(heir, one.row))
     return list(shown.values())
-
-
-def is_fact(row: Row) -> bool:
-    """Whether it is a fact, and no entry."""
-    return bool(row.payload["kind"] == "fact")
-
-
-def stands_in(fact: Row, heir: Row | None, replaced: Collection[str] = ()) -> bool:
-    """Whether the fact that stays in place of another is one that a night joined it into.
-
-    That fact says the same, and has its sources, so the other is no past value and not untrue.
-    `replaced`: ids of facts with such heirs of which a link tells that something changed.
-    """
-    sources = {*fact.payload["source_entries"]}
-    return (
-        heir is not None
-        and bool(sources)
-        and sources <= {*heir.payload["source_entries"]}
-        and fact.id not in replaced
-        and not _was_never_true(fact)
-    )
-
-
-def _kept(fact: Row, known: Mapping[str, Row], replaced: Collection[str]) -> Row:
-    """The fact itself, or the one that it was joined into."""
-    seen = {fact.id}
-    while fact.payload.get("invalid_at") is not None:
-        heir = known.get(fact.payload.get("superseded_by") or "")
-        if heir is None or heir.id in seen or not stands_in(fact, heir, replaced):
-            break
-        seen.add(heir.id)
-        fact = heir
-    return fact
-
-
-def as_kept(
-    found: Sequence[Candidate], known: Mapping[str, Row], replaced: Collection[str]
-) -> list[Candidate]:
-    """`found`, with the fact that stays in place of each that was joined into it."""
-    shown = dict[str, Candidate]()
-    for one in found:
-        kept = _kept(one.row, known, replaced) if is_fact(one.row) else one.row
-        if kept is not one.row:
-            one = joined(candidate_of(_found_by(kept, one.row), one.parts), one)
-            one = replace(one, disputes=frozenset(kept.payload.get("disputed") or ()))
-        shown[one.id] = joined(shown[one.id], one) if one.id in shown else one
-    return list(shown.values())
-
-
-def _found_by(kept: Row, other: Row) -> Row:
-    """The fact that stays, which a search found by the words of one that was joined into it."""
-    words = [*(kept.payload.get("other_words") or ()), other.payload["data"]]
-    return kept._replace(payload={**kept.payload, "other_words": words})
 
 
 def _was_never_true(row: Row) -> bool:
@@ -264,9 +203,37 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
         parts=better.parts,
         sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
         stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
-        unsaid=(one.unsaid | other.unsaid) - one.says,
         disputes=one.disputes | other.disputes,
     )
+
+
+def joined_into(fact: Row, known: Mapping[str, Row]) -> Row | None:
+    """The fact that stays in place of one that a night joined into it; None for others.
+
+    It says the same, and has the sources of both: the other is neither untrue nor a past value.
+    """
+    heir, sources = (
+        known.get(fact.payload.get("superseded_by") or ""),
+        fact.payload["source_entries"],
+    )
+    if heir is None or not sources or _was_never_true(fact):
+        return None
+    return heir if {*sources} <= {*heir.payload["source_entries"]} else None
+
+
+def with_those_that_stay(found: Iterable[Candidate], stays: Mapping[str, Row]) -> list[Candidate]:
+    """`found`, with the fact that stays (`stays`) in place of each that was joined into it."""
+    shown = dict[str, Candidate]()
+    for one in found:
+        row = one.row
+        for _ in stays:
+            row = stays.get(row.id, row)
+        if row is not one.row:
+            words = [*(row.payload.get("other_words") or ()), one.row.payload["data"]]
+            row = row._replace(payload={**row.payload, "other_words": words})
+            one = joined(candidate_of(row, one.parts), replace(one, disputes=frozenset()))
+        shown[one.id] = joined(shown[one.id], one) if one.id in shown else one
+    return list(shown.values())
 
 
 def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
@@ -281,16 +248,13 @@ def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
     return standing
 
 
-def _made_from(
-    known: Mapping[str, Row], entries: Mapping[str, Candidate], replaced: Collection[str]
-) -> dict[str, list[Row]]:
-    made: dict[str, dict[str, Row]] = {op: {} for op in entries}
+def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> dict[str, list[Row]]:
+    made: dict[str, list[Row]] = {op: [] for op in entries}
     for fact in known.values():
-        kept = _kept(fact, known, replaced)
-        for source in fact.payload["source_entries"]:
+        for source in dict.fromkeys(fact.payload["source_entries"]):
             if source in made:
-                made[source][kept.id] = kept
-    return {op: list(facts.values()) for op, facts in made.items()}
+                made[source].append(fact)
+    return made
 
 
 def says_again(fact: Row, entries: Mapping[str, Row], wanted: Collection[str]) -> bool:
@@ -323,12 +287,10 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     has = words_of(entry.row)
     whole = [fact for fact in facts if len(has & words_of(fact.row)) >= SAYS_ALL * len(has)]
     holding = sorted(whole, key=lambda one: one.superseded)
-    best = holding[0] if holding else entry
-    for candidate in (entry, *facts):
-        if not candidate.superseded or candidate is best:
+    best = joined(holding[0], entry) if holding else entry
+    for candidate in () if holding else facts:
+        if not candidate.superseded:
             best = joined(best, candidate)
-    if best.row is not entry.row:
-        best = replace(best, unsaid=best.ids - {best.id, entry.id}, disputes=holding[0].disputes)
     return best if best.superseded else replace(best, parts=entry.parts)
 
 
@@ -354,9 +316,7 @@ def _marked(
     if holding:
         return replace(entry, marks=frozenset({"partly_superseded"}), heir=heir)
     if _is_said_by(gone, entry, wanted):
-        ends = (heir_of(fact, known) for fact in gone)
-        fallen = tuple((fact, end and end.id) for fact, end in zip(gone, ends, strict=True))
-        return replace(entry, marks=frozenset({"superseded"}), heir=heir, fallen=fallen)
+        return replace(entry, marks=frozenset({"superseded"}), heir=heir)
     parts = {**entry.parts, "superseded": (FAR_BELOW - 1) * _worth(entry)}
     return replace(entry, marks=frozenset({"outdated"}), heir=heir, parts=parts)
 
@@ -379,14 +339,17 @@ def _place(
     left: Mapping[str, Candidate],
     wanted: Collection[str],
 ) -> Row | None:
-    """The fact to show in place of an entry, if its facts have its words of the query."""
+    """The fact to show in place of an entry, if its facts have its words of the query.
+
+    What no longer holds is always told as a fact: that names its day, and what replaced it.
+    """
     alike = [
         fact for fact in made if (fact.payload.get("invalid_at") is not None) == entry.superseded
     ]
-    if not wanted or not alike or entry.row.payload["kind"] == "fact":
+    if not (wanted or entry.superseded) or not alike or entry.row.payload["kind"] == "fact":
         return None
     asked = words_of(entry.row) & {*wanted}
-    if not asked <= set().union(*map(words_of, alike)):
+    if not (entry.superseded or asked <= set().union(*map(words_of, alike))):
         return None
 
     def fit(fact: Row) -> tuple[int, float, str]:
@@ -404,9 +367,9 @@ def _with_heirs(
 
     An entry stands for the facts that were made from it, if they are not found themselves.
     """
-    says = {one.id: {*one.says, *_made_of(one, made)} for one in found}
+    says = {one.id: {*one.ids, *_made_of(one, made)} for one in found}
     places = {id_: one for one in reversed(found) if not one.superseded for id_ in says[one.id]}
-    places |= {id_: one for one in found if not one.superseded for id_ in one.says}
+    places |= {id_: one for one in found if not one.superseded for id_ in one.ids}
     lifts: dict[str, float] = {}
     new: dict[str, Row] = {}
     heirs: dict[str, str] = {}
@@ -455,7 +418,7 @@ def _newer_first(
     by_op = {str(row.payload["op"]): row for row in known.values()}
     places: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(found):
-        facts = [known[id_] for id_ in one.says if id_ in known]
+        facts = [known[id_] for id_ in one.ids if id_ in known]
         for fact in {row.id: row for row in (*facts, *made.get(str(one.row.payload["op"]), ()))}:
             places[fact].append(number)
     placed = list(found)

@@ -137,15 +137,11 @@ class Candidate:
     sources: tuple[str, ...]
     """Ids of the events that the memory comes from."""
     stands_for: frozenset[str] = frozenset()
-    """Ids of the facts and entries that it replaces."""
-    unsaid: frozenset[str] = frozenset()
-    """Those among them that say something else: other facts of the entry in whose place it is."""
+    """Ids of the facts and entries that say the same, which it replaces."""
     marks: frozenset[Mark] = frozenset()
     """What an entry inherits from the facts made from it."""
     heir: str | None = None
     """Id of the fact that superseded the facts made from an entry."""
-    fallen: tuple[tuple[Row, str | None], ...] = ()
-    """Of a superseded entry: its facts, each with the id of the fact that holds instead."""
     earlier: tuple[Row, ...] = ()
     """Superseded facts that are shown with it, newest first."""
     disputes: frozenset[str] = frozenset()
@@ -154,8 +150,6 @@ class Candidate:
     """The fact's id, or the journal entry's, which links use."""
     ids: frozenset[str] = field(init=False)
     """Its own id, and the ids of the memories that it replaces."""
-    says: frozenset[str] = field(init=False)
-    """Its own id, and the ids of those that say the same, or a part of it."""
     score: float = field(init=False)
     """0..1; compares the memories of one search."""
     place: tuple[float, float, str] = field(init=False)
@@ -172,7 +166,6 @@ class Candidate:
         score = max(0.0, sum(self.parts.values()))
         put(self, "id", id_)
         put(self, "ids", self.stands_for | {id_})
-        put(self, "says", self.ids - self.unsaid)
         put(self, "score", score)
         put(self, "place", (-score, -moment(payload["valid_from"]).timestamp(), row.id))
         put(self, "superseded", "superseded" in self.marks or payload.get("invalid_at") is not None)

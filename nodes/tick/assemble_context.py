@@ -12,12 +12,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import entities, journal
+from memory import entities, journal, pages
 from memory.compaction import visible_events
 from memory.events import set_off_by_owner
 from memory.facts import SemanticMemory
-from memory.guards import rests_on
-from memory.journal import Listeners, Told, links
+from memory.guards import repeats, rests_on
+from memory.journal import Listeners, Told
 from memory.messages import (
     AUDIENCE,
     EVENT_KEY,
@@ -30,29 +30,13 @@ from memory.messages import (
     one_line,
     prompt_lines,
 )
-from memory.pages import (
-    ShownPage,
-    disputes_text,
-    of_disputes,
-    open_disputes,
-    said_whole,
-    says_no_more,
-    text_of,
-)
-from memory.pages import shown as shown_pages
-from memory.prompt import (
-    ENTITY_CONTEXT,
-    PAGES,
-    SEMANTIC_MEMORIES,
-    Material,
-    assembly,
-    in_buffer,
-    whole_pages,
-)
+from memory.pages import ShownPage
+from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, rendering
 from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
 from memory.records import (
     OWN,
     AssembledContext,
+    End,
     EntityProfile,
     Fact,
     RecallHit,
@@ -180,30 +164,25 @@ class _Memory:
             "people": [without_lines(profile, seen) for profile in people],
             "pages": told,
         }
-        return shown, [*held, *of_disputes(disputes)]
+        return shown, [*held, *pages.of_disputes(disputes)]
 
     def seen(
         self, held: Sequence[ShownPage], disputes: Sequence[tuple[Fact, Fact]]
     ) -> tuple[list[ShownPage], list[str]]:
-        """(the pages that the prompt has room for; the texts of all, and of the disputes behind).
-
-        What the disputes say is on no page besides, if the prompt has room for the disputes.
-        """
-        claims, zone = of_disputes(disputes), self.settings.zone
-        for pages in ([*without_claims(held, claims), *claims], [*held, *claims]):
-            told = [text_of(page, zone) for page in pages[: len(pages) - len(claims)]]
-            told += [disputes_text(disputes, zone)] if claims else []
-            room = self.settings.page_tokens, self.state["calibration"]
-            fit = whole_pages(told, *room)
-            if len(fit) == len(told):
-                break
-        return pages[: len(fit)], told
+        """(the pages that the prompt has room for; the texts of all, the disputes behind)."""
+        claims, zone = pages.of_disputes(disputes), self.settings.zone
+        once = each_once([*claims, *held], self.state["session_memory"])
+        shown = [page for page in once if page.id != pages.DISPUTES]
+        told = [pages.text_of(page, zone) for page in shown]
+        told += [pages.disputes_text(disputes, zone)] if disputes else []
+        room = self.settings.page_tokens, self.state["calibration"]
+        return [*shown, *claims][: len(rendering.whole_pages(told, *room))], told
 
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
 
-        To a public, attributes are shown on pages alone, where their sources are known, and of
-        somebody who never wrote other names only beside something that was said in public.
+        To a public, attributes are shown on pages alone, where their sources are known, and other
+        names of somebody who never wrote only beside what was said in public.
         """
         public = self.listeners.audience == "public"
         talks = {} if public else self.state["conversations"]
@@ -225,21 +204,20 @@ class _Memory:
         ]
 
     async def pages(self, people: Sequence[EntityProfile]) -> list[ShownPage]:
-        """What holds now of the nearest people and of the active project, each line once."""
+        """What holds now of the nearest people and of the active project."""
         near, active = people[:MOST_PAGES], self.state["projects"]["active"]
-        shown = await shown_pages(self.store, self.semantic, self.scope, near, active)
+        shown = await pages.shown(self.store, self.semantic, self.scope, near, active)
         lines = [line for page in shown for line in page.lines]
         private = await self._private([Told(line.speaker, line.sources) for line in lines])
         hidden = {line for line, is_so in zip(lines, private, strict=True) if is_so}
-        fit = [
+        return [
             page._replace(lines=tuple(line for line in page.lines if line not in hidden))
             for page in shown
         ]
-        return each_once(fit, self.state["session_memory"])
 
     async def disputes(self) -> list[tuple[Fact, Fact]]:
         """The open contradictions, which an owner may settle."""
-        return (await open_disputes(self.store, self.semantic, self.scope))[:MOST_DISPUTES]
+        return (await pages.open_disputes(self.store, self.semantic, self.scope))[:MOST_DISPUTES]
 
     async def recalled(
         self, context_type: str, seen: Sequence[ShownPage], now: datetime
@@ -251,7 +229,7 @@ class _Memory:
         query = event["text"] if event else " ".join(active)
         if not query.strip():
             return []
-        overheard = in_buffer(state["context_buffer"], settings, state["calibration"])
+        overheard = rendering.in_buffer(state["context_buffer"], settings, state["calibration"])
         hits = await recall(
             query,
             **where,
@@ -265,14 +243,13 @@ class _Memory:
                 *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
                 *(heard["id"] for heard in overheard),
-                *said_whole(seen),
+                *pages.said_whole(seen),
             ],
         )
         told = {id_ for page in seen for line in page.lines for id_ in line.sources}
-        made = await links.facts_made(
-            self.store, self.scope, [hit["id"] for hit in hits if hit["id"] in told]
-        )
-        hits = beside(hits, seen, state["session_memory"], made)
+        ids = [hit["id"] for hit in hits if hit["id"] in told]
+        ends = await journal.links.read(self.store, self.scope, ids)
+        hits = beside(hits, seen, state["session_memory"], ends)
         hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
         await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
@@ -291,43 +268,16 @@ class _Shown(TypedDict):
 
 
 def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:
-    """The pages without lines that say what a page before says, or, word for word, `memory`.
-
-    Lines of two people may each show a part of one fact.
-    """
+    """The pages without lines that say what a page before says, or, word for word, `memory`."""
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
-    told, kept = dict[str, list[str]](), list[ShownPage]()
+    told, kept = list[str](), list[ShownPage]()
     for page in shown:
-        new = [
-            line
-            for line in page.lines
-            if not told.keys() >= {*line.ids}
-            or not says_no_more(line, (text for id_ in line.ids for text in told[id_]))
-        ]
-        for one in new:
-            for id_ in one.ids:
-                told.setdefault(id_, []).append(one.text)
+        new = [one for one in page.lines if not repeats(one.text, told, [one.attribute or ""])]
+        told += [line.text for line in new]
         lines = tuple(line for line in new if _bare(line.text) not in texts)
         if lines:
             kept.append(page._replace(lines=lines))
     return kept
-
-
-def without_claims(shown: Sequence[ShownPage], claims: Sequence[ShownPage]) -> list[ShownPage]:
-    """The pages without lines that say no more than these facts."""
-    texts = {id_: line.text for one in claims for line in one.lines for id_ in line.ids}
-    left = (
-        page._replace(
-            lines=tuple(
-                line
-                for line in page.lines
-                if not texts.keys() >= {*line.ids}
-                or not says_no_more(line, (texts[id_] for id_ in line.ids))
-            )
-        )
-        for page in shown
-    )
-    return [page for page in left if page.lines]
 
 
 def _bare(text: str) -> str:
@@ -338,15 +288,15 @@ def beside(
     memories: Sequence[RecallHit],
     shown: Sequence[ShownPage],
     memory: SessionMemory,
-    made: Mapping[str, Collection[str]],
+    ends: Mapping[str, End],
 ) -> list[RecallHit]:
     """The memories, except what a page or `memory` says already.
 
     A page says the facts whose every word it has, and the entries from which only these were made
-    (`made`, by the entry's id). It does not say what they superseded, which may have details that
-    nothing replaced.
+    (`ends`: their links). It does not say what they superseded, which may have details that nothing
+    replaced.
     """
-    facts = said_whole(shown)
+    facts = pages.said_whole(shown)
     lines = [line for page in shown for line in page.lines if facts.issuperset(line.ids)]
     sources = {source for line in lines for source in line.sources}
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
@@ -358,14 +308,19 @@ def beside(
         and not (
             hit["kind"] == "episode"
             and {hit["id"], *hit["sources"]} <= sources
-            and facts.issuperset(made.get(hit["id"], ()))
+            and facts.issuperset(_made_of(ends.get(hit["id"])))
         )
     ]
 
 
+def _made_of(end: End | None) -> list[str]:
+    relations = end["relations"] if end else {}
+    return [id_ for id_, link in relations.items() if link["relation"] == journal.links.MADE_OF]
+
+
 def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityProfile:
     """The profile without what pages show: attributes, and on its own what facts were made from."""
-    facts = said_whole(shown)
+    facts = pages.said_whole(shown)
     lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
     told = {line.attribute for line in lines}
     sources = {id_ for one in lines if facts.issuperset(one.ids) for id_ in one.sources}

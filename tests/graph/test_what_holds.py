@@ -110,8 +110,8 @@ async def test_what_a_fact_on_a_page_superseded_is_told_beside_it(
     [
         ("Bergen", 600, True),
         ("I live in Bergen without any cats", 600, True),
-        ("I live with my two cats in Bergen", 600, False),
-        ("I live with my two cats in Bergen", 0, True),
+        ("Ada: I live in Bergen, with my two cats", 600, False),
+        ("Ada: I live in Bergen, with my two cats", 0, True),
     ],
 )
 async def test_a_line_that_the_prompt_shows_stands_for_its_fact_if_it_says_the_whole(
