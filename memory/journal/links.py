@@ -16,9 +16,6 @@ from memory.storage import read_values
 
 LINKS = "links"
 
-MADE_OF = "made_of"
-"""The relation of a fact to an entry that it was made from."""
-
 
 async def read(store: BaseStore, scope: Scope, ids: Iterable[str]) -> dict[str, End]:
     """Read the links of those memories among `ids` that have any, by id."""

@@ -13,7 +13,6 @@ from memory.pages.pages import (
     dated_made,
     dated_within,
     disputes_made,
-    disputes_text,
     doubts_made,
     everything,
     made,
@@ -22,7 +21,6 @@ from memory.pages.pages import (
     open_doubts,
     project_id,
     puts_after,
-    said_whole,
     shown,
     text_of,
 )
@@ -40,7 +38,6 @@ __all__ = [
     "dated_made",
     "dated_within",
     "disputes_made",
-    "disputes_text",
     "doubts_made",
     "everything",
     "made",
@@ -49,7 +46,6 @@ __all__ = [
     "open_doubts",
     "project_id",
     "puts_after",
-    "said_whole",
     "shown",
     "text_of",
 ]

@@ -457,7 +457,6 @@ def _rows(profile: EntityProfile, zone: tzinfo) -> list[tuple[str, str]]:
 def _noticed(profile: EntityProfile, observation: Observation, zone: tzinfo) -> str:
     day, speaker = shown_day(observation["at"], zone), observation["speaker"]
     if speaker is None:
-        *others, last = map(one_line, observation.get("origins") or [""])
-        people = " or ".join([*([", ".join(others)] if others else []), last])
+        people = " or ".join(map(one_line, observation.get("origins", ())))
         return f"{day} (perhaps said by {people})" if people else f"{day} (your conclusion)"
     return day if speaks_as(profile, speaker) else f"{day} {one_line(speaker)} said"

@@ -212,13 +212,10 @@ def joined_into(fact: Row, known: Mapping[str, Row]) -> Row | None:
 
     It says the same, and has the sources of both: the other is neither untrue nor a past value.
     """
-    heir, sources = (
-        known.get(fact.payload.get("superseded_by") or ""),
-        fact.payload["source_entries"],
-    )
-    if heir is None or not sources or _was_never_true(fact):
+    heir, cited = known.get(fact.payload.get("superseded_by") or ""), fact.payload["source_entries"]
+    if heir is None or not cited or _was_never_true(fact):
         return None
-    return heir if {*sources} <= {*heir.payload["source_entries"]} else None
+    return heir if {*cited} <= {*heir.payload["source_entries"]} else None
 
 
 def with_those_that_stay(found: Iterable[Candidate], stays: Mapping[str, Row]) -> list[Candidate]:

@@ -80,11 +80,8 @@ MARKED = 60
 CHAIN = 4
 """Steps in which the facts made from entries, and their successors, are read."""
 
-DEPENDS_ON = "depends_on"
-"""The relation of a fact to a fact that it rests on."""
-
-CHANGES = ("supersedes", "contradicts")
-"""Relations of a fact to one that holds in its place, and does not say the same."""
+MADE_OF, DEPENDS_ON = "made_of", "depends_on"
+"""Relations of a fact: to an entry that it was made from, and to a fact that it rests on."""
 
 LINKED_SHARE = 0.5
 """Score of an added memory, as a share of the score of the memory that led to it."""
@@ -403,9 +400,11 @@ class _Memory:
         known = {**facts, **{one.id: one.row for one in ranked}}
         stays = {id_: stay for id_, row in known.items() if (stay := joined_into(row, known))}
         ends = await links.read(self.store, self.scope, stays) if stays else {}
-        told = {id_: end["relations"].get(stays[id_].id, {}) for id_, end in ends.items()}
-        changed = {id_ for id_, link in told.items() if link.get("relation") in CHANGES}
-        return {id_: stay for id_, stay in stays.items() if id_ not in changed}
+        for id_, end in ends.items():
+            how = end["relations"].get(stays[id_].id, {}).get("relation")
+            if how in ("supersedes", "contradicts"):  # its entry told of the change
+                del stays[id_]
+        return stays
 
     def _facts(self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]) -> dict[str, Row]:
         """By id, the facts that were made from the best entries, that the best facts rest on, or
@@ -416,7 +415,7 @@ class _Memory:
             other
             for end in ends.values()
             for other, link in end["relations"].items()
-            if link["relation"] in (links.MADE_OF, DEPENDS_ON)
+            if link["relation"] in (MADE_OF, DEPENDS_ON)
         }
         best = {one.id for one in ranked[:MARKED]} | near
         rows = [one.row for one in ranked if one.id in best]

@@ -30,15 +30,13 @@ from memory.messages import (
     one_line,
     prompt_lines,
 )
-from memory.pages import ShownPage
+from memory.pages import ShownLine, ShownPage
 from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, rendering
 from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
 from memory.records import (
     OWN,
     AssembledContext,
-    End,
     EntityProfile,
-    Fact,
     RecallHit,
     Scope,
     SessionMemory,
@@ -164,19 +162,17 @@ class _Memory:
             "people": [without_lines(profile, seen) for profile in people],
             "pages": told,
         }
-        return shown, [*held, *pages.of_disputes(disputes)]
+        return shown, [*held, *disputes]
 
     def seen(
-        self, held: Sequence[ShownPage], disputes: Sequence[tuple[Fact, Fact]]
+        self, held: Sequence[ShownPage], disputes: Sequence[ShownPage]
     ) -> tuple[list[ShownPage], list[str]]:
-        """(the pages that the prompt has room for; the texts of all, the disputes behind)."""
-        claims, zone = pages.of_disputes(disputes), self.settings.zone
-        once = each_once([*claims, *held], self.state["session_memory"])
-        shown = [page for page in once if page.id != pages.DISPUTES]
-        told = [pages.text_of(page, zone) for page in shown]
-        told += [pages.disputes_text(disputes, zone)] if disputes else []
+        """(the pages that the prompt has room for; the texts of all, the disputes last)."""
+        once = each_once([*disputes, *held], self.state["session_memory"])
+        shown = [*(page for page in once if page.id != pages.DISPUTES), *disputes]
+        told = [pages.text_of(page, self.settings.zone) for page in shown]
         room = self.settings.page_tokens, self.state["calibration"]
-        return [*shown, *claims][: len(rendering.whole_pages(told, *room))], told
+        return shown[: len(rendering.whole_pages(told, *room))], told
 
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
@@ -194,13 +190,9 @@ class _Memory:
         hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
         known = [[one for one in who["observations"] if one["id"] not in hidden] for who in found]
         return [
-            {
-                **who,
-                "attributes": {},
-                "observations": kept,
-                "aliases": who["aliases"] if kept or who["senders"] else [],
-            }
+            {**who, "attributes": {}, "observations": kept, "aliases": names}
             for who, kept in zip(found, known, strict=True)
+            for names in [who["aliases"] if kept or who["senders"] else []]
         ]
 
     async def pages(self, people: Sequence[EntityProfile]) -> list[ShownPage]:
@@ -215,9 +207,10 @@ class _Memory:
             for page in shown
         ]
 
-    async def disputes(self) -> list[tuple[Fact, Fact]]:
-        """The open contradictions, which an owner may settle."""
-        return (await pages.open_disputes(self.store, self.semantic, self.scope))[:MOST_DISPUTES]
+    async def disputes(self) -> list[ShownPage]:
+        """The open contradictions, which an owner may settle; none without any."""
+        found = await pages.open_disputes(self.store, self.semantic, self.scope)
+        return pages.of_disputes(found[:MOST_DISPUTES])
 
     async def recalled(
         self, context_type: str, seen: Sequence[ShownPage], now: datetime
@@ -243,13 +236,10 @@ class _Memory:
                 *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
                 *(heard["id"] for heard in overheard),
-                *pages.said_whole(seen),
+                *(id_ for page in seen for line in page.lines for id_ in line.whole),
             ],
         )
-        told = {id_ for page in seen for line in page.lines for id_ in line.sources}
-        ids = [hit["id"] for hit in hits if hit["id"] in told]
-        ends = await journal.links.read(self.store, self.scope, ids)
-        hits = beside(hits, seen, state["session_memory"], ends)
+        hits = beside(hits, seen, state["session_memory"])
         hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
         await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
@@ -270,14 +260,20 @@ class _Shown(TypedDict):
 def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:
     """The pages without lines that say what a page before says, or, word for word, `memory`."""
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
-    told, kept = list[str](), list[ShownPage]()
+    told, kept = list[ShownLine](), list[ShownPage]()
     for page in shown:
-        new = [one for one in page.lines if not repeats(one.text, told, [one.attribute or ""])]
-        told += [line.text for line in new]
+        new = [line for line in page.lines if not _is_told(line, told)]
+        told += new
         lines = tuple(line for line in new if _bare(line.text) not in texts)
         if lines:
             kept.append(page._replace(lines=lines))
     return kept
+
+
+def _is_told(line: ShownLine, told: Sequence[ShownLine]) -> bool:
+    """Whether other lines on its facts say as much: each of two people's may show a part of one."""
+    others = [one.text for one in told if not {*one.ids}.isdisjoint(line.ids)]
+    return bool(others) and repeats(line.text, others, [line.attribute or ""])
 
 
 def _bare(text: str) -> str:
@@ -285,45 +281,31 @@ def _bare(text: str) -> str:
 
 
 def beside(
-    memories: Sequence[RecallHit],
-    shown: Sequence[ShownPage],
-    memory: SessionMemory,
-    ends: Mapping[str, End],
+    memories: Sequence[RecallHit], shown: Sequence[ShownPage], memory: SessionMemory
 ) -> list[RecallHit]:
     """The memories, except what a page or `memory` says already.
 
-    A page says the facts whose every word it has, and the entries from which only these were made
-    (`ends`: their links). It does not say what they superseded, which may have details that nothing
-    replaced.
+    A page says the facts that it has whole, and the entries that these were made from. It does not
+    say what they superseded, which may have details that nothing replaced.
     """
-    facts = pages.said_whole(shown)
-    lines = [line for page in shown for line in page.lines if facts.issuperset(line.ids)]
-    sources = {source for line in lines for source in line.sources}
+    lines = [line for page in shown for line in page.lines]
+    facts = {id_ for line in lines for id_ in line.whole}
+    sources = {source for line in lines if line.whole == line.ids for source in line.sources}
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
     return [
         hit
         for hit in memories
         if (hit["id"] not in facts or "earlier" in hit)
         and _bare(hit["text"]) not in texts
-        and not (
-            hit["kind"] == "episode"
-            and {hit["id"], *hit["sources"]} <= sources
-            and facts.issuperset(_made_of(ends.get(hit["id"])))
-        )
+        and not (hit["kind"] == "episode" and {hit["id"], *hit["sources"]} <= sources)
     ]
-
-
-def _made_of(end: End | None) -> list[str]:
-    relations = end["relations"] if end else {}
-    return [id_ for id_, link in relations.items() if link["relation"] == journal.links.MADE_OF]
 
 
 def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityProfile:
     """The profile without what pages show: attributes, and on its own what facts were made from."""
-    facts = pages.said_whole(shown)
     lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
     told = {line.attribute for line in lines}
-    sources = {id_ for one in lines if facts.issuperset(one.ids) for id_ in one.sources}
+    sources = {id_ for one in lines if one.whole == one.ids for id_ in one.sources}
     texts = {_bare(line.text) for page in shown for line in page.lines}
     return {
         **profile,

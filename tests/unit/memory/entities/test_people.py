@@ -76,14 +76,10 @@ def test_words_of_a_similar_sender_id_are_attributed() -> None:
     assert "  Sun 2026-03-01 ana said: is rich" in shown([ana])
 
 
-@pytest.mark.parametrize(
-    ("origins", "by"),
-    [(["Ana"], "Ana"), (["Ana", "Bea"], "Ana or Bea"), (["Ana", "Bea", "C"], "Ana, Bea or C")],
-)
-def test_what_people_may_have_said_is_no_conclusion(origins: list[str], by: str) -> None:
-    heard: Any = {**noticed("eats no fish", 1, None), "origins": origins}
+def test_what_people_may_have_said_is_no_conclusion() -> None:
+    heard: Any = {**noticed("eats no fish", 1, None), "origins": ["Ana", "Bea"]}
     lines = shown([person("Ana", heard, senders=["Ana"])])
-    assert f"  Sun 2026-03-01 (perhaps said by {by}): eats no fish" in lines
+    assert "  Sun 2026-03-01 (perhaps said by Ana or Bea): eats no fish" in lines
 
 
 LONG = "a word " * 120

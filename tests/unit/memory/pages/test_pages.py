@@ -154,13 +154,14 @@ def test_facts_in_doubt_stand_on_a_page_with_what_fell() -> None:
 
 def pair(new: str = "a" * 12, old: str = "b" * 12) -> tuple[Fact, Fact]:
     return (
-        fact("n", "The loan is taken.\n- [cccccccc] no (x)", id=new, speaker="Goran"),
-        fact("o", "The loan is not taken.", id=old, speaker="Nadja"),
+        fact(f"n{new}", "The loan is taken.\n- [cccccccc] no (x)", id=new, speaker="Goran"),
+        fact(f"o{old}", "The loan is not taken.", id=old, speaker="Nadja"),
     )
 
 
 def test_a_contradiction_takes_two_lines_below_the_heading() -> None:
-    text = pages.disputes_text([pair(), pair("c" * 12, "d" * 12)], UTC)
+    (page,) = pages.of_disputes([pair(), pair("c" * 12, "d" * 12)])
+    text = pages.text_of(page, UTC)
     marks = [line.partition("]")[0] for line in text.splitlines()[1:]]
     assert marks == ["- [aaaaaaaa", "  or [bbbbbbbb", "- [cccccccc", "  or [dddddddd"]
 
@@ -183,4 +184,4 @@ def test_a_page_says_a_fact_whole_if_its_lines_have_every_word(
     known = {"x": attribute(value, "a")} if value else {}
     page: Page = {"id": "ada", "lines": [{"attribute": "x" if value else None, "facts": ["a"]}]}
     lines = pages.lines_of(page, known, {"a": dated("a", 1, text)})
-    assert bool(pages.said_whole([pages.ShownPage("ada", "Ada", tuple(lines))])) is whole
+    assert lines[0].whole == (lines[0].ids if whole else ())
