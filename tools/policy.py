@@ -255,9 +255,10 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
             one if short is None or mark_of(one).get("tick") == state["tick"] else short
             for one, short in zip(messages, shorter, strict=True)
         ]
-    begins, factor = _session_begins(state), state["calibration"]
-    earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
-    shown = without_private([*earlier, *messages[begins:]], state["tick"])
+    known = without_private(messages, state["tick"])  # first: the rest is no talk of theirs
+    begins, factor = _session_begins(known, state), state["calibration"]
+    earlier = recent(known[:begins], settings.earlier_history_tokens, factor)
+    shown = [*earlier, *known[begins:]]
     return recent(shown, settings.conversation_history_tokens, factor)
 
 
@@ -308,11 +309,11 @@ def as_heard(state: State, audience: str) -> State:
     }
 
 
-def _session_begins(state: State) -> int:
+def _session_begins(messages: Sequence[AnyMessage], state: State) -> int:
+    """The place among these messages of the first since the last night."""
     before = state["metrics"].get("after_tick", 0)
     if not before:
         return 0
-    messages = state["messages"]
     places = range(len(messages), 0, -1)
     ticks = ((place, mark_of(messages[place - 1]).get("tick", 0)) for place in places)
     return next((place for place, tick in ticks if 0 < tick <= before), 0)

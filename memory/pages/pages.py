@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from langgraph.store.base import BaseStore, PutOp
 
 from memory.facts import SemanticMemory
-from memory.guards import rests_on
+from memory.guards import repeats, rests_on
 from memory.messages import one_line, prompt_lines
 from memory.records import (
     Attribute,
@@ -69,6 +69,8 @@ class ShownLine(NamedTuple):
     """Ids of the facts that it stands on."""
     sources: tuple[str, ...]
     """Ids of the entries and events behind them."""
+    whole: tuple[str, ...]
+    """Ids of those that it says whole: it may say a part of a fact, and a long text is cut."""
     disputed: bool
     doubtful: bool
     """It rests on something that changed."""
@@ -261,7 +263,10 @@ async def shown(
 
 def text_of(page: ShownPage, zone: tzinfo) -> str:
     """A page as a prompt shows it: its name, then `- [id] text (speaker, day)` for each line."""
-    return "\n".join([one_line(page.name), *(_told(line, zone) for line in page.lines)])
+    told = [_told(line, zone) for line in page.lines]
+    if page.id == DISPUTES:
+        return "\n".join(prompt_lines.dispute_lines([*zip(told[::2], told[1::2], strict=True)]))
+    return "\n".join([one_line(page.name), *told])
 
 
 def _told(line: ShownLine, zone: tzinfo) -> str:
@@ -270,14 +275,13 @@ def _told(line: ShownLine, zone: tzinfo) -> str:
     return prompt_lines.page_line(ids, line.text, line.speaker, shown_day(line.at, zone), doubt)
 
 
-def disputes_text(pairs: Sequence[tuple[Fact, Fact]], zone: tzinfo) -> str:
-    """Open contradictions as an owner's prompt shows them."""
-
-    def claim(fact: Fact) -> str:
-        text, day = shortened(fact["text"], LONGEST), shown_day(fact["valid_from"], zone)
-        return prompt_lines.page_line([fact["id"][:SHORT_ID]], text, fact["speaker"], day)
-
-    return "\n".join(prompt_lines.dispute_lines([[*map(claim, pair)] for pair in pairs]))
+def of_disputes(pairs: Sequence[tuple[Fact, Fact]]) -> list[ShownPage]:
+    """These contradictions as a page, one claim a line; none without any."""
+    facts = {fact["op"]: fact for pair in pairs for fact in pair}
+    claims = [PageLine(attribute=None, facts=[fact["op"]]) for pair in pairs for fact in pair]
+    lines = lines_of(Page(id=DISPUTES, lines=claims), {}, facts)
+    plain = tuple(line._replace(disputed=False, doubtful=False) for line in lines)
+    return [ShownPage(DISPUTES, "", plain)] if plain else []
 
 
 def lines_of(
@@ -306,6 +310,7 @@ def _line(
         at=max(fact["valid_from"] for fact in holding),
         speaker=people.pop() if len(people) == 1 else None,
         ids=tuple(fact["id"] for fact in holding),
+        whole=tuple(one["id"] for one in holding if _says(shortened(text, LONGEST), one["text"])),
         sources=tuple(
             id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
         ),
@@ -313,6 +318,11 @@ def _line(
         origins=_origins(attributes[name] if name else None, holding),
         doubtful=any(fact.get("doubtful") for fact in holding),
     )
+
+
+def _says(line: str, fact: str) -> bool:
+    """Whether a line has every word, number and name of a fact."""
+    return line == fact or repeats(fact, [line])
 
 
 def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str, ...]:

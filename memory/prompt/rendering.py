@@ -330,8 +330,13 @@ def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:
 
 def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str:
     """Component 1750: the first whole pages that fit, a blank line between them."""
-    shown, left = fitting(texts, lambda text, most: f"{text}\n", tokens, calibration)
-    return "\n".join([*shown, *left_out(left, "pages")]).rstrip()
+    shown = whole_pages(texts, tokens, calibration)
+    return "\n".join([*shown, *left_out(len(texts) - len(shown), "pages")]).rstrip()
+
+
+def whole_pages(texts: Sequence[str], tokens: int, calibration: float) -> list[str]:
+    """The pages that component 1750 shows."""
+    return _first([f"{text}\n" for text in texts], tokens, calibration)[0]
 
 
 def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS) -> str:
@@ -452,5 +457,6 @@ def _rows(profile: EntityProfile, zone: tzinfo) -> list[tuple[str, str]]:
 def _noticed(profile: EntityProfile, observation: Observation, zone: tzinfo) -> str:
     day, speaker = shown_day(observation["at"], zone), observation["speaker"]
     if speaker is None:
-        return f"{day} (your conclusion)"
+        people = " or ".join(map(one_line, observation.get("origins", ())))
+        return f"{day} (perhaps said by {people})" if people else f"{day} (your conclusion)"
     return day if speaks_as(profile, speaker) else f"{day} {one_line(speaker)} said"

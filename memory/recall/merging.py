@@ -100,7 +100,9 @@ def merged(
         if place is None:
             stay.append(one)
         else:
-            left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), one)
+            # What other facts of the entry replaced, or what disputes them, is none of its own.
+            alone = replace(one, stands_for=frozenset(), disputes=frozenset())
+            left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), alone)
     shown = _newer_first(_with_heirs([*left.values(), *stay], known, made), known, made)
     return _once(shown)
 
@@ -205,6 +207,32 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
     )
 
 
+def joined_into(fact: Row, known: Mapping[str, Row]) -> Row | None:
+    """The fact that stays in place of one that a night joined into it; None for others.
+
+    It says the same, and has the sources of both: the other is neither untrue nor a past value.
+    """
+    heir, cited = known.get(fact.payload.get("superseded_by") or ""), fact.payload["source_entries"]
+    if heir is None or not cited or _was_never_true(fact):
+        return None
+    return heir if {*cited} <= {*heir.payload["source_entries"]} else None
+
+
+def with_those_that_stay(found: Iterable[Candidate], stays: Mapping[str, Row]) -> list[Candidate]:
+    """`found`, with the fact that stays (`stays`) in place of each that was joined into it."""
+    shown = dict[str, Candidate]()
+    for one in found:
+        row = one.row
+        for _ in stays:
+            row = stays.get(row.id, row)
+        if row is not one.row:
+            words = [*(row.payload.get("other_words") or ()), one.row.payload["data"]]
+            row = row._replace(payload={**row.payload, "other_words": words})
+            one = joined(candidate_of(row, one.parts), replace(one, disputes=frozenset()))
+        shown[one.id] = joined(shown[one.id], one) if one.id in shown else one
+    return list(shown.values())
+
+
 def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
     """The fact that holds in place of a superseded one: the end of the chain; None if unknown."""
     seen, standing = {fact.id}, fact
@@ -256,9 +284,9 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     has = words_of(entry.row)
     whole = [fact for fact in facts if len(has & words_of(fact.row)) >= SAYS_ALL * len(has)]
     holding = sorted(whole, key=lambda one: one.superseded)
-    best = holding[0] if holding else entry
-    for candidate in (entry, *facts):
-        if not candidate.superseded or candidate is best:
+    best = joined(holding[0], entry) if holding else entry
+    for candidate in () if holding else facts:
+        if not candidate.superseded:
             best = joined(best, candidate)
     return best if best.superseded else replace(best, parts=entry.parts)
 
@@ -308,14 +336,17 @@ def _place(
     left: Mapping[str, Candidate],
     wanted: Collection[str],
 ) -> Row | None:
-    """The fact to show in place of an entry, if its facts have its words of the query."""
+    """The fact to show in place of an entry, if its facts have its words of the query.
+
+    What no longer holds is always told as a fact: that names its day, and what replaced it.
+    """
     alike = [
         fact for fact in made if (fact.payload.get("invalid_at") is not None) == entry.superseded
     ]
-    if not wanted or not alike or entry.row.payload["kind"] == "fact":
+    if not (wanted or entry.superseded) or not alike or entry.row.payload["kind"] == "fact":
         return None
     asked = words_of(entry.row) & {*wanted}
-    if not asked <= set().union(*map(words_of, alike)):
+    if not (entry.superseded or asked <= set().union(*map(words_of, alike))):
         return None
 
     def fit(fact: Row) -> tuple[int, float, str]:

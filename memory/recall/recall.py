@@ -24,12 +24,14 @@ from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
 from memory.recall.merging import (
+    joined_into,
     lifted_by_links,
     merged,
     newer_value_first,
     says_again,
     standing,
     told_once,
+    with_those_that_stay,
 )
 from memory.recall.ranking import (
     FIRST,
@@ -356,7 +358,9 @@ class _Memory:
         """The found memories that hold, best first, and their `scale_of`; [] if nothing fits."""
         past = past or found.query.past
         if facts_only:
-            shown = [one for one in merged(found.ranked) if past or not one.superseded]
+            facts = await self.semantic.run(self._facts, found.ranked, {}) if past else {}
+            ranked = with_those_that_stay(found.ranked, await self._joined(found.ranked, facts))
+            shown = [one for one in merged(ranked) if past or not one.superseded]
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
         scale = scale_of(shown, found.query, found.known, found.cosines)
@@ -371,13 +375,17 @@ class _Memory:
         alike. A memory that was found and is not shown is not added.
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
-        facts, found = await self.semantic.run(self._merged, ranked, ends, wanted)
+        facts = await self.semantic.run(self._facts, ranked, ends)
+        stays = await self._joined(ranked, facts)
+        facts = {id_: row for id_, row in facts.items() if id_ not in stays}
+        found = merged(with_those_that_stay(ranked, stays), facts, wanted)
         shown = standing(found, wanted, past=past)
         if not self.settings.recall_weight_links:
             return ordered(shown)
         near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
         higher = lifted_by_links(shown, near[:LIFTING], self.settings.recall_weight_links)
-        added = await self._added(shown, near, {id_ for one in found for id_ in one.ids})
+        known = {*stays, *(one.id for one in ranked), *(id_ for one in found for id_ in one.ids)}
+        added = await self._added(shown, near, known)
         if not added:
             return ordered(higher)
         # A link may lead from an entry to the fact that repeats it, or that no longer holds.
@@ -385,13 +393,22 @@ class _Memory:
         together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
         return standing(together, wanted, past=past)
 
-    def _merged(
-        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End], wanted: Sequence[str]
-    ) -> tuple[dict[str, Row], list[Candidate]]:
-        """By id, the facts that were made from the best entries, that the best facts rest on, or
-        that superseded or contradict one of these; and `ranked`, merged with them. Blocking.
+    async def _joined(
+        self, ranked: Sequence[Candidate], facts: Mapping[str, Row]
+    ) -> dict[str, Row]:
+        """The facts that stay, by the ids of those that were joined into them."""
+        known = {**facts, **{one.id: one.row for one in ranked}}
+        stays = {id_: stay for id_, row in known.items() if (stay := joined_into(row, known))}
+        ends = await links.read(self.store, self.scope, stays) if stays else {}
+        for id_, end in ends.items():
+            how = end["relations"].get(stays[id_].id, {}).get("relation")
+            if how in ("supersedes", "contradicts"):  # its entry told of the change
+                del stays[id_]
+        return stays
 
-        The facts do not repeat those of `ranked`.
+    def _facts(self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]) -> dict[str, Row]:
+        """By id, the facts that were made from the best entries, that the best facts rest on, or
+        that superseded or contradict one of these, but for those of `ranked`. Blocking.
         """
         seen, facts = {one.id for one in ranked}, dict[str, Row]()
         near = {
@@ -411,7 +428,7 @@ class _Memory:
             rows = [row for row, _ in self._seen([(row, 0.0) for row in read])]
             facts |= {row.id: row for row in rows if self._trusted(row)}
             seen |= missing | facts.keys()
-        return facts, merged(ranked, facts, wanted)
+        return facts
 
     async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:
         """`shown` as hits. A dispute ends when the other side no longer holds."""

@@ -12,11 +12,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import entities, journal
+from memory import entities, journal, pages
 from memory.compaction import visible_events
 from memory.events import set_off_by_owner
 from memory.facts import SemanticMemory
-from memory.guards import rests_on
+from memory.guards import repeats, rests_on
 from memory.journal import Listeners, Told
 from memory.messages import (
     AUDIENCE,
@@ -30,9 +30,8 @@ from memory.messages import (
     one_line,
     prompt_lines,
 )
-from memory.pages import ShownPage, disputes_text, open_disputes, text_of
-from memory.pages import shown as shown_pages
-from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, in_buffer
+from memory.pages import ShownLine, ShownPage
+from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, rendering
 from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
 from memory.records import (
     OWN,
@@ -155,21 +154,31 @@ class _Memory:
         components = CONTEXTS[context_type].enabled_components
         people = await self.people() if ENTITY_CONTEXT in components else []
         held = await self.pages(people) if PAGES in components else []
-        told = [text_of(page, self.settings.zone) for page in held]
-        if PAGES in components and by_owner:
-            told += await self.disputes()
+        disputes = await self.disputes() if PAGES in components and by_owner else []
+        seen, told = self.seen(held, disputes)
         recalls = SEMANTIC_MEMORIES in components
         shown: _Shown = {
-            "memories": await self.recalled(context_type, held, now) if recalls else [],
-            "people": [without_lines(profile, held) for profile in people],
+            "memories": await self.recalled(context_type, seen, now) if recalls else [],
+            "people": [without_lines(profile, seen) for profile in people],
             "pages": told,
         }
-        return shown, held
+        return shown, [*held, *disputes]
+
+    def seen(
+        self, held: Sequence[ShownPage], disputes: Sequence[ShownPage]
+    ) -> tuple[list[ShownPage], list[str]]:
+        """(the pages that the prompt has room for; the texts of all, the disputes last)."""
+        once = each_once([*disputes, *held], self.state["session_memory"])
+        shown = [*(page for page in once if page.id != pages.DISPUTES), *disputes]
+        told = [pages.text_of(page, self.settings.zone) for page in shown]
+        room = self.settings.page_tokens, self.state["calibration"]
+        return shown[: len(rendering.whole_pages(told, *room))], told
 
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
 
-        To a public, attributes are shown on pages alone, where their sources are known.
+        To a public, attributes are shown on pages alone, where their sources are known, and other
+        names of somebody who never wrote only beside what was said in public.
         """
         public = self.listeners.audience == "public"
         talks = {} if public else self.state["conversations"]
@@ -181,31 +190,30 @@ class _Memory:
         hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
         known = [[one for one in who["observations"] if one["id"] not in hidden] for who in found]
         return [
-            {**who, "attributes": {}, "observations": kept}
+            {**who, "attributes": {}, "observations": kept, "aliases": names}
             for who, kept in zip(found, known, strict=True)
+            for names in [who["aliases"] if kept or who["senders"] else []]
         ]
 
     async def pages(self, people: Sequence[EntityProfile]) -> list[ShownPage]:
-        """What holds now of the nearest people and of the active project, each line once."""
+        """What holds now of the nearest people and of the active project."""
         near, active = people[:MOST_PAGES], self.state["projects"]["active"]
-        shown = await shown_pages(self.store, self.semantic, self.scope, near, active)
+        shown = await pages.shown(self.store, self.semantic, self.scope, near, active)
         lines = [line for page in shown for line in page.lines]
         private = await self._private([Told(line.speaker, line.sources) for line in lines])
         hidden = {line for line, is_so in zip(lines, private, strict=True) if is_so}
-        fit = [
+        return [
             page._replace(lines=tuple(line for line in page.lines if line not in hidden))
             for page in shown
         ]
-        return each_once(fit, self.state["session_memory"])
 
-    async def disputes(self) -> list[str]:
-        """The open contradictions, which an owner may settle, as one text; none without any."""
-        found = await open_disputes(self.store, self.semantic, self.scope)
-        shown = found[:MOST_DISPUTES]
-        return [disputes_text(shown, self.settings.zone)] if shown else []
+    async def disputes(self) -> list[ShownPage]:
+        """The open contradictions, which an owner may settle; none without any."""
+        found = await pages.open_disputes(self.store, self.semantic, self.scope)
+        return pages.of_disputes(found[:MOST_DISPUTES])
 
     async def recalled(
-        self, context_type: str, held: Sequence[ShownPage], now: datetime
+        self, context_type: str, seen: Sequence[ShownPage], now: datetime
     ) -> list[RecallHit]:
         """What the prompt does not show already, near the event, or else near the active goals."""
         state, settings, event = self.state, self.settings, self.state["event"]
@@ -214,7 +222,7 @@ class _Memory:
         query = event["text"] if event else " ".join(active)
         if not query.strip():
             return []
-        overheard = in_buffer(state["context_buffer"], settings, state["calibration"])
+        overheard = rendering.in_buffer(state["context_buffer"], settings, state["calibration"])
         hits = await recall(
             query,
             **where,
@@ -228,10 +236,10 @@ class _Memory:
                 *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
                 *(heard["id"] for heard in overheard),
-                *(id_ for page in held for line in page.lines for id_ in line.ids),
+                *(id_ for page in seen for line in page.lines for id_ in line.whole),
             ],
         )
-        hits = beside(hits, held, state["session_memory"])
+        hits = beside(hits, seen, state["session_memory"])
         hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
         await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
@@ -250,16 +258,22 @@ class _Shown(TypedDict):
 
 
 def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:
-    """The pages without lines whose facts stand on a page before, or word for word in `memory`."""
+    """The pages without lines that say what a page before says, or, word for word, `memory`."""
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
-    told, kept = set[str](), list[ShownPage]()
+    told, kept = list[ShownLine](), list[ShownPage]()
     for page in shown:
-        new = [one for one in page.lines if not told.issuperset(one.ids)]
-        told.update(id_ for line in new for id_ in line.ids)
+        new = [line for line in page.lines if not _is_told(line, told)]
+        told += new
         lines = tuple(line for line in new if _bare(line.text) not in texts)
         if lines:
             kept.append(page._replace(lines=lines))
     return kept
+
+
+def _is_told(line: ShownLine, told: Sequence[ShownLine]) -> bool:
+    """Whether other lines on its facts say as much: each of two people's may show a part of one."""
+    others = [one.text for one in told if not {*one.ids}.isdisjoint(line.ids)]
+    return bool(others) and repeats(line.text, others, [line.attribute or ""])
 
 
 def _bare(text: str) -> str:
@@ -271,12 +285,12 @@ def beside(
 ) -> list[RecallHit]:
     """The memories, except what a page or `memory` says already.
 
-    A page says its facts, and the entries from which only these facts were made. It does not say
-    what they superseded, which may have details that nothing replaced.
+    A page says the facts that it has whole, and the entries that these were made from. It does not
+    say what they superseded, which may have details that nothing replaced.
     """
     lines = [line for page in shown for line in page.lines]
-    facts = {id_ for line in lines for id_ in line.ids}
-    sources = {source for line in lines for source in line.sources}
+    facts = {id_ for line in lines for id_ in line.whole}
+    sources = {source for line in lines if line.whole == line.ids for source in line.sources}
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
     return [
         hit
@@ -291,7 +305,7 @@ def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityP
     """The profile without what pages show: attributes, and on its own what facts were made from."""
     lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
     told = {line.attribute for line in lines}
-    sources = {id_ for one in lines for id_ in one.sources}
+    sources = {id_ for one in lines if one.whole == one.ids for id_ in one.sources}
     texts = {_bare(line.text) for page in shown for line in page.lines}
     return {
         **profile,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from memory.messages import as_said, data_in, is_summary, marked
 from memory.settings import Settings
+from memory.state import State, fresh_state
 from tests.support.agents import EXTRACTING, Opening, said
 from tests.support.clock import Clock
 from tests.support.scripted import RecordedCall, call, calls, scripted
-from tools.policy import without_private
+from tools.policy import history, without_private
 
 SECRET = "Pilar leaves in June"
 GOAL = f"Find a mechanic, because {SECRET}"
@@ -245,6 +246,32 @@ def test_a_tick_whose_beginning_was_cut_off_is_not_shown_to_a_public() -> None:
     assert without_private([answered, asked], 4) == [asked]
     private = marked(HumanMessage("Hello", id="c"), tick=4, channel="room", audience="private")
     assert without_private([answered, private], 4) == [answered, private]
+
+
+async def test_a_pet_name_told_in_private_is_shown_in_private_alone(opening: Opening) -> None:
+    noted = {"entity": "Lena", "observation": "Lena, called Mausi, is seven.", "aliases": ["Mausi"]}
+    model = scripted(call("update_entity_observation", **noted), otherwise="Noted.")
+    async with opening(model) as agent:
+        await agent.ainvoke(said("My daughter Lena, called Mausi, is seven", "local"))
+        asked = len(model.calls)
+        await agent.ainvoke(said("Does Lena come to the party?", "Pilar", channel="group"))
+        await agent.ainvoke(said("Does Lena come to the party?", "local"))
+    shown = [data_in(event(made), "entity_context") or "" for made in model.calls[asked:]]
+    assert ["Mausi" in one for one in shown] == [False, True]
+
+
+def test_what_others_talked_about_in_private_is_not_counted_as_left_out() -> None:
+    state = cast(State, {**fresh_state(), "messages": []})
+    for tick in range(1, 9):
+        words = HumanMessage("The hearing is on Monday " * 9, id=f"p{tick}")
+        state["messages"].append(marked(words, tick=tick, channel="den", audience="private"))
+    asked = marked(HumanMessage("Hello", id="b"), tick=9, channel="room", audience="public")
+    state["messages"].append(asked)
+    state["tick"], state["metrics"]["after_tick"] = 9, 8
+    settings = Settings(earlier_history_tokens=100)
+    assert history(state, settings, "tick_event") == [asked]
+    state["messages"][-1] = marked(asked, audience="private")
+    assert "older messages" in str(history(state, settings, "tick_event")[0].text)
 
 
 async def test_what_an_owner_says_on_a_shared_channel_is_no_secret_elsewhere(

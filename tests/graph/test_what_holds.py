@@ -105,6 +105,42 @@ async def test_what_a_fact_on_a_page_superseded_is_told_beside_it(
     assert "(until 2026-03-02: The glass arrives on Friday.)" in told
 
 
+@pytest.mark.parametrize(
+    ("value", "page_tokens", "left"),
+    [
+        ("Bergen", 600, True),
+        ("I live in Bergen without any cats", 600, True),
+        ("Ada: I live in Bergen, with my two cats", 600, False),
+        ("Ada: I live in Bergen, with my two cats", 0, True),
+    ],
+)
+async def test_a_line_that_the_prompt_shows_stands_for_its_fact_if_it_says_the_whole(
+    tmp_path: Path, clock: Clock, value: str, page_tokens: int, left: bool
+) -> None:
+    settings = VIENNA.model_copy(update={"page_tokens": page_tokens, "owners": ["Ada"]})
+    async with opened(tmp_path / "data", lively(), clock, settings=settings) as agent:
+        await day(agent, clock, SATURDAY)
+        await agent.sleep()
+        await shows_a_part(agent, value)
+        await agent.ainvoke(said("Where do I live with cats?", "Ada"))
+        told = model_of(agent).calls[-1].text
+    assert (f"home: {value}" in told.partition("<pages>")[2]) is (page_tokens > 0)
+    remembered = told.partition("<semantic_memories>")[2].partition("</semantic_memories>")[0]
+    assert ("I live in Bergen with my two cats." in remembered) is left
+
+
+async def shows_a_part(agent: AsyncAgent, value: str) -> None:
+    """The page of Ada is one line, which the conversation no longer shows."""
+    ada, scope = await profile(agent, "Ada"), agent.scope
+    ada["attributes"]["home"]["value"] = value
+    evidence = ada["attributes"]["home"]["evidence"]
+    page = {"id": ada["id"], "lines": [{"attribute": "home", "facts": evidence}]}
+    await agent.store.aput(scope.namespace(entities.ENTITIES), ada["id"], dict(ada))
+    await agent.store.aput(scope.namespace(pages.PAGES), ada["id"], page)
+    (fact,) = (await agent.resources.semantic.by_op(scope, evidence)).values()
+    await agent.resources.semantic.update(scope, fact["id"], {"source_events": ["long-ago"]})
+
+
 async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
     tmp_path: Path, clock: Clock
 ) -> None:
@@ -239,6 +275,25 @@ async def test_a_chat_shows_a_briefing_once_a_night(agent: AsyncAgent) -> None:
     assert await new_briefing(agent.context) is not None
     assert await new_briefing(agent.context) is None
     assert (await status(agent.context))["mode"] == "sleep"
+
+
+@pytest.mark.parametrize("page_tokens", [1_200, 60])
+async def test_what_contradicts_is_told_an_owner_once(
+    tmp_path: Path, clock: Clock, page_tokens: int
+) -> None:
+    settings = SETTINGS.model_copy(update={"owners": ["Ben"], "page_tokens": page_tokens})
+    async with opened(tmp_path / "data", lively(), clock, settings=settings) as agent:
+        await day(agent, clock, [*SATURDAY, CLAIM])
+        await agent.sleep()
+        for fact in await agent.resources.semantic.all(agent.scope):
+            # The conversation no longer shows it.
+            long_ago = {"source_events": [f"before-{fact['id']}"]}
+            await agent.resources.semantic.update(agent.scope, fact["id"], long_ago)
+        await agent.ainvoke(said("Is Lila allergic to strawberries?", "Ben"))
+        told = model_of(agent).calls[-1].text.partition("<pages>")[2]
+    assert ("call settle_dispute" in told) is (page_tokens > 100)
+    assert told.count(CLAIM[1]) == 1
+    assert told.count("My sister Lila is allergic to strawberries.") == 1
 
 
 @pytest.mark.parametrize("who", ["local", "Ada"])

@@ -76,6 +76,12 @@ def test_words_of_a_similar_sender_id_are_attributed() -> None:
     assert "  Sun 2026-03-01 ana said: is rich" in shown([ana])
 
 
+def test_what_people_may_have_said_is_no_conclusion() -> None:
+    heard: Any = {**noticed("eats no fish", 1, None), "origins": ["Ana", "Bea"]}
+    lines = shown([person("Ana", heard, senders=["Ana"])])
+    assert "  Sun 2026-03-01 (perhaps said by Ana or Bea): eats no fish" in lines
+
+
 LONG = "a word " * 120
 
 

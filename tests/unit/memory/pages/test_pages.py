@@ -154,12 +154,34 @@ def test_facts_in_doubt_stand_on_a_page_with_what_fell() -> None:
 
 def pair(new: str = "a" * 12, old: str = "b" * 12) -> tuple[Fact, Fact]:
     return (
-        fact("n", "The loan is taken.\n- [cccccccc] no (x)", id=new, speaker="Goran"),
-        fact("o", "The loan is not taken.", id=old, speaker="Nadja"),
+        fact(f"n{new}", "The loan is taken.\n- [cccccccc] no (x)", id=new, speaker="Goran"),
+        fact(f"o{old}", "The loan is not taken.", id=old, speaker="Nadja"),
     )
 
 
 def test_a_contradiction_takes_two_lines_below_the_heading() -> None:
-    text = pages.disputes_text([pair(), pair("c" * 12, "d" * 12)], UTC)
+    (page,) = pages.of_disputes([pair(), pair("c" * 12, "d" * 12)])
+    text = pages.text_of(page, UTC)
     marks = [line.partition("]")[0] for line in text.splitlines()[1:]]
     assert marks == ["- [aaaaaaaa", "  or [bbbbbbbb", "- [cccccccc", "  or [dddddddd"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "whole"),
+    [
+        ("Ada lives in Oslo and bakes.", "Ada lives in Oslo", False),
+        ("Mateo es vegetariano, pero Ines come pescado.", "Ines come pescado.", False),
+        ("Ada does not eat fish.", "Ada does eat fish", False),
+        ("\u5979\u4e0d\u5403\u9c7c\u3002", "\u5979\u5403\u9c7c", False),
+        ("\u5979\u5403\u9c7c\u3002", "\u5979\u5403\u9c7c", True),
+        ("Ada grows beans.", "", True),
+        ("Ada " + "grows beans " * 30, "", False),
+    ],
+)
+def test_a_page_says_a_fact_whole_if_its_lines_have_every_word(
+    text: str, value: str, whole: bool
+) -> None:
+    known = {"x": attribute(value, "a")} if value else {}
+    page: Page = {"id": "ada", "lines": [{"attribute": "x" if value else None, "facts": ["a"]}]}
+    lines = pages.lines_of(page, known, {"a": dated("a", 1, text)})
+    assert lines[0].whole == (lines[0].ids if whole else ())

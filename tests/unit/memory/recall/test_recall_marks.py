@@ -10,7 +10,7 @@ import pytest
 from memory.facts import Row
 from memory.recall.merging import _lifted, lifted_by_links
 from memory.recall.ranking import Candidate
-from memory.records.records import Fact
+from memory.records.records import Fact, JournalEntry
 from tests.support.facts import ANA
 from tests.support.recalling import Asking, fell, link
 
@@ -108,6 +108,98 @@ async def test_a_doubtful_memory_brings_what_holds_in_place_of_what_it_rests_on(
     await fell(asking, between, lease)
     found = await asking.texts("Does Nadja's budget for April hold?")
     assert found[:2] == [budget["text"], lease["text"]]
+
+
+BUDGET = "The budget is 1,500 euros now"
+RETIRES = "Frau Brandt retires in December"
+
+
+async def at_once(asking: Asking) -> tuple[Fact, Fact, Fact]:
+    """The budget as it was; as it is, and who retires, both said in one entry."""
+    first = await asking.hear("The budget of the party is 1,200 euros, for Brandt and the guests")
+    said = await asking.hear(f"{BUDGET}, Ines adds 300. And {RETIRES}; Tarek will be the boss.")
+    old = await made(asking, "The budget of the party is 1,200 euros for Brandt", first)
+    new, other = await made(asking, BUDGET, said), await made(asking, RETIRES, said)
+    await fell(asking, old, new)
+    return old, new, other
+
+
+@pytest.mark.parametrize(
+    "query", ["When does Brandt retire?", "Who is Brandt, of the party?", "The party, December"]
+)
+async def test_what_was_replaced_is_told_with_its_successor_and_not_beside_it(
+    query: str, asking: Asking
+) -> None:
+    old, new, _ = await at_once(asking)
+    hits = await asking.ask(query)
+    told = {hit["text"]: [one["text"] for one in hit.get("earlier", ())] for hit in hits}
+    assert told.pop(new["text"], None) in (None, [old["text"]])
+    assert not any(told.values())
+    assert RETIRES in told or not told
+
+
+async def test_a_dispute_marks_no_other_fact_of_the_entry(asking: Asking) -> None:
+    _, new, other = await at_once(asking)
+    claim = await asking.learn("The budget is 900 euros")
+    for fact, by in ((new, claim), (claim, new)):
+        await asking.memory.update(ANA, fact["id"], {"disputed": [by["op"]]})
+    hits = {hit["id"]: hit for hit in await asking.ask("When does Frau Brandt retire?")}
+    assert "disputed" not in hits[other["id"]]
+
+
+async def test_what_an_entry_said_is_told_as_its_fact_with_what_holds(asking: Asking) -> None:
+    said = await asking.hear("Ines moves to Bern in two weeks, with Mateo")
+    later = await asking.hear("It is Basel now, on the 18th")
+    old = await made(asking, "Ines moves to Bern with Mateo on 22 June 2026", said)
+    new = await made(asking, "Ines moves to Basel on 18 June 2026", later)
+    await fell(asking, old, new)
+    hits = await asking.ask("Ines moves in two weeks to?")
+    [told] = [hit for hit in hits if hit["text"] == new["text"]]
+    assert [one["text"] for one in told["earlier"]] == [old["text"]]
+    assert said["content"] not in [hit["text"] for hit in hits]
+    never = {"invalid_at": old["valid_from"], "superseded_by": new["id"]}
+    await asking.memory.update(ANA, old["id"], never)
+    hits = await asking.ask("Ines moves in two weeks to?")
+    assert not any("earlier" in hit for hit in hits)
+
+
+async def joined_at(asking: Asking, relation: str) -> tuple[JournalEntry, Fact, Fact]:
+    """A fact that ended, and the one that stays, which has the sources of both."""
+    first = await asking.hear("Brandt may not hear of the interview, says Ana")
+    second = await asking.hear("And not a word of my job at the station to Brandt")
+    goes = await made(asking, "Nobody may know of the interview", second)
+    sources = [first, second]
+    stays = await asking.learn(
+        "Brandt does not know of the job",
+        source_entries=[one["id"] for one in sources],
+        source_events=[event for one in sources for event in one["sources"]],
+    )
+    await link(asking, goes["id"], stays["id"], relation=relation)
+    await fell(asking, goes, stays)
+    return second, goes, stays
+
+
+@pytest.mark.parametrize("facts_only", [False, True])
+@pytest.mark.parametrize(
+    "query", ["Who could know of the interview before?", "The interview is no longer secret"]
+)
+async def test_what_was_joined_into_another_fact_never_fell(
+    query: str, facts_only: bool, asking: Asking
+) -> None:
+    _, goes, stays = await joined_at(asking, "duplicates")
+    hits = await asking.ask(query, facts_only=facts_only)
+    assert stays["id"] in [hit["id"] for hit in hits]
+    assert goes["id"] not in [hit["id"] for hit in hits]
+    assert not any("superseded" in hit or "partly_superseded" in hit for hit in hits)
+
+
+@pytest.mark.parametrize("facts_only", [False, True])
+async def test_what_changed_in_the_words_of_one_entry_did_fall(
+    facts_only: bool, asking: Asking
+) -> None:
+    _, goes, _ = await joined_at(asking, "supersedes")
+    hits = await asking.ask("Who could know of the interview before?", facts_only=facts_only)
+    assert {hit["id"]: hit.get("superseded", False) for hit in hits}[goes["id"]] is True
 
 
 async def test_a_duplicate_takes_no_entry_down(asking: Asking) -> None:
