@@ -161,13 +161,9 @@ class RemoteServer(BaseModel):
     """`${NAME}` is replaced by our own variable NAME, such as a key."""
 
 
-def _kind_of_server(given: Any) -> str:
-    return "remote" if isinstance(given, Mapping) and "url" in given else "local"
-
-
 McpServer = Annotated[
     Annotated[LocalServer, Tag("local")] | Annotated[RemoteServer, Tag("remote")],
-    Discriminator(_kind_of_server),
+    Discriminator(lambda one: "remote" if isinstance(one, Mapping) and "url" in one else "local"),
 ]
 ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
 

@@ -170,9 +170,10 @@ class Status(TypedDict):
 async def status(context: AgentContext) -> Status:
     """The agent at a glance, from its last checkpoint; takes no lock. Raises as `overview`."""
     found = await overview(context)
+    ends = await count_items(context.store, context.scope.namespace(LINKS), "linked_to")
     return {
         **found,
-        "memory": {**found["memory"], "links": await _links(context)},
+        "memory": {**found["memory"], "links": ends // 2},
         "cumulative_importance": await _cumulative_importance(context),
     }
 
@@ -255,12 +256,6 @@ def _spending(state: State, settings: Settings, now: datetime) -> SpendingState:
         "over": over(state["spending"], settings, now),
         "next_look": due.isoformat() if due else None,
     }
-
-
-async def _links(context: AgentContext) -> int:
-    """Links; each is stored at both of its ends."""
-    ends = await list_items(context.store, context.scope.namespace(LINKS))
-    return sum(len(end.value["linked_to"]) for end in ends) // 2
 
 
 async def _memory(context: AgentContext) -> Holdings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from memory.guards import fold, is_assistant, speaks_of_oneself
 from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact
@@ -85,12 +86,21 @@ def names_about(fact: Fact, assistant: Sequence[str]) -> list[str]:
     Its speaker is among them if the fact names nobody else, names the speaker, or is in the first
     person. "Ben: The oven is broken" is about the oven.
     """
-    named = [name for name in fact["entities"] if _is_name(name, assistant)]
-    speaker = fact["speaker"]
+    return list(
+        _names_about(fact["text"], fact["speaker"], tuple(fact["entities"]), tuple(assistant))
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _names_about(
+    text: str, speaker: str | None, entities: Sequence[str], assistant: Sequence[str]
+) -> tuple[str, ...]:
+    """Cached: each step of a night asks for those of the facts last written."""
+    named = [name for name in entities if _is_name(name, assistant)]
     if speaker is not None and _is_name(speaker, assistant):
-        own = says(fact["text"], speaker) or speaks_of_oneself(fact["text"])
+        own = says(text, speaker) or speaks_of_oneself(text)
         named += [speaker] if own or not named else []
-    return list({name_key(name): name for name in named}.values())
+    return tuple({name_key(name): name for name in named}.values())
 
 
 def subjects(

@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote
 
 import numpy as np
@@ -353,15 +353,12 @@ def _range(name: str, wanted: Mapping[object, object]) -> dict[str, object]:
     return {_RANGES[str(operator)]: bound for operator, bound in wanted.items()}
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    # Python's True is an int, too.
-    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
-
-
 def _checked(name: str, value: object) -> str | float:
     if name in TEXTS and isinstance(value, str):
         return value
-    if name in NUMBERS and _is_number(value):
+    # Python's True is an int, too.
+    number = name in NUMBERS and not isinstance(value, bool)
+    if number and isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     form = "texts" if name in TEXTS else "numbers"
     raise ValueError(f"the filter {name} takes {form}, not {value!r}")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from memory.messages import one_line
 from memory.text import (
     INVISIBLE,
     SPELLED,
@@ -72,7 +73,7 @@ class Names:
     """
 
     def __init__(self, names: Iterable[str], others: Iterable[str] = ()) -> None:
-        given = [one for one in map(_on_one_line, names) if one]
+        given = [one for one in map(one_line, names) if one]
         self.shown = list({name_key(one): one for one in reversed(given)}.values())[::-1]
         """Each name once, in its first spelling."""
         self.keys = frozenset(filter(None, map(compared, self.shown)))
@@ -90,7 +91,7 @@ class Names:
         """Whether `text` names the person."""
         if not self.prefilter.within(text):
             return False
-        found = (_on_one_line(one.group()) for one in self._folded.finditer(_folded(text)))
+        found = (one_line(one.group()) for one in self._folded.finditer(_folded(text)))
         if any(one not in self._longer for one in found):
             return True
         if not text.isascii():
@@ -121,7 +122,7 @@ def _is_longer(name: str, said: re.Pattern[str]) -> bool:
 @lru_cache(4_096)
 def compared(name: str) -> str:
     """A name as a forget compares it, for any apostrophe and hyphen: rather too much."""
-    key = _on_one_line(_folded(name))
+    key = one_line(_folded(name))
     return key.lstrip("@ ") or key
 
 
@@ -136,10 +137,6 @@ def _folded(text: str) -> str:
     shown = _EMPHASIS.sub(" ", INVISIBLE.sub("", text).translate(SPELLED))
     # The small letter of a Turkish dotted capital is an "i" with a dot of its own.
     return unicodedata.normalize("NFKC", shown).casefold().replace("i\u0307", "i")
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:

@@ -44,6 +44,7 @@ from memory.text import (
     name_key,
     says,
     stem,
+    term_set,
     terms,
 )
 
@@ -76,15 +77,15 @@ class Said(NamedTuple):
 
 def share(text: str, others: Iterable[str]) -> float:
     """Share of the distinct terms of `text` that occur in any of `others` (0..1)."""
-    mine = _terms(text)
-    theirs = frozenset[str]().union(*map(_terms, others))
+    mine = term_set(text)
+    theirs = frozenset[str]().union(*map(term_set, others))
     return len(mine & theirs) / len(mine) if mine else 0.0
 
 
 def copied(text: str, others: Iterable[str]) -> float:
     """Share of the three-term runs of `text` that occur in any of `others` (0..1)."""
     mine = _runs(text)
-    if len(_terms(text)) < LEAST_TERMS:
+    if len(term_set(text)) < LEAST_TERMS:
         return 0.0
     theirs = frozenset[tuple[str, ...]]().union(*map(_runs, others))
     return len(mine & theirs) / len(mine)
@@ -96,15 +97,15 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
     It does if it is a copy of `others`, or if one of their passages has most of its words, while
     the sources have fewer of these words and no further ones.
     """
-    mine = _terms(text)
+    mine = term_set(text)
     if len(mine) < LEAST_TERMS:
         return False
     own = share(text, cited)
     if own < OWN and copied(text, others) >= COPIED:
         return True
-    known = mine & frozenset[str]().union(*map(_terms, cited))
+    known = mine & frozenset[str]().union(*map(term_set, cited))
     for passage in passages(others):
-        there = mine & _terms(passage)
+        there = mine & term_set(passage)
         adds = bool(known - there) and own >= BORNE
         if len(there) / len(mine) >= max(ELSEWHERE, own + 1e-9) and not adds:
             return True
@@ -143,8 +144,8 @@ def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | N
     Whoever said a term of it that nobody else said, names aside, added to it.
     """
     people = [one for one in dict.fromkeys(each.speaker for each in said) if one]
-    names = frozenset[str]().union(*map(_terms, people)) if people else frozenset[str]()
-    mine = _terms(text) - names
+    names = frozenset[str]().union(*map(term_set, people)) if people else frozenset[str]()
+    mine = term_set(text) - names
     told = {one: mine & _joined(_statements(one, said)) for one in people}
     joined = [
         one
@@ -155,13 +156,13 @@ def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | N
 
 
 def _joined(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset[str]().union(*map(_terms, texts))
+    return frozenset[str]().union(*map(term_set, texts))
 
 
 def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry]) -> list[str]:
     """Ids of other people's entries without a term of `text`, if the speaker's own support it."""
     mine = [one["content"] for one in entries if one["source_entity"] == speaker]
-    if speaker is None or len(_terms(text)) < LEAST_TERMS or share(text, mine) < OWN:
+    if speaker is None or len(term_set(text)) < LEAST_TERMS or share(text, mine) < OWN:
         return []
     others = (one for one in entries if one["source_entity"] != speaker)
     return [one["id"] for one in others if not share(text, [one["content"]])]
@@ -189,11 +190,6 @@ def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
 @cached_by_text(1_024)
 def _passages(text: str) -> Sequence[str]:
     return tuple(one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
-
-
-@cached_by_text(8_192)
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
 
 
 @cached_by_text(8_192)
@@ -518,7 +514,7 @@ def may_be_one(one: Fact, other: Fact) -> bool:
     """
     if one["speaker"] != other["speaker"]:
         return _may_be_anybodys(one, other) or _may_be_anybodys(other, one)
-    first, second = set(terms(one["text"])), set(terms(other["text"]))
+    first, second = term_set(one["text"]), term_set(other["text"])
     if one["speaker"] is None:
         return bool(first) and len(first & second) / len(first | second) >= SAME_WORDS
     smaller = min(len(first), len(second))

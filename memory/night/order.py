@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -426,16 +427,12 @@ def _entry_batch(
     ordered = sorted(
         waiting, key=lambda entry: (-weights[entry["id"]], entry["timestamp"], entry["id"])
     )
-    batch = next_batch(ordered, plans, size=size, tokens=tokens, shown=_as_shown)
+    shown = partial(prompt_lines.entry_line, handle="00", zone=UTC)  # about as long as for others
+    batch = next_batch(ordered, plans, size=size, tokens=tokens, shown=shown)
     here = {one["id"] for one in batch}
     parted = {q for answer, q in questions_answered(waiting).items() if answer not in here}
     # A question waits for a batch that has its answer, too.
     return by_time([one for one in batch if one["id"] not in parted] or batch)
-
-
-def _as_shown(entry: JournalEntry) -> str:
-    """About as long as the entry's line in a prompt, for any zone and number."""
-    return prompt_lines.entry_line(entry, "00", UTC)
 
 
 def _not_seen(ids: Sequence[str], step: str, plans: Plans) -> list[str]:

@@ -23,7 +23,7 @@ from memory.entities import Subject
 from memory.facts import Listing, Row, SemanticMemory, Vector
 from memory.operations import dependents_of, fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
-from memory.text import cached_by_text, terms
+from memory.text import term_set
 
 MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
 """Weights of similarity in meaning, shared words, shared entities and nearness in time."""
@@ -275,7 +275,7 @@ class PendingFacts:
         self._matrix = np.stack(vectors) if facts else None
         having: dict[str, list[int]] = defaultdict(list)
         for place, fact in enumerate(facts):
-            for term in set(terms(fact["text"])):
+            for term in term_set(fact["text"]):
                 having[term].append(place)
         self._having = {term: np.array(places) for term, places in having.items()}
 
@@ -289,7 +289,7 @@ class PendingFacts:
 
     def keywords(self, text: str, limit: int) -> list[tuple[Fact, float]]:
         """The `limit` facts that share most words with `text`, with the number of words."""
-        having = [self._having[term] for term in set(terms(text)) if term in self._having]
+        having = [self._having[term] for term in term_set(text) if term in self._having]
         if not having:
             return []
         counts = np.bincount(np.concatenate(having), minlength=len(self.facts))
@@ -298,16 +298,10 @@ class PendingFacts:
 
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
-    words = _shared(_words(fact["text"]), _words(other["text"]))
+    words = _shared(term_set(fact["text"]), term_set(other["text"]))
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
     named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))
     return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
-
-
-@cached_by_text(20_000)
-def _words(text: str) -> frozenset[str]:
-    """The index terms of a text; cached, since a fact is compared with many others."""
-    return frozenset(terms(text))
 
 
 def _telling(text: str) -> str:

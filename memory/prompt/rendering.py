@@ -231,7 +231,9 @@ def projects(
         summary = cut_to(one_line(slots[active]["summary"]), tokens // LARGEST, calibration)
         lines.append(prompt_lines.active_project_line(active, summary))
         room = tokens * 3 // 4 - line_tokens(lines[0], calibration)
-        lines += _beginning(_indented(slots[active]["context"]), room, calibration)
+        context = slots[active]["context"].splitlines()
+        indented = "\n".join(f"  {line}".rstrip() for line in context)
+        lines += _beginning(indented, room, calibration)
 
     def line(row: tuple[str, Project], most: int) -> str:
         key, slot = row
@@ -316,10 +318,6 @@ def _first_after(messages: Sequence[AnyMessage], starts: Sequence[int], least: f
 
 def _is_summary(message: AnyMessage) -> bool:
     return isinstance(message, SystemMessage) and str(message.text).startswith(SUMMARY)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
 
 
 def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:

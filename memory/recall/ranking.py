@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 from memory.facts import Counted, Row
 from memory.guards import languages
 from memory.settings import Settings
-from memory.text import Query, about_self, asks, cached_by_text, figures, terms
+from memory.text import Query, about_self, asks, figures, term_set, terms
 
 Scored = Sequence[tuple[Row, float]]
 
@@ -370,10 +370,7 @@ def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool
 
 def words_of(row: Row) -> frozenset[str]:
     """The terms of a memory's text."""
-    return _words_of(row.payload["data"])
-
-
-_words_of = cached_by_text(4_096)(lambda text: frozenset(terms(text)))
+    return term_set(row.payload["data"])
 
 
 def asked_of(query: Query) -> set[str]:

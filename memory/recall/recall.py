@@ -8,9 +8,10 @@ written (`episodes`), and the users of the results note the recall (`probes`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
@@ -166,7 +167,9 @@ async def recall(
     shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
-        shown = told_once(_for_prompts(shown, found, settings.names, heard), read.terms)
+        told = _for_prompts(shown, found, settings.names, heard)
+        # Among facts alone none restates another: those beyond the limit need not be looked at.
+        shown = told_once([*islice(told, limit if facts_only else None)], read.terms)
     hits = await memory.hits(calibrated(shown[:limit], scale))
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
@@ -542,22 +545,21 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
 
 def _for_prompts(
     shown: Sequence[Candidate], found: SearchResult, names: Collection[str], heard: bool
-) -> list[Candidate]:
+) -> Iterator[Candidate]:
     """`shown` (best first) without fillers, and without memories that a night scored low, unless
     they fit very well.
 
     A memory fits very well if it is among the first by its words or its own meaning. A conclusion
     that says no more about the query than its evidence leaves its room to the evidence.
     """
-    told, kept = [one for one in shown if "evidence" not in one.parts], list[Candidate]()
+    told = (one for one in shown if "evidence" not in one.parts)
     asked = not heard or not {*"?\uff1f\u061f"}.isdisjoint(found.query.text)
     for place, one in enumerate(told):
         fits = certainty(one, found.query.terms, found.known, found.cosines) > 0
         near = asked or fits or one.earlier or "supersedes" in one.parts
         weighty = not one.row.payload.get("minor") or (place < FIRST and fits)
         if near and weighty and not asks_nothing(one.row.payload["data"], names):
-            kept.append(one)
-    return kept
+            yield one
 
 
 def _linked_to(candidate: Candidate, ends: Mapping[str, links.End]) -> list[str]:

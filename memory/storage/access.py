@@ -31,8 +31,8 @@ class OwnStore(Protocol):
     ) -> list[Item]:
         """The items of exactly this namespace, by key."""
 
-    async def acount(self, prefix: tuple[str, ...]) -> int:
-        """The number of items in this namespace and below it."""
+    async def acount(self, prefix: tuple[str, ...], field: str | None = None) -> int:
+        """The number of items in this namespace and below it, or of what their `field` lists."""
 
     async def acount_named(
         self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()
@@ -196,11 +196,15 @@ async def list_items(
     return ordered if limit is None else ordered[:limit]
 
 
-async def count_items(store: BaseStore, prefix: tuple[str, ...]) -> int:
-    """The number of items in this namespace and below it. Labels match as a whole."""
+async def count_items(store: BaseStore, prefix: tuple[str, ...], field: str | None = None) -> int:
+    """The number of items in this namespace and below it, or of what their `field` lists.
+
+    Labels match as a whole.
+    """
     if _offers(type(store)):
-        return await cast(OwnStore, store).acount(prefix)
-    return len(await _all_below(store, prefix))
+        return await cast(OwnStore, store).acount(prefix, field)
+    found = await _all_below(store, prefix)
+    return sum(len(one.value[field]) for one in found) if field else len(found)
 
 
 async def count_named(

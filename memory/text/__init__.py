@@ -15,6 +15,7 @@ from memory.text.analysis import (
     read_query,
     spoken_words,
     tells_value,
+    term_set,
     terms,
 )
 from memory.text.clock import (
@@ -144,6 +145,7 @@ __all__ = [
     "spoken_words",
     "stem",
     "tells_value",
+    "term_set",
     "terms",
     "utilisation",
     "with_nearness",

@@ -210,6 +210,12 @@ def terms(text: str) -> list[str]:
     return list(_terms(text))
 
 
+@cached_by_text(20_000)
+def term_set(text: str) -> frozenset[str]:
+    """The index terms of a text; kept, since a memory is compared with many others."""
+    return frozenset(terms(text))
+
+
 @cached_by_text(4_096)
 def _terms(text: str) -> Sequence[str]:
     """`terms`, kept: one tick's memories are nearly all the next one's, too."""

@@ -184,9 +184,7 @@ async def test_an_entry_cited_after_the_plan_is_not_pruned(semantic: SemanticMem
     assert left == [ENTRIES[0], ENTRIES[1], ENTRIES[2]]
 
 
-async def test_an_insight_that_was_built_on_blocks_the_undo(
-    semantic: SemanticMemory,
-) -> None:
+async def test_an_insight_that_was_built_on_blocks_the_undo(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     insight = entry("insight_20260503_x", consolidation="exempt", evidence=[ENTRIES[0]])
     night = [
@@ -200,9 +198,7 @@ async def test_an_insight_that_was_built_on_blocks_the_undo(
     assert await memory.conflicts(inverse(night)) == [insight["id"]]
 
 
-async def test_an_interrupted_undo_does_not_conflict_with_itself(
-    semantic: SemanticMemory,
-) -> None:
+async def test_an_interrupted_undo_does_not_conflict_with_itself(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     night = [add_fact(draft("n8", "Ada grows kale."), "told")]
     await memory.apply(night)
@@ -262,9 +258,7 @@ async def test_observations_made_during_a_night_stay(semantic: SemanticMemory) -
     assert profile["attributes"] == {}
 
 
-async def test_every_reader_accepts_a_forgotten_operation(
-    semantic: SemanticMemory,
-) -> None:
+async def test_every_reader_accepts_a_forgotten_operation(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     night = Night(await memory.semantic.all(memory.scope))
     for deed in ("score", "mark", "link", "relate", "describe", "notice", "consolidate", "prune"):

@@ -24,10 +24,7 @@ WORDS = ["fox", "whale", "owl", "it's", "Ünïcode", "\U0001f6a4", "two words", 
 texts = st.lists(st.sampled_from(WORDS), max_size=6)
 vectors = st.none() | st.sampled_from(range(len(VECTORS)))
 fields = st.fixed_dictionaries(
-    {
-        "kind": st.sampled_from(["fact", "episode"]),
-        "invalid_at": st.none() | st.just("2026-03-02"),
-    },
+    {"kind": st.sampled_from(["fact", "episode"]), "invalid_at": st.none() | st.just("2026-03-02")},
     optional={
         "terms": st.lists(st.sampled_from(WORDS), max_size=6),
         "session": st.sampled_from("abc"),

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,13 @@ from memory.facts.table import (
 from memory.text import terms as terms_of
 
 CHUNK = 4_096
-"""Vectors read at once, to bound the memory for filling an index."""
+"""Rows read at once, to bound the memory for filling an index."""
 
 ROOM = 256
 """Rows that an index of vectors has room for at first; it doubles when they are full."""
+
+WEIGHED = 4_000_000
+"""Places of words in texts that are kept in memory (64 MB), as searches in a row share words."""
 
 FILTERS = 16
 """Filters whose rows are kept in memory: those used last."""
@@ -57,31 +60,29 @@ class ScopeIndex:
         self._space, self._dimension = space, dimension
         self._texts = Texts(connection, scope)
         self._filtered: OrderedDict[Sql, Members] = OrderedDict()
-        self._vectors: VectorIndex | None = None
+        self._vectors = dict[str, VectorIndex]()
+        """By kind: a search is mostly for one."""
         self._seen = 0
         """The revision up to which vectors were read."""
-        self._asked: tuple[object, ...] = ()
-        self._read: list[Numbers] = []
+        self._weighed = dict[str, Weighed]()
+        """Words that were asked for since `_weighed_at`, the revision of all of them."""
+        self._weighed_at = 0
 
     def nearest(
         self, vectors: Sequence[Vector], test: Sql, limit: int, revision: int
     ) -> list[list[tuple[int, float]]]:
         """The `limit` nearest rows of each vector that pass `test`, with cosine."""
         allowed = self._passing(test, revision)
-        return self._index(revision).search(vectors, allowed, limit)
+        self._read_vectors(revision)
+        found = [one.search(vectors, allowed, limit) for one in self._vectors.values()]
+        return [[pair for kind in found for pair in kind[n]] for n in range(len(vectors))]
 
     def worded(
-        self,
-        words: WordIndex,
-        terms: list[str],
-        test: Sql,
-        limit: int,
-        revision: int,
+        self, words: WordIndex, terms: list[str], test: Sql, limit: int, revision: int
     ) -> list[tuple[int, float]]:
         """The `limit` best by words of the rows that pass `test`, with BM25."""
-        texts = self._texts.caught_up(revision)
-        postings = self._postings(words, terms, revision)
-        scores = bm25(postings, texts.numbers, texts.lengths, texts.kinds)
+        weighed = self._weigh(words, terms, revision)
+        texts, scores = self._texts, bm25(list(weighed.values()), self._texts.kinds)
         found = np.flatnonzero(scores)
         matching = np.isin(texts.numbers[found], self._passing(test, revision))
         found = found[matching]
@@ -89,20 +90,22 @@ class ScopeIndex:
 
     def counted(self, words: WordIndex, terms: list[str], revision: int) -> Counted:
         """How many rows have each of these terms, of the kind that has most."""
-        texts = self._texts.caught_up(revision)
-        postings = self._postings(words, terms, revision)
-        of, places, _ = _placed(postings, texts.numbers)
-        most = _by_kind(of, texts.kinds[places], len(postings), texts.kinds).max(axis=1)
-        asked = dict.fromkeys(term for term in terms if term)
-        having = {term: int(n) for term, n in zip(asked, most, strict=False) if n}
-        return Counted(int(np.bincount(texts.kinds, minlength=1).max()), having)
+        weighed, rows = self._weigh(words, terms, revision), np.bincount(self._texts.kinds)
+        asked = {term: weighed[word] for term in terms if (word := encoded([term])) in weighed}
+        most = {term: int(one.having.max()) for term, one in asked.items()}
+        return Counted(int(rows.max(initial=0)), {term: n for term, n in most.items() if n})
 
-    def _postings(self, words: WordIndex, terms: list[str], revision: int) -> list[Numbers]:
-        """The postings of these terms; those read last are kept, as they are asked for twice."""
-        asked = (revision, *terms)
-        if self._asked != asked:
-            self._asked, self._read = asked, words.postings(self._scope, terms)
-        return self._read
+    def _weigh(self, words: WordIndex, terms: list[str], revision: int) -> dict[str, Weighed]:
+        """The first words of `terms`, as the index has them, weighed."""
+        texts = self._texts.caught_up(revision)
+        wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))[:MAX_QUERY_WORDS]
+        full = sum(len(one.places) for one in self._weighed.values()) > WEIGHED
+        if full or revision != self._weighed_at:
+            self._weighed, self._weighed_at = {}, revision
+        if new := [word for word in wanted if word not in self._weighed]:
+            read = words.postings(self._scope, new), texts.numbers, texts.lengths, texts.kinds
+            self._weighed |= zip(new, weighed(*read), strict=True)
+        return {word: self._weighed[word] for word in wanted}
 
     def _passing(self, test: Sql, revision: int) -> Numbers:
         members = self._filtered.pop(test, None)
@@ -112,31 +115,25 @@ class ScopeIndex:
             self._filtered.popitem(last=False)
         return members.caught_up(revision).numbers
 
-    def _index(self, revision: int) -> VectorIndex:
-        if self._vectors is None:
-            self._vectors = VectorIndex(self._dimension)
-        if revision != self._seen:
-            if self._seen:
-                self._vectors.remove(changed(self._connection, self._scope, self._seen))
-            self._fill(self._vectors)
-            self._seen = revision
-        return self._vectors
-
-    def _fill(self, index: VectorIndex) -> None:
+    def _read_vectors(self, revision: int) -> None:
+        if revision == self._seen:
+            return
+        for index in self._vectors.values():
+            index.remove(changed(self._connection, self._scope, self._seen))
         last = self._seen
-        while True:
-            rows = self._connection.execute(
-                "SELECT rev, seq, vector FROM memories JOIN vectors USING (seq)"
-                " WHERE scope = ? AND rev > ? AND space = ? ORDER BY rev LIMIT ?",
-                (self._scope, last, self._space, CHUNK),
-            ).fetchall()
-            if rows:
-                vectors = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32)
-                seqs = np.array([row[1] for row in rows], dtype=np.int64)
+        while rows := self._connection.execute(
+            "SELECT rev, seq, vector, kind FROM memories JOIN vectors USING (seq)"
+            " WHERE scope = ? AND rev > ? AND space = ? ORDER BY rev LIMIT ?",
+            (self._scope, last, self._space, CHUNK),
+        ).fetchall():
+            last = rows[-1][0]
+            for kind in {row[3] for row in rows}:
+                of_kind = [row for row in rows if row[3] == kind]
+                vectors = np.frombuffer(b"".join(row[2] for row in of_kind), dtype=np.float32)
+                seqs = np.array([row[1] for row in of_kind], dtype=np.int64)
+                index = self._vectors.setdefault(kind, VectorIndex(self._dimension))
                 index.add(seqs, vectors.reshape(-1, self._dimension))
-                last = rows[-1][0]
-            if len(rows) < CHUNK:
-                return
+        self._seen = revision
 
 
 class Members:
@@ -173,27 +170,23 @@ class Members:
 
 
 class Texts(Members):
-    """The rows of a scope that have words, ascending, with their lengths and kinds."""
+    """The rows of a scope that have words, ascending, with lengths and kinds (1: a fact)."""
 
     def __init__(self, connection: sqlite3.Connection, scope: int) -> None:
         super().__init__(connection, scope, Sql("length > 0"))
         self.lengths = self.kinds = NONE
-        self._kinds: dict[str, int] = {}
-        """The number of each kind seen so far."""
 
     def _take(self, kept: npt.NDArray[np.bool_]) -> None:
-        numbers, lengths, kinds = self._written()
-        numbers = np.concatenate([self.numbers[kept], numbers])
+        standing, written = (
+            (self.numbers, self.lengths, self.kinds),
+            self._lists("seq length kind='fact'", self._seen),
+        )
+        numbers, lengths, kinds = (
+            np.concatenate([old[kept], listed(new)])
+            for old, new in zip(standing, written, strict=True)
+        )
         order = np.argsort(numbers, kind="stable")
-        self.numbers = numbers[order]
-        self.lengths = np.concatenate([self.lengths[kept], lengths])[order]
-        self.kinds = np.concatenate([self.kinds[kept], kinds])[order]
-
-    def _written(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Rows written since the last revision: numbers, lengths and kinds."""
-        seqs, lengths, kinds = self._lists("seq length kind", self._seen)
-        numbered = [self._kinds.setdefault(kind, len(self._kinds)) for kind in json.loads(kinds)]
-        return listed(seqs), listed(lengths), np.array(numbered, dtype=np.int64)
+        self.numbers, self.lengths, self.kinds = numbers[order], lengths[order], kinds[order]
 
 
 def changed(connection: sqlite3.Connection, scope: int, since: int) -> Numbers:
@@ -220,9 +213,11 @@ class VectorIndex:
         """Add rows; `vectors` has one line per row."""
         start, self._count = self._count, self._count + len(seqs)
         if self._count > len(self._seqs):
-            room = max(self._count, 2 * len(self._seqs))
-            self._seqs = np.resize(self._seqs, room)  # what it fills the room with is never read
-            self._vectors = np.resize(self._vectors, (room, self._vectors.shape[1]))
+            room, old = max(self._count, 2 * len(self._seqs)), (self._seqs, self._vectors)
+            # Not `np.resize`, which fills the room: memory that nobody writes to is not taken.
+            self._seqs = np.empty(room, dtype=np.int64)
+            self._vectors = np.empty((room, vectors.shape[1]), dtype=np.float32)
+            self._seqs[:start], self._vectors[:start] = old[0][:start], old[1][:start]
         self._seqs[start : self._count] = seqs
         self._vectors[start : self._count] = vectors
 
@@ -243,8 +238,8 @@ class VectorIndex:
         seqs, rows = self._seqs[: self._count], self._vectors[: self._count]
         passing = np.flatnonzero(np.isin(seqs, allowed))
         found, all_pass = list[list[tuple[int, float]]](), len(passing) == len(seqs)
-        if not vectors:
-            return []
+        if not vectors or not len(passing):
+            return [[] for _ in vectors]
         if len(vectors) == 1:
             # Row by row: a product with a matrix starts BLAS's threads, which cost more here.
             many = np.vecdot(rows, vectors[0])[None, :]
@@ -283,15 +278,31 @@ class WordIndex:
             delete = f"INSERT INTO words_{scope} (words_{scope}, rowid, text)"
             self._connection.execute(f"{delete} VALUES ('delete', ?, ?)", (seq, text))
 
-    def postings(self, scope: int, terms: Sequence[str]) -> list[Numbers]:
-        """For each term the numbers of the rows that have it, once per occurrence."""
-        wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))
+    def postings(self, scope: int, words: Sequence[str]) -> list[Numbers]:
+        """For each word of the index the numbers of the rows that have it, once per occurrence."""
         found = self._connection.execute(
             f"SELECT (SELECT json_group_array(doc) FROM vocabulary_{scope} WHERE term = value)"
             " FROM json_each(?)",
-            (json.dumps(wanted[:MAX_QUERY_WORDS]),),
+            (json.dumps(words),),
         )
         return [listed(numbers) for (numbers,) in found.fetchall()]
+
+    def analyse_again(self) -> None:
+        """Rebuild the indexes. A row that no word may find stays out of them."""
+        run, last = self._connection.execute, 0
+        for (scope,) in run("SELECT number FROM scopes").fetchall():
+            self.drop(scope)
+            self.make(scope)
+        while found := run(
+            "SELECT seq, scope, payload FROM memories WHERE seq > ? AND terms IS NOT NULL"
+            " ORDER BY seq LIMIT ?",
+            (last, CHUNK),
+        ).fetchall():
+            for seq, scope, payload in found:
+                last, text = seq, analysed(json.loads(payload))
+                update = "UPDATE memories SET terms = ?, length = ? WHERE seq = ?"
+                run(update, (text, word_count(text), seq))
+                self.add(scope, seq, text)
 
     def drop(self, scope: int) -> None:
         """Remove the index of a scope."""
@@ -333,26 +344,47 @@ def listed(numbers: str) -> Numbers:
     return np.fromstring(inside, dtype=np.int64, sep=",") if inside else np.empty(0, np.int64)
 
 
-def bm25(postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers) -> Scores:
-    """The score of each text; 0 where it has none of the words.
+class Weighed(NamedTuple):
+    """A word: where in all texts those stand that have it, and what it adds to each one's score."""
 
-    `postings`: for each word of the query the numbers of the texts that have it, ascending, once
-    per occurrence. `texts`: all numbers, ascending, with their `lengths` in words, and `kinds` from
-    0.
+    places: Numbers
+    parts: Scores
+    having: Numbers
+    """How many texts of each kind have it."""
+
+
+def weighed(
+    postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers
+) -> Iterable[Weighed]:
+    """Weigh words. `postings`: for each the numbers of its texts, ascending, once per occurrence.
+
+    `texts`: all numbers, ascending, with their `lengths` in words, and `kinds` from 0.
     """
-    if not (len(texts) and postings):
-        return np.zeros(len(texts))
-    rows = np.bincount(kinds)
-    mean = np.bincount(kinds, weights=lengths) / np.maximum(rows, 1)
-    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
+    rows = np.bincount(kinds, minlength=1)
+    mean = np.bincount(kinds, weights=lengths, minlength=1) / np.maximum(rows, 1)
     # All words at once: a query has a dozen, and each call of numpy costs as much as a short text.
     words, places, counts = _placed(postings, texts)
-    having = _by_kind(words, kinds[places], len(postings), kinds)
-    rarity = _rarity(rows, having)
-    parts = rarity[words, kinds[places]] * counts * (SATURATION + 1) / (counts + damping[places])
-    whole = _rarity(np.array(len(texts)), having.sum(axis=1)).sum()
-    balance: Scores = whole / rarity.sum(axis=0)
-    return balance[kinds] * np.bincount(places, weights=parts, minlength=len(texts))
+    of, width = kinds[places], len(rows)
+    having = np.bincount(words * width + of, minlength=len(postings) * width)
+    having = having.reshape(len(postings), width)
+    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths[places] / mean[of])
+    parts = _rarity(rows, having)[words, of] * counts * (SATURATION + 1) / (counts + damping)
+    ends = np.searchsorted(words, np.arange(1, len(postings)))
+    return map(Weighed, np.split(places, ends), np.split(parts, ends), having)
+
+
+def bm25(words: Sequence[Weighed], kinds: Numbers) -> Scores:
+    """The score of each text, by the weighed words of a query; 0 where it has none of them.
+
+    `kinds`: of all texts, from 0.
+    """
+    if not (len(kinds) and words):
+        return np.zeros(len(kinds))
+    having = np.stack([one.having for one in words])
+    whole = _rarity(np.array(len(kinds)), having.sum(axis=1)).sum()
+    balance: Scores = whole / _rarity(np.bincount(kinds), having).sum(axis=0)
+    places, parts = (np.concatenate(one) for one in zip(*(word[:2] for word in words), strict=True))
+    return balance[kinds] * np.bincount(places, weights=parts, minlength=len(kinds))
 
 
 def _placed(postings: Sequence[Numbers], texts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
@@ -367,12 +399,6 @@ def _placed(postings: Sequence[Numbers], texts: Numbers) -> tuple[Numbers, Numbe
     first = np.concatenate([[0], new])[: len(places)]
     counts = np.diff(np.concatenate([first, [len(places)]]))
     return words[first], places[first], counts
-
-
-def _by_kind(words: Numbers, kinds: Numbers, count: int, every: Numbers) -> Numbers:
-    """For each of `count` words, how many texts of each kind have it; `every`: all kinds' texts."""
-    width = int(every.max(initial=0)) + 1
-    return np.bincount(words * width + kinds, minlength=count * width).reshape(count, width)
 
 
 def _rarity(rows: Numbers, having: Numbers) -> Scores:

@@ -25,7 +25,6 @@ from memory.errors import MemoryStoreError
 from memory.facts.sqlite.indexes import (
     ScopeIndex,
     WordIndex,
-    analysed,
     encoded,
     taken_apart,
     word_count,
@@ -150,31 +149,43 @@ class SqliteTable(MemoryTable):
         if wanted is None:
             return super().select(filters, limit)
         with self._file.reading():
-            return self._sifted(self._where(filters), limit, wanted)
+            text, values = self._narrowed(self._where(filters), wanted)
+            query = f"SELECT seq, {self._mentions.text} FROM memories WHERE {text} ORDER BY seq"
+            texts = self._connection.execute(query, values)
+            rows = self.numbered(islice((n for n, text in texts if wanted.within(text)), limit))
+        return [rows[seq] for seq in sorted(rows)]
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
-        text, values = self._where(wanted.filters)
-        for term in map(encoded, zip(wanted.terms)):
-            text, values = f"{text} AND instr(' ' || terms || ' ', ?)", (*values, f" {term} ")
-        if wanted.names:
-            named = f"(speaker {_DIALECT.among} OR {_listing('entities')})"
-            text, values = f"{text} AND {named}", (*values, *2 * [json.dumps([*wanted.names])])
-        if wanted.citing:
-            cites = f"({_listing('source_entries')} OR {_listing('source_events')})"
-            text, values = f"{text} AND {cites}", (*values, *2 * [json.dumps([*wanted.citing])])
-        for field, test in ((wanted.has, "NOT NULL"), (wanted.lacks, "NULL")):
-            if field:
-                text = f"{text} AND json_type(payload, ?) IS {test}"
-                values = (*values, f"$.{field}")
-        # One pass counts and sorts: to test each row again for the count costs more.
-        query = f"SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         with self._file.reading():
+            text, values = self._where_listed(wanted)
+            # One pass counts and sorts: to test each row again for the count costs more.
+            query = f"SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
             found = [seq for (seq,) in self._connection.execute(query, values)]
             numbers = found[wanted.offset : end]
             rows = self.numbered(numbers)
         return [rows[seq] for seq in numbers], len(found)
+
+    def _where_listed(self, wanted: Listing) -> Sql:
+        (text, values), facts = self._where(wanted.filters), wanted.filters.get("kind") == "fact"
+        for term in map(encoded, zip(wanted.terms)):
+            text, values = f"{text} AND instr(' ' || terms || ' ', ?)", (*values, f" {term} ")
+        named = f"(speaker {_DIALECT.among} OR {_listing('entities')})"
+        cites = f"({_listing('source_entries')} OR {_listing('source_events')})"
+        has, lacks = ([one] if one else [] for one in (wanted.has, wanted.lacks))
+        for said, test, given in (
+            (wanted.names, named, 2 * [json.dumps([*wanted.names])]),
+            (wanted.citing, cites, 2 * [json.dumps([*wanted.citing])]),
+            (has, "json_type(payload, '$.' || ?) IS NOT NULL", has),
+            (lacks, "json_type(payload, '$.' || ?) IS NULL", lacks),
+        ):
+            if said:
+                text, values = f"{text} AND {test}", (*values, *given)
+                if facts and said is not lacks:  # their words and fields are indexed
+                    mentions = TextPrefilter(frozenset(), frozenset(said))
+                    text, values = self._narrowed(Sql(text, values), mentions)
+        return Sql(text, values)
 
     def vector(self, row_id: str) -> Vector | None:
         """A row's vector; None without a row, or without a vector of the embedder in use."""
@@ -305,12 +316,11 @@ class SqliteTable(MemoryTable):
         return [number for (number,) in found.fetchall()]
 
     def _index(self, number: int) -> ScopeIndex:
-        if self._file.writing:
-            # Not kept: the rows that it reads may yet be rolled back.
-            return ScopeIndex(self._connection, number, self._space, self._dimension)
-        index = self._indexes.pop(number, None)
+        # Within a write none is kept: the rows that it reads may yet be rolled back.
+        index = None if self._file.writing else self._indexes.pop(number, None)
         index = index or ScopeIndex(self._connection, number, self._space, self._dimension)
-        self._indexes[number] = index
+        if not self._file.writing:
+            self._indexes[number] = index
         if len(self._indexes) > SCOPES_IN_MEMORY:
             self._indexes.popitem(last=False)
         return index
@@ -318,16 +328,13 @@ class SqliteTable(MemoryTable):
     def _revision(self) -> int:
         return int(self._value("SELECT rev FROM clock"))
 
-    def _sifted(self, where: Sql, limit: int | None, wanted: TextPrefilter) -> list[Row]:
-        """The rows that pass and whose text is wanted, by `seq`."""
+    def _narrowed(self, where: Sql, wanted: TextPrefilter) -> Sql:
+        """The test of facts, for those alone that may be wanted: no other is read."""
+        if (having := self._mentions.having(wanted)) is None:
+            return where
         text, values = where
-        if (having := self._mentions.having(wanted)) is not None:
-            text = f"seq IN (SELECT value FROM json_each(?)) AND ({text})"
-            values = (json.dumps([*having]), *values)
-        query = f"SELECT seq, {self._mentions.text} FROM memories WHERE {text} ORDER BY seq"
-        texts = self._connection.execute(query, values)
-        rows = self.numbered(islice((n for n, text in texts if wanted.within(text)), limit))
-        return [rows[seq] for seq in sorted(rows)]
+        numbers = json.dumps([*having])
+        return Sql(f"seq IN (SELECT value FROM json_each(?)) AND ({text})", (numbers, *values))
 
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         text, given = self._where(filters)
@@ -467,9 +474,6 @@ def _json(payload: Mapping[str, Any]) -> str:
     return json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-CHUNK = 1_000
-"""Rows read at once when words are analysed again."""
-
 FIRST_VERSION = 2
 """The version of the first form that was released; 0 is a new file."""
 
@@ -552,7 +556,8 @@ def bring_up_to_date(connection: sqlite3.Connection, words: WordIndex) -> None:
         for statement in script.split(";\n"):
             connection.execute(statement)
     if _analysis(connection) != ANALYSIS_VERSION:
-        _analyse_again(connection, words)
+        words.analyse_again()
+        connection.execute("UPDATE clock SET analysis = ?", (ANALYSIS_VERSION,))
     connection.execute(f"PRAGMA user_version = {FIRST_VERSION + len(UPGRADES)}")
 
 
@@ -562,25 +567,3 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _analysis(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT analysis FROM clock").fetchone()[0])
-
-
-def _analyse_again(connection: sqlite3.Connection, words: WordIndex) -> None:
-    """Rebuild the word indexes. A row that no word may find stays out of them."""
-    for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
-        words.drop(scope)
-        words.make(scope)
-    last = 0
-    while found := connection.execute(
-        "SELECT seq, scope, payload FROM memories WHERE seq > ? AND terms IS NOT NULL"
-        " ORDER BY seq LIMIT ?",
-        (last, CHUNK),
-    ).fetchall():
-        for seq, scope, payload in found:
-            last = seq
-            text = analysed(json.loads(payload))
-            connection.execute(
-                "UPDATE memories SET terms = ?, length = ? WHERE seq = ?",
-                (text, word_count(text), seq),
-            )
-            words.add(scope, seq, text)
-    connection.execute("UPDATE clock SET analysis = ?", (ANALYSIS_VERSION,))

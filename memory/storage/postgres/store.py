@@ -76,13 +76,11 @@ ON CONFLICT (prefix, key) DO NOTHING
 """
 
 
-def _collided(error: BaseException) -> bool:
-    """Whether a transaction was rolled back because it collided with another."""
-    return isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
-
-
 _again = retry(
-    retry=retry_if_exception(_collided),
+    # A transaction was rolled back because it collided with another.
+    retry=retry_if_exception(
+        lambda error: isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
+    ),
     stop=stop_after_attempt(5),
     wait=wait_random(0.0, 0.1),
     reraise=True,
@@ -247,14 +245,16 @@ class CircadianPostgresStore(AsyncPostgresStore):
         )
         return [_item(namespace, row) for row in rows]
 
-    async def acount(self, prefix: tuple[str, ...]) -> int:
-        """The number of items in this namespace and below it. Labels match as a whole."""
+    async def acount(self, prefix: tuple[str, ...], field: str | None = None) -> int:
+        """The number of items in this namespace and below it, or of what their `field` lists."""
         path = ".".join(prefix)
         # All namespaces below it sort between "path." and "path/": "/" follows ".".
         where = f"{_PREFIX} = %s OR ({_PREFIX} > %s AND {_PREFIX} < %s)" if prefix else "TRUE"
-        params = (path, f"{path}.", f"{path}/") if prefix else ()
-        [row] = await self._rows(f"SELECT count(*) AS items FROM store WHERE {where}", *params)
-        return int(row["items"])
+        params = [path, f"{path}.", f"{path}/"] if prefix else []
+        what = "sum(jsonb_array_length(value -> %s))" if field else "count(*)"
+        query = f"SELECT {what} AS items FROM store WHERE {where}"
+        [row] = await self._rows(query, *([field] if field else []), *params)
+        return int(row["items"] or 0)
 
     async def acount_named(
         self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()

@@ -140,12 +140,16 @@ class CircadianSqliteStore(SqliteStore):
                 if path in paths and wanted.within(text):
                     yield _item(namespaces[path], row)
 
-    async def acount(self, prefix: tuple[str, ...]) -> int:
-        """The number of items in this namespace and below it. Labels match as a whole."""
+    async def acount(self, prefix: tuple[str, ...], field: str | None = None) -> int:
+        """The number of items in this namespace and below it, or of what their `field` lists."""
         path = ".".join(prefix)
         # All namespaces below it sort between "path." and "path/": "/" follows ".".
         where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
         params = [path, f"{path}.", f"{path}/"] if prefix else []
+        if field:
+            each = f"SELECT sum(json_array_length(value, ?)) FROM store {where}"
+            [[count]] = await self.file.rows(each, [f"$.{field}", *params])
+            return int(count or 0)
         few = f"SELECT count(*) FROM (SELECT 1 FROM store {where} LIMIT {QUICK_ROWS})"
         [[count]] = await self.file.read(lambda conn: conn.execute(few, params).fetchall())
         if count == QUICK_ROWS:

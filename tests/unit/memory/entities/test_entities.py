@@ -226,9 +226,7 @@ async def test_repeated_observations_are_stored_once(tmp_path: Path, clock: Cloc
     assert [one["id"] for one in bea["observations"]] == [f"o{n}" for n in range(8)]
 
 
-async def test_a_fact_is_not_superseded_by_a_missing_one_or_itself(
-    tmp_path: Path,
-) -> None:
+async def test_a_fact_is_not_superseded_by_a_missing_one_or_itself(tmp_path: Path) -> None:
     semantic, store = memory_at(tmp_path), InMemoryStore()
     (old,) = await semantic.add(ANA, [draft("1", "lives in Rome")])
     gone: Fact = {**old, "op": "gone"}

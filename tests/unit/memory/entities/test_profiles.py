@@ -110,10 +110,7 @@ def test_the_same_event_is_met_once() -> None:
 @given(st.lists(st.integers(0, 400), max_size=60), st.floats(0, 1))
 def test_favorability_stays_between_0_and_1_and_never_falls(on: list[int], start: float) -> None:
     first = profile()
-    one: EntityProfile = {
-        **first,
-        "relationship": {**first["relationship"], "favorability": start},
-    }
+    one: EntityProfile = {**first, "relationship": {**first["relationship"], "favorability": start}}
     for number, day in enumerate(on):
         before = one["relationship"]["favorability"]
         one = meeting(one, str(number), str(date(2026, 1, 1) + timedelta(days=day)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.facts.sqlite.indexes import Numbers, best, bm25
+from memory.facts.sqlite.indexes import Numbers, best, bm25, weighed
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6), min_size=1, max_size=6)
 
@@ -67,9 +67,11 @@ def test_a_text_that_has_it_all_counts_alike_whether_there_are_few_or_many_of_it
 
 def scored(texts: list[list[str]], kinds: list[int], query: set[str]) -> list[float]:
     given_postings = [postings(texts, word) for word in sorted(query)]
-    lengths = numbers(*map(len, texts))
-    found = bm25(given_postings, np.arange(len(texts)), lengths, numbers(*kinds))
-    return [float(score) for score in found]
+    return of(given_postings, np.arange(len(texts)), numbers(*map(len, texts)), numbers(*kinds))
+
+
+def of(given_postings: list[Numbers], *known: Numbers) -> list[float]:
+    return [float(one) for one in bm25(list(weighed(given_postings, *known)), known[-1])]
 
 
 def test_a_word_of_every_text_still_counts_and_a_rare_one_counts_for_more() -> None:
@@ -80,8 +82,8 @@ def test_a_word_of_every_text_still_counts_and_a_rare_one_counts_for_more() -> N
 
 def test_a_number_that_is_no_text_is_left_out() -> None:
     known = (numbers(5, 7), numbers(1, 1), numbers(0, 0))
-    assert bm25([numbers(1, 5, 7, 9)], *known).tolist() == bm25([numbers(5, 7)], *known).tolist()
-    assert bm25([numbers(1)], numbers(), numbers(), numbers()).tolist() == []
+    assert of([numbers(1, 5, 7, 9)], *known) == of([numbers(5, 7)], *known)
+    assert of([numbers(1)], numbers(), numbers(), numbers()) == []
 
 
 @given(st.lists(st.sampled_from([0.5, 1.0, 2.0])), st.integers(0, 9))

@@ -87,9 +87,7 @@ async def test_a_lookup_without_a_vector_is_by_words_alone(memory: SemanticMemor
     assert (found.near, told(found.worded)) == ([], ["a red fox came"])
 
 
-async def test_a_superseded_fact_and_a_doubtful_source_are_left_out(
-    memory: SemanticMemory,
-) -> None:
+async def test_a_superseded_fact_and_a_doubtful_source_are_left_out(memory: SemanticMemory) -> None:
     old, _ = await memory.add(ANA, [draft("a", "red fox"), draft("b", "red panda", trust=0.3)])
     await memory.update(ANA, old["id"], {"invalid_at": "2026-03-03T00:00Z"})
     await memory.put_episodes(ANA, [episode("e1", "a red owl", trust=0.6)])
@@ -272,9 +270,7 @@ WORDS = st.sampled_from(["red fox", "red panda", "blue whale", "fox fox"])
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    written=st.lists(st.tuples(SCOPES, WORDS, st.booleans()), max_size=8),
-    asker=SCOPES,
-    query=WORDS,
+    written=st.lists(st.tuples(SCOPES, WORDS, st.booleans()), max_size=8), asker=SCOPES, query=WORDS
 )
 async def test_no_lookup_gives_anything_of_another_scope(
     memory: SemanticMemory, written: list[tuple[Scope, str, bool]], asker: Scope, query: str

@@ -10,14 +10,7 @@ import pytest
 
 from memory.facts.semantic import SemanticMemory
 from memory.records.records import Fact, FactDraft, Scope
-from tests.support.facts import (
-    ANA,
-    BEN,
-    draft,
-    memory_at,
-    running,
-    texts,
-)
+from tests.support.facts import ANA, BEN, draft, memory_at, running, texts
 from tests.support.memories import Memories
 
 

@@ -12,15 +12,7 @@ import pytest
 from memory.errors import InputError, MemoryStoreError, ModelError
 from memory.facts.semantic import SemanticMemory
 from memory.records.records import Fact, Scope
-from tests.support.facts import (
-    ANA,
-    BEN,
-    WordEmbeddings,
-    draft,
-    nearest_facts,
-    texts,
-    vector_of,
-)
+from tests.support.facts import ANA, BEN, WordEmbeddings, draft, nearest_facts, texts, vector_of
 from tests.support.memories import Memories
 
 
@@ -79,9 +71,7 @@ async def test_the_same_operation_twice_is_one_fact(
     assert embeddings.calls == [["red fox", "blue whale"], ["owl", "hawk"]]
 
 
-async def test_the_same_operation_in_two_threads_is_one_fact(
-    memory: SemanticMemory,
-) -> None:
+async def test_the_same_operation_in_two_threads_is_one_fact(memory: SemanticMemory) -> None:
     ops = [f"op-{number}" for number in range(5)]
     results: list[list[Fact]] = []
 
@@ -181,9 +171,7 @@ async def test_a_change_that_breaks_the_form_changes_nothing(
     assert await memory.all(ANA) == [fact]
 
 
-async def test_a_superseded_fact_leaves_recall_and_keeps_its_record(
-    memory: SemanticMemory,
-) -> None:
+async def test_a_superseded_fact_leaves_recall_and_keeps_its_record(memory: SemanticMemory) -> None:
     old, new = await memory.add(ANA, [draft("a", "red fox"), draft("b", "red panda")])
     await memory.update(
         ANA, old["id"], {"invalid_at": "2026-03-03T00:00Z", "superseded_by": new["id"]}

@@ -15,13 +15,7 @@ import pytest
 from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
 from memory.facts.sqlite.table import SqliteTable
-from tests.support.facts import (
-    ANA,
-    draft,
-    memory_at,
-    running,
-    texts,
-)
+from tests.support.facts import ANA, draft, memory_at, running, texts
 
 
 @pytest.fixture

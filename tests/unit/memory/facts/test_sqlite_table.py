@@ -14,7 +14,7 @@ import pytest
 from memory.errors import MemoryStoreError
 from memory.facts.sqlite.indexes import ROOM, VectorIndex
 from memory.facts.sqlite.table import SqliteTable
-from memory.facts.table import MAX_QUERY_WORDS
+from memory.facts.table import MAX_QUERY_WORDS, Listing
 from memory.text.analysis import terms
 from tests.support.facts import acknowledged, running
 from tests.support.tables import DIMENSION, MODEL, direction, ids, near, payload, put, scope, worded
@@ -103,6 +103,48 @@ def test_the_vector_index_takes_in_only_what_changed_since(
     assert near(table, direction(0.0, 1.0), "ana", 2) == ["ana-3", "ana-new"]
     assert len(near(table, direction(0.0, 1.0), "ana", 99)) == 30
     assert taken == [7, 7, 7, 7, 2, 2]
+
+
+def test_a_word_is_read_once_while_nothing_is_written(table: SqliteTable) -> None:
+    put(table, "ana", "a", "glass oven")
+    statements: list[str] = []
+    table._connection.set_trace_callback(statements.append)
+    for query in (("glass",), ("glass", "oven"), ("oven",)):
+        assert worded(table, "ana", *query) == ["ana-a"]
+        assert table.counted(list(query), scope("ana")).having == dict.fromkeys(query, 1)
+    assert sum("json_group_array(doc)" in one for one in statements) == 2
+    put(table, "ana", "b", "oven")
+    assert worded(table, "ana", "oven") == ["ana-b", "ana-a"]
+
+
+def test_a_search_of_one_kind_compares_no_vector_of_another(
+    table: SqliteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(table, "ana", "a")
+    put(table, "ana", "b", kind="episode")
+    compared: list[int] = []
+    find = np.vecdot
+
+    def counted(rows: Any, vector: Any) -> Any:
+        compared.append(len(rows))
+        return find(rows, vector)
+
+    monkeypatch.setattr(np, "vecdot", counted)
+    wanted = {**scope("ana"), "kind": "fact"}
+    assert ids(table.nearest(direction(1.0), wanted, 9)) == ["ana-a"]
+    assert near(table, direction(1.0), "ana") == ["ana-a", "ana-b"]
+    assert compared == [1, 1, 1]
+
+
+def test_a_list_of_facts_by_name_reads_those_that_have_it(table: SqliteTable) -> None:
+    for number in range(20):
+        put(table, "ana", str(number), speaker="Ana" if number else "Ben")
+    table.scrub()
+    statements: list[str] = []
+    table._connection.set_trace_callback(statements.append)
+    listing = Listing({**scope("ana"), "kind": "fact"}, names=["Ben"])
+    assert ids(table.listed(listing)[0]) == ["ana-0"]
+    assert any("json_each('[1]')) AND" in one for one in statements), statements
 
 
 def test_rows_beyond_the_index_s_room_and_after_removals_are_the_right_ones() -> None:

@@ -136,11 +136,7 @@ async def test_what_was_written_first_and_said_later_takes_the_words_before_it(
         await write(store, one)
         await index_entries(store, memory, ANA)
     found = {row.payload["data"]: row.payload["source_entries"][1:] for row in rows(memory)}
-    assert found == {
-        "first": [],
-        "later": [first["id"]],
-        "after": [later["id"], first["id"]],
-    }
+    assert found == {"first": [], "later": [first["id"]], "after": [later["id"], first["id"]]}
 
 
 async def test_entries_of_two_channels_do_not_lend_each_other_words(

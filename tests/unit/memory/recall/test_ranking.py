@@ -94,14 +94,7 @@ def test_the_parts_of_a_score_add_up_to_it() -> None:
 
 
 def test_a_perfect_memory_scores_one() -> None:
-    best = row(
-        "a",
-        "harp " * 80,
-        trust=1.0,
-        importance=10,
-        session="s",
-        valid_from=NOW.isoformat(),
-    )
+    best = row("a", "harp " * 80, trust=1.0, importance=10, session="s", valid_from=NOW.isoformat())
     [one] = placed(QUERY, [(best, 1.0)], [(best, 5.0)])
     assert one.score == pytest.approx(1.0)
 

@@ -11,9 +11,7 @@ from tests.support.facts import ANA
 from tests.support.recalling import Asking, fell, link
 
 
-async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(
-    asking: Asking,
-) -> None:
+async def test_a_superseded_fact_is_recalled_only_when_asked_for_and_marked(asking: Asking) -> None:
     old, new = await asking.learn("Ana lives in Porto"), await asking.learn("Ana lives in Rome")
     await fell(asking, old, new)
     [only] = await asking.ask("Where does Ana live?")

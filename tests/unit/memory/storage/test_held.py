@@ -71,9 +71,7 @@ async def test_only_the_end_of_a_run_is_stored_behind_the_run_before(home: Insta
         assert (before.values["number"], before.next) == (3, ())
 
 
-async def test_a_run_that_fails_stores_what_it_held_back_and_is_resumed(
-    home: Installation,
-) -> None:
+async def test_a_run_that_fails_stores_what_it_held_back_and_is_resumed(home: Installation) -> None:
     async with open_saver(home) as saver:
         steps = Counting("fails")
         graph = steps.compile(saver)

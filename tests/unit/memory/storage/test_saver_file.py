@@ -52,9 +52,7 @@ async def put(saver: BaseCheckpointSaver[str], value: Any, namespace: str = "") 
     return await saver.aput(config, checkpoint, {"source": "loop"}, new)
 
 
-async def test_a_checkpoint_reads_back_as_from_langgraphs_own_saver(
-    home: Installation,
-) -> None:
+async def test_a_checkpoint_reads_back_as_from_langgraphs_own_saver(home: Installation) -> None:
     async with open_saver(home) as saver:
         await Story(ask).compile(saver).ainvoke({"listed": [1]}, thread(run_id="a"))
         ours = [item async for item in saver.alist(None)]

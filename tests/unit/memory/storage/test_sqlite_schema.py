@@ -127,7 +127,7 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
 def test_a_new_analysis_rebuilds_the_word_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "CHUNK", 3)
+    monkeypatch.setattr("memory.facts.sqlite.indexes.CHUNK", 3)
     path = tmp_path / "facts.db"
     table = SqliteTable(path, model="words", dimension=8)
     for number in range(8):

@@ -92,9 +92,7 @@ async def test_a_cancelled_batch_is_whole_or_absent_and_holds_no_lock(home: Inst
             assert [bool(item) for item in found] in ([True] * 3, [False] * 3)
 
 
-async def test_mixed_reads_and_writes_survive_another_process(
-    home: Installation,
-) -> None:
+async def test_mixed_reads_and_writes_survive_another_process(home: Installation) -> None:
     async with open_store(home) as store, open_store(home) as other:
         for number in range(30):
             await asyncio.gather(
@@ -238,6 +236,10 @@ async def test_connections_can_make_the_tables_concurrently(home: Installation) 
     await asyncio.gather(*(one(str(n)) for n in range(6)))
     async with open_store(home) as store:
         assert await own(store).acount(NS) == 6
+        assert await own(store).acount(NS, "ends") == 0
+        await store.aput(NS, "0", {"ends": ["a", "b"]})
+        await store.aput((*NS, "below"), "0", {"ends": ["c"]})
+        assert await own(store).acount(NS, "ends") == 3
 
 
 async def test_a_closed_store_leaves_no_task_behind(home: Installation) -> None:

@@ -39,9 +39,7 @@ def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_access, "PAGE", 3)
 
 
-async def test_a_listing_has_one_namespace_in_key_order(
-    store: BaseStore,
-) -> None:
+async def test_a_listing_has_one_namespace_in_key_order(store: BaseStore) -> None:
     keys = ["b", "a", "C", "ä", "e", "d", "10", "9"]
     await write_batch(store, [PutOp(NS, key, {"key": key}) for key in keys])
     await write_batch(store, [PutOp((*NS, "2026"), "below", {}), PutOp(NS[:2], "above", {})])
