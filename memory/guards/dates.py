@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import pairwise
 
 from memory.guards import clock
 from memory.guards.lexicon import (
@@ -190,21 +189,6 @@ ALONE = re.compile(
     r"|(?<!\d)(\d{1,2})[日号]|(?<!\w)ayin (\d{1,2})"
 )
 """A day of the month without its month, in a fact: "the 16th"."""
-_BESIDE = (
-    (-1, re.compile(
-        r"(?<!\w)(?:(?:the )?day before|a day earlier|am tag (?:vorher|zuvor|davor)|am vortag"
-        r"|tags zuvor|la vispera|el dia (?:antes|anterior)|un dia antes|la veille|le jour d'avant"
-        r"|(?:bir )?onceki gun|bir gun once)(?!\w)|[前头]一天")),
-    (1, re.compile(
-        r"(?<!\w)(?:(?:the )?(?:next|following) day|(?:the )?day after|a day later|am nachsten tag"
-        r"|am tag (?:danach|darauf)|tags darauf|el dia (?:siguiente|despues)|al dia siguiente"
-        r"|le lendemain|ertesi gun|bir gun sonra)(?!\w)|第二天|次日")),
-)  # fmt: skip
-
-
-def beside(text: str, days: Collection[date]) -> set[date]:
-    """The days beside others, which another text may name."""
-    return {one + timedelta(by) for by, words in _BESIDE if words.search(text) for one in days}
 
 
 def named_in(digits: str, *, strict: bool = True) -> list[Named]:
@@ -309,13 +293,6 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     for match in _CHINESE_WEEKDAY.finditer(digits):
         found.append(Named(match.group(), *match.span(), weekday=_CHINESE_WEEKDAYS[match[2]]))
     return found
-
-
-def lengths(digits: str) -> set[float]:
-    """The seconds from one weekday of a text to the next one, with and without the first."""
-    found = [one.weekday for one in weekdays_in(digits, strict=False)]
-    pairs = [(a, b) for a, b in pairwise(found) if a is not None and b is not None]
-    return {86_400.0 * ((b - a) % 7 + more) for a, b in pairs for more in (0, 1)}
 
 
 def days_of(digits: str, said: Iterable[date]) -> Days:
@@ -439,12 +416,6 @@ _AFTER_IT = re.compile(r" (?:after|danach|darauf|siguiente|suivant|sonra\w*)(?!\
 """The Monday after: the one behind a day that was named."""
 _WEEKS = ((8, 1), (15, 1))
 """Quinze jours are two weeks, and acht Tage one."""
-
-
-def counts(digits: str) -> bool:
-    """Whether a text counts days from another one, or names one by its number alone."""
-    patterns = (_DAY_ALONE, _HOURS, *(pattern for _, pattern in _SPANS))
-    return any(pattern.search(digits) for pattern in patterns)
 
 
 _HOURS = re.compile(

@@ -366,26 +366,6 @@ def _goes_on(piece: str, following: str) -> bool:
     return _ABBREVIATION.search(fold(piece.rstrip())) is not None
 
 
-MORE = re.compile(
-    r"(?<!\w)(?:by(?= (?:a |an )?\d)|(?:up|down)(?= \d)|intact\w*|unversehrt|saglam|without"
-    r"|more|less|above|below|over|ahead|behind|smaller|higher|lower"
-    r"|bigger|larger|taller|heavier|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter"
-    r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
-    r"|difference|later|earlier|longer|shorter|short|left|leav\w*|free|remain\w*|rest|rose|fell|drop\w*"
-    r"|additional\w*|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together"
-    r"|making|rise\w*|both|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*|um|mehr"
-    r"|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
-    r"|gesunken|rest\w*|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer"
-    r"|billiger|gunstiger|noch|bleib\w*|gan[ao]\w*|perd\w*|gagn\w*|guadagn\w*|piu|meno|in tutto"
-    r"|totale|differenza|manca\w*|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*"
-    r"|queda\w*|rest\w*|falt\w*|juntos|sobra\w*|plus|moins|ecart|hausse|baisse|augment\w*"
-    r"|diminu\w*|manqu\w*|ensemble|somme|depass\w*|retard|reste\w*|revien\w*|coute\w*|fazla|az"
-    r"|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)|多|少|高|低|涨|降|共|差|剩"
-    r"|余|合计|增|减|还|缺|超|贵|便宜|[更太]晚|[更太]早|推迟|提前|总"
-)
-"""A fact with one of these may state a sum or a difference."""
-
-
 def _values(table: str) -> dict[str, float]:
     """`one=1 two=2 ...`; words without a value count up from the last one."""
     made: dict[str, float] = {}

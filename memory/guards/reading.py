@@ -117,15 +117,7 @@ class Evidence:
     @cached_property
     def numbers(self) -> list[Number]:
         """All numbers of the sources."""
-        return [one for _, one in self._counted]
-
-    @cached_property
-    def _counted(self) -> list[tuple[str, Number]]:
-        return [
-            (digits, one)
-            for _, digits in self.readings
-            for one in _unbroken(numbers.numbers_in(digits))
-        ]
+        return [one for _, digits in self.readings for one in _unbroken(numbers.numbers_in(digits))]
 
     @cached_property
     def told(self) -> list[str]:
@@ -134,33 +126,12 @@ class Evidence:
         return [digits for text in told for digits in in_all_digits(text)]
 
     @cached_property
-    def without_times(self) -> list[Number]:
-        """The numbers that are no part of a date or a time of day: these may be added up."""
-        found = []
-        for digits, one in self._counted:
-            days, times = dates.named_in(digits, strict=False), clock.times_in(digits)
-            spans = [(day.start, day.end) for day in days]
-            spans += [(time.start, time.end) for time in times]
-            if not any(start <= one.start < end for start, end in spans):
-                found.append(one)
-        return found
-
-    @cached_property
-    def amounts(self) -> list[Number]:
-        """The numbers that may have a unit which is left out: "at ten" is an hour."""
-        return [
-            one
-            for digits, one in self._counted
-            if one.unit or not _HOUR_AHEAD.search(digits, max(0, one.start - 10), one.start)
-        ]
-
-    @cached_property
     def times(self) -> list[clock.ClockTime]:
         """All times of day that the sources may name."""
         found: list[clock.ClockTime] = []
         for source, digits in self.readings:
             here = clock.possible_times(digits, english=languages(source.text)[:1] == ("en",))
-            found += [*here, *clock.shifted(here, digits)]
+            found += here
         return found
 
     @cached_property
@@ -176,9 +147,6 @@ class Evidence:
             for digits in in_all_digits(text)
         ]
         made.vague = any(one.vague and (not one.days or one.around) for one in read)
-        days = set(made.days)
-        for source in self.sources:
-            made.days |= dates.beside(fold(source.text), days)
         return made
 
     def said(self, at: str) -> set[date]:
@@ -201,11 +169,6 @@ class Evidence:
     def answers(self, source: Source) -> list[Source]:
         """Somebody else's later words that are cited, too: they may answer its questions."""
         return [one for one in self.sources if one.at > source.at and one.speaker != source.speaker]
-
-
-_HOUR_AHEAD = re.compile(
-    r"(?<!\w)(?:at|from|until|till|since|um|ab|gegen|bis|a las|desde las|hasta las|saat|vers) $"
-)
 
 
 def _unbroken(found: list[Number]) -> list[Number]:
@@ -271,24 +234,19 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
     general = _moods_of_sentence(sentence, codes)
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
-    asked = sentence[mood.asks_from(sentence) :]
     is_conditional = Mood.CONDITION in general and len(parts) > 1
     certain = _certain(parts, sentence, codes) if is_conditional else []
     is_asked = Mood.QUESTION in general
     is_told = mood.is_quote(sentence, codes)
     if is_answered:
         general -= {Mood.QUESTION, Mood.CONDITION}
-    is_quoted = is_open = False
+    is_quoted = False
     quote = mood.quotes_from(sentence, codes)
     for part in parts or [sentence]:
-        is_open = mood.is_undecided(part, codes) or (is_open and mood.goes_on_open(part))
         moods = general - ({Mood.CONDITION} if part in certain else set())
         moods |= _moods_of_clause(part, codes, quoted=is_told)
-        moods |= {Mood.UNDECIDED} if is_open else set()
         if (is_answered and is_asked) or is_agreed:
             moods -= {Mood.CONDITION}
-        if part not in asked and asked not in part:
-            moods -= {Mood.QUESTION}
         is_own = mood.is_own(part) and not mood.is_claim(part, codes)
         if is_own:
             general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
@@ -311,12 +269,7 @@ def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[st
     """The parts of a sentence with a condition that do not hang on it."""
     own = [mood.is_conditional(part, codes) for part in parts]
     place = own.index(True) if any(own) else 0
-    if mood.is_otherwise(parts[place]):
-        return parts[:place]
     bracketed = [one for one in parts if f"({one})" in sentence]
-    if mood.has_consequence(parts[place], codes):
-        # "I end at one, if the tram is late I call": what stands beside it is certain.
-        return parts[:place] + parts[place + 1 :] + bracketed
     # "I take eight, the room is big enough if you move it": what stands before is certain.
     behind = place > 0 and mood.has_condition_behind(parts[place], codes)
     return parts[: place if behind else 0] + bracketed
@@ -339,10 +292,6 @@ def _moods_of_clause(text: str, codes: tuple[str, ...], *, quoted: bool) -> froz
         # "Er sagt, er hätte gewarnt" says whose claim it is, and no condition.
         is_claim = quoted and codes[0] in ("de", "fr")
         found.add(Mood.REPORT if is_claim else Mood.CONDITION)
-    if mood.is_requirement(text, codes):
-        found.add(Mood.CONDITION)
-    if mood.is_wish(text, codes):
-        found.add(Mood.WISH)
     return frozenset(found)
 
 
@@ -509,11 +458,6 @@ class ProposedFact:
     def marked(self) -> bool:
         """Whether it says that something is asked, possible, wished or somebody's claim."""
         return mood.is_marked(self.text, self.codes)
-
-    @cached_property
-    def left_open(self) -> bool:
-        """Whether it says that something is not decided."""
-        return mood.is_left_open(self.text, self.codes) or "?" in self.text
 
     @cached_property
     def words(self) -> list[str]:

@@ -78,22 +78,14 @@ RIGHT += [
     ("El examen es dentro de una semana. Llevo 9 test de 12.", "The test is on 29 October 2026."),
     ("We open the shop tomorrow, even if it snows.", "The shop opens on 23 October 2026."),
     ("Mein Nachbar Josef (alle sagen Sepp) hätte einen Traktor.", "Alle nennen Josef Sepp."),
-    ("小明的作业还没写完，能晚一天交吗？", "小明的作业还没写完。"),
-    ("The bank says we have 4,210 on the account.", "There are 4,210 on the account."),
     ("Ben says the mare eats well, though she has lost 20 kg.", "The mare has lost 20 kg."),
-    ("He gets 1.5 ml twice a day.", "The daily total is 3 ml."),
     ("Von Tante Rosa hab ich noch nichts gehört.", "Von Tante Rosa fehlt eine Antwort."),
     ("La retenue vient du placard, pas du parquet.", "Ce n'est pas le parquet mais le placard."),
     ("The patch runs until 09/2027.", "The patch runs until September 2027."),
     ("The power was off from ten to four until after six.", "The power went off at 15:50."),
-    ("Kapıyı bahçeden açabilsek keşke.", "Ana kapının bahçeden açılmasını diliyor."),
     ("我数学考了86分，比上次高了八分。", "上次数学是78分。"),
     ("读书会二十六号下午三点开始。", "读书会2026年10月26日15:00开始。"),
     ("I keep the key today, Ben has it tomorrow.", "Ana keeps the key today and Ben tomorrow."),
-    (
-        "They'd like me to rest in May, I haven't decided.",
-        "Ana has not decided about the rest yet.",
-    ),
     ("They'd like me to rest the knee until May.", "Ana was advised to rest the knee until May."),
     ("We took the Sony, not the Canon.", "They preferred the Sony over the Canon."),
     ("Dice mi vecino que la puerta está rota.", "A Ana le han dicho que la puerta está rota."),
@@ -115,7 +107,6 @@ WRONG = [
         "Il y a trois jours de garde.",
     ),
     ("112 adults and 9 children, due by the thirtieth.", "121 adults are due by the thirtieth."),
-    ("Starve from ten, give the drops two hours before.", "Give the drops ten hours before."),
     ("The fair is on Friday the 30th.", "The fair is on 23 October 2026."),
     ("Am Samstag in einer Woche ziehen wir um.", "Ana zieht am 24. Oktober 2026 um."),
     ("The class moves to Mondays from December.", "The class moves to Mondays from October."),
@@ -137,9 +128,7 @@ WRONG = [
     (ZH, "年会预算五万。"),
     (ZH, "奖品已经买了。"),
     ("We are off to the lake on Friday week.", "Ana is off to the lake on 23 October."),
-    ("这次读《边城》。", "这次读《围城》。"),
     ("I won't be in on the 27th.", "Ana will be in on the 27th."),
-    ("I'd sell the boat. Ben doesn't want that.", "Ben wants to sell the boat."),
     ("Halil usta salı günü gelecek.", "Hakan usta salı günü gelecek."),
     (
         "He gets one 5 mg tablet twice a day with his food.",
@@ -199,21 +188,6 @@ def test_the_speaker_is_who_said_it() -> None:
     told = why("I fed the calf", "I fed the calf", "Ben")
     assert told is not None
     assert "Ana" in told
-
-
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        ("Papa moves to De Wilg on Saturday.", "Ben moves to De Wilg on Saturday."),
-        ("YOUR MOTHER WANTED MIA TO HAVE THE PIANO.", "Ana says Ben wanted Mia to have the piano."),
-        ("Mutti zieht am Samstag um.", "Ben zieht am Samstag um."),
-    ],
-)
-def test_only_the_speaker_knows_the_name_of_a_relative(said: str, text: str) -> None:
-    assert why(text, said) is None
-    for word in ("Papa", "MOTHER", "Mutti"):
-        said = said.replace(word, "Zoe")
-    assert why(text, said) is not None
 
 
 def test_the_reason_says_what_to_change() -> None:
@@ -295,21 +269,14 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("The keys are in the tin, in case I fall ill.", "The keys are in the tin."),
         ("Mara has bought her train, understood?", "Mara has bought her train."),
         ("I take eight, the room is big enough if you clear it.", "Ana takes eight."),
-        ("Potatoes: three rows of Nicola, one of Anya.", "Four rows: 3 of Nicola, 1 of Anya."),
         ("I have never met rider88.", "Ana has never met rider88."),
         ("Friday 23 October at ten, home on Saturday.", "Ana is home on 24 October."),
         ("The bakery wants 6 dozen eggs.", "The bakery wants 72 eggs."),
-        ("Left at 21:40, found them at 00:55.", "It took 3 hours 15 minutes to find them."),
         ("Sold for 90, asked 120.", "It brought thirty less than was asked."),
-        ("They got out in 38:20, a record.", "The record is 38 minutes and 20 seconds."),
         ("0610 to Halifax boards late.", "The 06:10 to Halifax boards late."),
         ("The firm has paid half up front.", "The firm has paid 50 % up front."),
         ("Owner asks whether we'd paint the garage.", "The owner enquired about the garage."),
-        ("Ben could fix it if there is rope.", "Given rope, Ben fixes it."),
-        ("I end at one, if the tram is late I call you.", "Ana ends at one."),
-        ("A friend reckons it touched us, the camera shows nothing.", "The camera shows nothing."),
         ("Silke meint, da hätten 90 Euro gefehlt.", "Silke meint, 90 Euro hätten gefehlt."),
-        ("Ewe 212 lambed overnight?? Twins, both up.", "Both of ewe 212's twins are up."),
         ("Bo says it leaks 😬 trailer leaves at 6.15.", "Trailer leaves at quarter past six."),
         ("I told Mr Oduya we'd be there by quarter to eight.", "Ana promised to be there by 7:45."),
         ("Der Arzt kommt nicht heute, sondern morgen.", "Der Arzt kommt am 23. Oktober."),
@@ -324,10 +291,7 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("Sobald ich das las, kündigte ich.", "Ana kündigte."),
         ("En cuanto llegué a Vigo, vendí el coche.", "Ana vendió el coche."),
         ("We were going to Linz every May.", "They went to Linz every May."),
-        ("She never rides without a helmet.", "She always wears a helmet on her rides."),
         ("Not on Tuesday, I have judo then.", "Ana has judo on Tuesday."),
-        ("I'd keep the old sign.", "Ana is in favour of keeping the old sign."),
-        ("I can only play if someone lends me a racket.", "Ana needs a racket to play."),
         ("泵修了一百八，两把钥匙。", "泵修了180，钥匙2把。"),
     ],
 )
