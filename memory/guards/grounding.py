@@ -69,7 +69,6 @@ def ungrounded(
         lambda: other_day(fact),
         lambda: other_number(fact),
         lambda: _other_name(fact),
-        lambda: _other_subject(fact),
         lambda: _other_mood(fact),
         lambda: _turned(fact),
         lambda: _unrelated(fact),
@@ -104,7 +103,7 @@ def _other_name(fact: ProposedFact) -> str | None:
             continue
         if (other := _in_its_place(name, fact)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
-        if fact.evidence.heard.has(name) or _refers_back(name, fact):
+        if fact.evidence.heard.has(name):
             continue
         if name.sure and not (fact.is_known(name.written) or _is_left_out(name, fact)):
             return (
@@ -145,14 +144,10 @@ def _other_mood(fact: ProposedFact) -> str | None:
     if _opens_with_speaker(fact):  # What is said of others is no matter of one's own words.
         told = [one._replace(moods=one.moods - {Mood.REPORT}) for one in told]
     plain = [one for one in told if not one.moods]
-    said = frozenset[str]().union(*(_taken(fact, one) for one in plain))
     stated = max((len(_taken(fact, one)) for one in plain), default=0)
-    enough = min(2, -(-len(fact.words) // 2)) if stated else 1
+    least = max(stated + 1, min(2, -(-len(fact.words) // 2))) if stated else 1
     for one in sorted(told, key=lambda each: -len(_taken(fact, each))):
-        taken = _taken(fact, one)
-        # Of two clauses that are equally near, the fact is made of the one that adds to it.
-        least = stated if taken - said else stated + 1
-        if one.moods and (not plain or len(taken) >= max(least, enough)):
+        if one.moods and (not plain or len(_taken(fact, one)) >= least):
             return f"What it cites {_SAID_AS[next(each for each in Mood if each in one.moods)]}"
     return None
 
@@ -246,33 +241,21 @@ def _is_same(one: str, other: str) -> bool:
     return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
 
 
-def _refers_back(name: Name, fact: ProposedFact) -> bool:
-    """Whether a pronoun of the sources may mean somebody who was named before.
-
-    Nobody is meant so by the speaker's "I".
-    """
-    told = [fold(one.sentence) for one in _nearest(fact)]
-    return (
-        fact.evidence.heard_before.has(name)
-        and any(map(_SOMEBODY.search, told))
-        and not any(map(_I_ANYWHERE.search, told))
-    )
-
-
 _NEAR = 6
 """So many entries before the first one cited are what was being talked of."""
 
 
 def _is_left_out(name: Name, fact: ProposedFact) -> bool:
-    """Whether the sources leave out whose thing it is, or where, as everybody knows.
+    """Whether the sources leave out a name that everybody knows from what was said before.
 
     "The editor gives us a week" may become a week for "Nela's manuscript", of which somebody spoke
-    just before. Who does it is never left out so, and nobody is beside the speaker's "I".
+    just before. Who does it is "he" or "she" there, and nobody is meant by the speaker's "I".
     """
-    opens = fact.folded.startswith(name.key) and "'" not in fold(name.written)
-    first = any(_I_ANYWHERE.search(fold(one.sentence)) for one in _nearest(fact))
-    if opens or (first and not _opens_with_speaker(fact)):
+    told = [fold(one.sentence) for one in _nearest(fact)]
+    if any(map(_I_ANYWHERE.search, told)) and not _opens_with_speaker(fact):
         return False
+    if fact.folded.startswith(name.key) and "'" not in fold(name.written):
+        return fact.evidence.heard_before.has(name) and any(map(_SOMEBODY.search, told))
     near = HeardNames(f"{one.speaker or ''}: {one.text}" for one in fact.evidence.before[-_NEAR:])
     return near.has(name) or fact.is_known(name.written, least=1)
 
@@ -281,35 +264,3 @@ def _nearest(fact: ProposedFact) -> list[Clause]:
     near = [(fact.nearness(one.words), one) for one in fact.evidence.clauses]
     best = max((count for count, _ in near), default=0)
     return [one for count, one in near if count == best]
-
-
-_STATEMENTS = re.compile(
-    r"[,;]|，|；|\s(?:and|und|y|et|ve|while|whereas|während|mientras|tandis que)\s", re.IGNORECASE
-)
-
-
-def _other_subject(fact: ProposedFact) -> str | None:
-    """Why somebody with whom a part of the fact begins is not the one who says "I" of it."""
-    for piece in _STATEMENTS.split(fact.text) if not fact.translated else ():
-        name = next(iter(names_in(piece.strip(), fact.people, fact.tongue)), None)
-        if (
-            name is None
-            or name.key not in fact.people
-            or not fold(piece.strip()).startswith(name.key)
-        ):
-            continue
-        words = content(piece)
-        near = [(len(shared(words, one.words)), one) for one in fact.evidence.clauses]
-        best = max(count for count, _ in near)
-        told = [one for count, one in near if count == best > 1]
-        if told and all(_says_i(one, name, fact) for one in told):
-            who = told[0].speaker
-            return f"What it cites says this of {who}, and the fact says it of {name.written}"
-    return None
-
-
-def _says_i(clause: Clause, name: Name, fact: ProposedFact) -> bool:
-    """Whether somebody whom the fact does not name speaks of themselves, and not of `name`."""
-    who = clause.speaker or name.written
-    others = not _is_same(who, name.written) and fold(who) not in fact.folded
-    return others and mood.is_own(clause.text) and name.key not in fold(clause.text)

@@ -60,13 +60,6 @@ AND = re.compile(
     re.IGNORECASE,
 )
 
-PIECES = re.compile(
-    r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
-    r"|parce que|ve|ama|cunku|çünkü)\s",
-    re.IGNORECASE,
-)
-"""Between the statements that a fact joins."""
-
 _POSSESSIVE = re.compile("['\u2019]s?$")
 
 
@@ -226,43 +219,29 @@ def agrees(text: str) -> bool:
 
 
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
-    """The clauses of a sentence. An "if", a question and a claim colour all of them."""
+    """The clauses of a sentence. An "if", a question and a claim colour all of them.
+
+    An answer settles a question and a condition. What follows a quotation is quoted, too.
+    """
     sentence = mood.without_request(sentence)
-    is_answered = bool(answers)
-    is_agreed = any(agrees(one.text) for one in answers)
     whole = languages(source.text)
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
     general = _moods_of_sentence(sentence, codes)
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
-    is_conditional = Mood.CONDITION in general and len(parts) > 1
-    certain = _certain(parts, sentence, codes) if is_conditional else []
-    is_asked = Mood.QUESTION in general
-    is_told = mood.is_quote(sentence, codes)
-    if is_answered:
-        general -= {Mood.QUESTION, Mood.CONDITION}
-    is_quoted = False
+    conditional = Mood.CONDITION in general and len(parts) > 1
+    certain = _certain(parts, sentence, codes) if conditional else []
+    asked, agreed = Mood.QUESTION in general, any(agrees(one.text) for one in answers)
+    is_settled = agreed or (asked and bool(answers))
+    general -= {Mood.QUESTION, Mood.CONDITION} if answers else set()
     quote = mood.quotes_from(sentence, codes)
     for part in parts or [sentence]:
         moods = general - ({Mood.CONDITION} if part in certain else set())
-        moods |= _moods_of_clause(part, codes, quoted=is_told)
-        if (is_answered and is_asked) or is_agreed:
-            moods -= {Mood.CONDITION}
-        is_own = mood.is_own(part) and not mood.is_claim(part, codes)
-        if is_own:
-            general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
-            is_quoted, quote = False, len(sentence)
-        elif is_quoted and _GOES_ON.match(fold(part)):
-            is_quoted, quote = False, len(sentence)
-        elif is_quoted or sentence.find(part) + len(part) > quote:
-            # What follows in the sentence is quoted, too.
-            is_quoted = True
+        if mood.is_possibility(part, codes) and not is_settled:
+            moods |= {Mood.CONDITION}
+        if sentence.find(part) + len(part) > quote:
             moods |= {Mood.REPORT}
         words = content(part, codes)
         yield Clause(part, source.speaker, codes, moods, words, sentence, source.at)
-
-
-_GOES_ON = re.compile(r"(?:and|but|und|aber|y|pero|et|mais|ve|ama|fakat)(?!\w)|但|可是")
-"""So begins what follows a quotation, and is none."""
 
 
 def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[str]:
@@ -283,15 +262,6 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
         found.add(Mood.CONDITION)
     if mood.is_claim(text, codes):
         found.add(Mood.REPORT)
-    return frozenset(found)
-
-
-def _moods_of_clause(text: str, codes: tuple[str, ...], *, quoted: bool) -> frozenset[Mood]:
-    found = set()
-    if mood.is_possibility(text, codes):
-        # "Er sagt, er hätte gewarnt" says whose claim it is, and no condition.
-        is_claim = quoted and codes[0] in ("de", "fr")
-        found.add(Mood.REPORT if is_claim else Mood.CONDITION)
     return frozenset(found)
 
 
@@ -337,11 +307,6 @@ class ProposedFact:
     @cached_property
     def _known(self) -> list[tuple[Source, int]]:
         return [(one, self.nearness(content(one.text))) for one in self.evidence.known]
-
-    @cached_property
-    def named(self) -> str:
-        """The texts whose names it may have."""
-        return f"{self.evidence.heard.text}\n{self.evidence.heard_before.text}"
 
     @cached_property
     def told_before(self) -> Evidence:

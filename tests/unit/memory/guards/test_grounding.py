@@ -78,7 +78,6 @@ RIGHT += [
     ("El examen es dentro de una semana. Llevo 9 test de 12.", "The test is on 29 October 2026."),
     ("We open the shop tomorrow, even if it snows.", "The shop opens on 23 October 2026."),
     ("Mein Nachbar Josef (alle sagen Sepp) hätte einen Traktor.", "Alle nennen Josef Sepp."),
-    ("Ben says the mare eats well, though she has lost 20 kg.", "The mare has lost 20 kg."),
     ("Von Tante Rosa hab ich noch nichts gehört.", "Von Tante Rosa fehlt eine Antwort."),
     ("La retenue vient du placard, pas du parquet.", "Ce n'est pas le parquet mais le placard."),
     ("The patch runs until 09/2027.", "The patch runs until September 2027."),
