@@ -45,7 +45,6 @@ _ONE = re.compile(
     r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
 )
 _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
-_TO = re.compile(r"(?<![\d.,:])(5|10|20|25) (?:minutes? )?to ([1-9]|1[0-2])(?![\d.,:])")
 _BARE_CLOCK = re.compile(r"(?<![\d.,:/-])([01]\d|2[0-3])([0-5]\d)(?![\d.,:/-])")
 """In a source: "the 0610 to Halifax"."""
 _AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
@@ -142,10 +141,6 @@ def possible_times(digits: str, *, english: bool = False) -> list[ClockTime]:
     for match in _DUTCH.finditer(digits):
         signs = (30,) if english else (30, -30)
         found += [ClockTime(int(match[1]) * 60 + sign, False, *match.span(), "") for sign in signs]
-    found += [
-        ClockTime(int(match[2]) * 60 - int(match[1]), False, *match.span(), match.group())
-        for match in _TO.finditer(digits)
-    ]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
     found += [_clock(m, int(m[1]), 0, None) for m in _BARE.finditer(digits)]
     return found

@@ -115,8 +115,6 @@ class Days:
     weekdays: set[int] = field(default_factory=set)
     vague: bool = False
     """It names a day that the rules cannot resolve."""
-    around: bool = False
-    """It counts from such a day: "the Thursday after Easter"."""
     today: set[date] = field(default_factory=set)
     """The days on which it was said."""
     spoken: bool = False
@@ -308,32 +306,22 @@ def _days_of(digits: str, today: date) -> Days:
     _add_named(made, digits, today)
     named = frozenset(made.days)
     _add_alone(made, digits, today)
-    dated = frozenset(made.days)
     _add_relative(made, digits, today)
     for weekday in weekdays_in(digits, strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
         # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
-        after = dated if _AFTER_IT.match(digits, weekday.end) else named
-        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in after}
-        if week := _WEEK.match(digits, weekday.end):
-            digits = digits[: week.start()] + " " * len(week.group()) + digits[week.end() :]
+        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
     around = {_shifted(today.replace(day=1), shift, 30) for shift in (-1, 0, 1)}
     named_months = {one.replace(day=1) for one in named if made.months}
     made.days |= set(_nth_weekdays(digits, named_months or around))
     made.vague = is_feast(digits)
-    made.around = made.vague and _AROUND.search(digits) is not None
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
     _add_spans(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
-
-
-_AROUND = re.compile(
-    r"(?<!\w)(?:after|before|nach|vor|despues|antes|apres|avant|sonra|once)(?!\w)|[前后]"
-)
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:
@@ -404,7 +392,6 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         for found in pattern.finditer(digits)
         if not digits.startswith(" on ", found.end())
     ]
-    spans += [(int(found[1]) // 24, 1, clock.EITHER) for found in _HOURS.finditer(digits)]
     spans += [(count - 1, 1, signs) for count, length, signs in spans if (count, length) in _WEEKS]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
     for count, length, signs in spans:
@@ -412,15 +399,8 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         made.years |= {today.year + sign * count for sign in signs if length == 365}
 
 
-_AFTER_IT = re.compile(r" (?:after|danach|darauf|siguiente|suivant|sonra\w*)(?!\w)")
-"""The Monday after: the one behind a day that was named."""
 _WEEKS = ((8, 1), (15, 1))
 """Quinze jours are two weeks, and acht Tage one."""
-
-
-_HOURS = re.compile(
-    r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
-)
 
 
 def _shifted(today: date, count: int, length: int) -> date:
@@ -485,7 +465,6 @@ def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:
             yield first.replace(day=found[-1 if count == 1 else count - 2])
 
 
-_NEXT_BEFORE = re.compile(rf"(?<!\w)(?:{_NEXT.pattern})\w* $")
 _NEXT_WEEK = (
     r"(?:(?:next|following|nachste\w*|kommende\w*|gelecek|onumuzdeki) (?:week|woche|hafta)|haftaya"
     r"|semana que viene|proxima semana|semaine prochaine)"
@@ -495,7 +474,6 @@ _NEXT_WEEK_BEHIND = re.compile(
     rf"(?:s|n)?,? (?:(?:starting|beginning|from|of|in|de|der|ab|en|the|la) )*{_NEXT_WEEK}(?!\w)"
 )
 _WEEK_ON = re.compile(r"(?<!\w)(?:a|1) week (?:(?:on|from|this) )?$")
-_IN = re.compile(r",? (?:in|en|dans|dentro de) ")
 _WEEK = re.compile(
     r" (?:week(?![\w-]| ?\d)|(?:in|uber|over) (?:a|1|eine[rm]?|een) (?:week|woche)"
     r"|(?:dans|dentro de) (?:une|una|1) (?:semaine|semana)|en (?:8|huit))(?!\w)"
@@ -528,14 +506,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     made = {coming, past, *((today + timedelta(7), today - timedelta(7)) if ahead == 0 else ())}
     if _NEXT.search(around):
         made |= {week + timedelta(7), *([coming + timedelta(7)] if ahead == 0 else [])}
-    if _NEXT_BEFORE.search(digits[: named.start]) or _NEXT.match(digits[named.end :].lstrip()):
-        made = {one for one in made if one > today}
     made |= {week - timedelta(7)} if _LAST.search(around) else set()
-    for match in _SPANS[1][1].finditer(digits):
-        by = timedelta(7 * (int(match[1]) if match[1].isdigit() else 1))
-        if _IN.fullmatch(digits[named.end : match.start()]):
-            return {start + by for start in (coming, today, week)}
-        made |= {start + sign * by for start in (coming, past, today, week) for sign in (1, -1)}
     return made
 
 

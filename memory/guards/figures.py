@@ -144,7 +144,10 @@ _LARGE = 50
 """A product or quotient above this is no accident, even without a word of rates."""
 
 
-_HALF = re.compile(r"(?<!\w)(?:half|halb\w*|halfte|mitad|medi[oa]|moitie|demi\w*|yari\w*)(?!\w)|半")
+_HALF = re.compile(
+    r"(?<!\w)(?:half(?! past)|halb\w*|halfte|mitad|(?<!y )medi[oa]|moitie|(?<!et )demi\w*"
+    r"|yari\w*)(?!\w)|半"
+)
 _TIMES = re.compile(
     r"(?<!\w)(?:per|each|apiece|na osobe|kazd\w+|oboje|obu|je|pro|cada|par|chacune?|chaque|tanesi"
     r"|tane|ciascun\w*|every|(?<!\d )times|mal|stuck|por|adet|kisi basi)(?!\w)"

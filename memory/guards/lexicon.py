@@ -252,9 +252,7 @@ def alike(one: str, other: str) -> bool:
         return True
     short, long = (one, other) if len(one) <= len(other) else (other, one)
     if short[:4] != long[:4]:
-        # A German participle: "arbeiten" and "gearbeitet".
-        is_participle = long[:2] == "ge" and long[2:6] == short[:4] and len(short) >= 6
-        return (len(short) >= 5 and short in long) or is_participle
+        return len(short) >= 5 and short in long
     if len(short) < 4:
         return False
     same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(short))
@@ -469,8 +467,3 @@ LATER = re.compile(
     r" ?(?:after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra|之?后)(?!\w)"
 )
 """Behind a length of time: the direction in which it counts."""
-DOZENS = re.compile(
-    r"(?<![\w.,])(?:(\d{1,3})|half an?|(?:ein )?halbes|media|(?:une )?demi-?|yar[ıi]m|mezza)"
-    r"[ -]?(?:dozen|dutzend|docenas?|douzaines?|d[uü]zine|dozzin[ae])(?!\w)",
-    re.IGNORECASE,
-)

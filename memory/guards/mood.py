@@ -237,15 +237,8 @@ def is_possibility(clause: str, codes: tuple[str, ...]) -> bool:
     """Whether it says what may be, or might have been, or is wished or not decided."""
     if not codes:
         return False
-    read = _TOLD.sub(" ", _read(clause, codes))
+    read = _read(clause, codes)
     return _says(_POSSIBILITIES, read, codes[:1]) or _says(_WISHES, fold(clause), codes[:1])
-
-
-_TOLD = re.compile(
-    r"(?<!\w)(?:told|said|promised|agreed|decided|confirmed)(?: [\w.]+){0,3}"
-    r" (?:i|we|he|she|it|they|you)(?:'d| would)(?!\w)"
-)
-"""What somebody promised to do hangs on nothing: "I told him we'd be there"."""
 
 
 def _read(text: str, codes: tuple[str, ...]) -> str:

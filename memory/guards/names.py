@@ -37,11 +37,6 @@ _TITLES = word_set(
     zio senhor senhora mevrouw meneer
     """
 )
-_BEHIND_TITLES = word_set(
-    """
-    bey hanim hoca abla abi teyze amca usta efendi
-    """
-)
 _COMMON = word_set(
     """
     selon laut gemass zufolge segun gore according apparently instead besides meanwhile statt
@@ -100,14 +95,13 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
             written = token.group()
             key = bare(written)
             before = fold(tokens[place - 1].group()).rstrip(".") if place else ""
-            after = fold(tokens[place + 1].group()) if place + 1 < len(tokens) else ""
             if key in known:
                 yield Name(written, key, True)
                 continue
             if not written[0].isupper() or _is_common(written, key):
                 continue
             opens = not sentence[: token.start()].strip(" \"'«“„‘¿¡(")
-            titled = (before in _TITLES and place > 0) or after in _BEHIND_TITLES
+            titled = before in _TITLES and place > 0
             suffixed = tongue == "tr" and re.search(r"['\u2019]", written) is not None
             if titled or suffixed:
                 yield Name(written, key, True)
@@ -200,9 +194,7 @@ def _inflects(form: str, name: str) -> bool:
     """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
     if len(name) >= 3 and form.startswith(name):
         return len(form) - len(name) <= (4 if form[len(name) :][:1] == "l" else 2)
-    stem, ending = form[: len(name) - 1], form[len(name) - 1 :]
-    declined = name[-1] == "a" and stem == name[:-1] and ending in ("y", "e", "ei", "i", "o", "u")
-    return len(name) >= 5 and declined
+    return False
 
 
 _RESEMBLING, _SLIP = 0.6, 0.8

@@ -15,7 +15,6 @@ from text_to_num import find_numbers
 
 from memory.guards.lexicon import (
     CURRENCIES,
-    DOZENS,
     FUNCTION_WORDS,
     HAN,
     LOOSE_NUMBERS,
@@ -42,18 +41,9 @@ _CHINESE_PERCENT = re.compile(
 _PERCENT = re.compile(
     r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE
 )
-_WEEKDAY_AND_TIME = re.compile(r"((?:周|星期|礼拜)[一二三四五六])(?=\d)")
 _NO_NUMBERS = re.compile(
     "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
-
-_TENTHS = re.compile("(?<!\\d)([1-9])成(?![为功员本立长绩年人果交熟分份])")
-_AND_CENTS = re.compile(
-    r"(?<![\w.,])(\d+|one|a|ein|une?|un) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares"
-    r"|met(?:re|er)s?|metros?)(?:(?: and| und| et| y| con)? (\d\d) ?(?:cents?|centimes?|centimos?"
-    r"|pence|rappen|cm)(?!\w)|(?: con)? (\d\d)(?!\d|[.,:]\d)(?= ?(?:[a-z.,;!)]|$)))"
-)
-"""74 euros 50 cents is 74.50 euros, and one metre forty is 1.40 metres."""
 
 
 def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
@@ -62,20 +52,13 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
     `strict` leaves ordinals and words such as "both" alone.
     """
     text = _PERCENT.sub("%", text.replace("½", ".5"))
-    text = DOZENS.sub(lambda found: str(12 * int(found[1])) if found[1] else "6", text)
     if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
     folded = fold(text.replace("\uff0c", ", "))  # No decimal point.
-    folded = _AND_CENTS.sub(
-        lambda found: f"{found[1] if found[1].isdigit() else 1}.{found[3] or found[4]} {found[2]}",
-        folded,
-    )
     if HAN.search(folded):
-        folded = _WEEKDAY_AND_TIME.sub(r"\1 ", folded)
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "\u00b7" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
-        folded = _TENTHS.sub(r"\g<1>0%", folded)
     if language == "tr":
         return _turkish(folded, {} if strict else LOOSE_NUMBERS["tr"])
     return folded
@@ -131,10 +114,6 @@ def _read(text: str, language: str, *, strict: bool) -> str:
     made, done = "", 0
     for at in sorted(values):
         last, value = values[at]
-        if at and at - 1 in values and values[at - 1][0] == at and value in (12.0, 1.5):
-            value *= values[at - 1][1]  # Two dozen.
-            made = made.rstrip()[: -len(_plain(values[at - 1][1]))]
-            done = words[at].start
         made += text[done : words[at].start]
         made += " " if _BEHIND_DIGIT.search(made) else ""  # "Ward 6 one hundred" is no 6 100.
         made, done = made + _plain(value), words[last - 1].end
@@ -321,16 +300,12 @@ def _number(found: re.Match[str], text: str) -> Number:
     return Number(readings, unit, word, found.start(), end, written)
 
 
-_CASES = re.compile(r"'?(?:l[iu][kg]\w*|[dt][ae]n?|[iu]|y?[ae]|l[iu])$")
-"""Turkish endings of a unit: 3 saatlik, 5 metreye."""
-
-
 def unit_of(word: str) -> tuple[str, float] | None:
     """The unit that `word` (folded) names, in the singular or plural."""
     forms = [word]
     if not any(word in words for words in FUNCTION_WORDS.values()):  # "30 has" is no hectare.
         forms += [word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")]
-    for form in [*forms, _CASES.sub("", word)]:
+    for form in forms:
         if form in CURRENCIES:
             return CURRENCIES[form], 1.0
         if form in _UNITS and (form == word or len(form) > 1 or HAN.match(form)):
@@ -372,9 +347,6 @@ def _mixed(text: str) -> Iterator[Number]:
             count = int(found[1]) if found[1].isdigit() else 1
             value = rounded(count * first + int(found[2]) * second)
             yield Number(frozenset({value}), unit, "", found.start(), found.end(), found.group())
-    for found in _ONE_UNIT.finditer(text):
-        if not _RATED.search(text, 0, found.start()):
-            yield Number(frozenset({1.0}), unit_of(found[1]), "", *found.span(), found.group())
     for found in _HALVES.finditer(text):
         whole = found[1] or found[3] or "1"
         value = (int(whole) if whole.isdigit() else 1) + (
@@ -391,12 +363,6 @@ _HALF = (
     "and a half|and 1/2|y media?|et demie?|bucu[kg]|e mezz[oa]|e mei[ao]|个?半"
     "|and a quarter|y cuarto|et quart"
 )
-_ONE_UNIT = re.compile(
-    r"(?<!\w)an? (inch|foot|mile|yard|pint|gallon|pound|ounce|stone|litre|liter|kilo)(?!\w)"
-)
-"""A measure in words."""
-_RATED = re.compile(r"\d (?:[a-z]+ )?$")
-"""Before a measure that is no number: "nineteen dollars a gallon"."""
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d{{1,9}}) ?(?:{_HALF})(?!\w)"
     rf"|(?<!\w)((?:(\d{{1,9}}|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?"

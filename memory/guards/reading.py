@@ -110,7 +110,7 @@ class Evidence:
     @cached_property
     def numbers(self) -> list[Number]:
         """All numbers of the sources."""
-        return [one for _, digits in self.readings for one in _unbroken(numbers.numbers_in(digits))]
+        return [one for _, digits in self.readings for one in numbers.numbers_in(digits)]
 
     @cached_property
     def told(self) -> list[str]:
@@ -139,7 +139,7 @@ class Evidence:
             for one, text in told
             for digits in in_all_digits(text)
         ]
-        made.vague = any(one.vague and (not one.days or one.around) for one in read)
+        made.vague = any(one.vague and not one.days for one in read)
         return made
 
     def said(self, at: str) -> set[date]:
@@ -164,19 +164,6 @@ class Evidence:
         return [one for one in self.sources if one.at > source.at and one.speaker != source.speaker]
 
 
-def _unbroken(found: list[Number]) -> list[Number]:
-    """The numbers without the 5 of "five and a half"."""
-    mixed = [one for one in found if any(value % 1 in (0.25, 0.5) for value in one.readings)]
-    return [
-        one
-        for one in found
-        if not any(
-            other.start <= one.start and one.end < other.end and not one.readings & other.readings
-            for other in mixed
-        )
-    ]
-
-
 def whole(found: Sequence[Number]) -> list[Number]:
     """The numbers that are no part of another, such as the 12 of 4h12."""
     return [
@@ -195,11 +182,7 @@ def whole(found: Sequence[Number]) -> list[Number]:
 
 def in_all_digits(text: str) -> list[str]:
     """A text with digits for number words, in each language that it may be in."""
-    codes = languages(text)
-    for _, one in sentences(text) if codes else ():
-        # A word in another language stands alone: "¿Diecinueve? Half of our members ...".
-        codes += () if " " in one or set(languages(one)) & set(codes) else READ
-    codes = tuple(dict.fromkeys(codes)) or READ
+    codes = languages(text) or READ
     text = _MAY.sub("can", text)
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
@@ -265,10 +248,6 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
     return frozenset(found)
 
 
-_SEASON = re.compile(
-    r"(?<!\w)(?:spring|summer|autumn|fall|winter|fruhling|fruhjahr|sommer|herbst|primavera|verano"
-    r"|otono|invierno|printemps|ete|automne|hiver|bahar|ilkbahar|yaz|sonbahar|kis)(?!\w)|[春夏秋冬]"
-)
 _YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
 _MAY = re.compile(
     r"(?<!in )(?<!of )(?<!by )(?<!on )(?<!mid )(?<!from )(?<!until )(?<!till )(?<!since )"
@@ -403,11 +382,7 @@ class ProposedFact:
         known = {one.day for one in said.days}
         now = {one.year for one in said.today}
         years = {*said.years, *now, *(one.year for one in said.days)}
-        if (
-            said.months
-            or said.vague
-            or any(_SEASON.search(fold(one.text)) for one in self.evidence.sources)
-        ):
+        if said.months or said.vague:
             years |= {one + 1 for one in now}  # It may be the next one.
 
         def blank(found: re.Match[str]) -> str:

