@@ -88,7 +88,7 @@ _NAME = re.compile(r"(?<![\w.,])(?:[^\W\d_]{1,24}\d+\w*|\d{1,3}[a-f](?!\w))")
 
 def _without_names(text: str, fact: ProposedFact) -> str:
     """The text with blanks for such names that it cites. Others may be a stranger's message."""
-    told = fact.evidence.heard.folded
+    told = {*re.split(r"[^\w]+", fact.evidence.heard.folded)}
     return _NAME.sub(lambda one: " " if one.group() in told else one.group(), text)
 
 
@@ -118,41 +118,39 @@ def _stands(number: numbers.Number, theirs: Sequence[numbers.Number]) -> bool:
 def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether it follows from what the sources say by arithmetic, or the rules cannot tell.
 
-    It is a sum, a difference, a product, a quotient or a percentage of cited numbers, or the time
-    between two. A small product needs a word of rates.
+    It is a sum or a difference of numbers of one sentence, half of one, or a product or a quotient
+    of two; a small one needs a word of rates. What looks like a slip of a cited number is none.
     """
-    evidence, values = fact.evidence, number.readings | number.bases()
+    evidence, is_share = fact.evidence, number.unit is not None and number.unit[0] == "share"
     if not fact.familiar:
         return True
-    texts = [digits for _, digits in evidence.readings]
     if any(numbers.is_slip(number, one) and _is_of(one, number) for one in evidence.numbers):
         return False
-    told = [whole(numbers.numbers_in(one)) for one in evidence.told]
-    if number.unit and number.unit[0] == "share":  # No sum of others is a percentage.
-        told = [[one for one in each if one.unit == number.unit] for each in told]
-    made = set[float]().union(*(numbers.sums(one, number.unit) for one in told))
+    texts = [digits for _, digits in evidence.readings]
+    made = set[float]()
+    for told in (whole(numbers.numbers_in(one)) for one in evidence.told):
+        # Only percentages add up to one.
+        same = [one for one in told if one.unit == number.unit or not is_share]
+        made |= numbers.sums(same, number.unit)
     if any(map(_HALF.search, texts)):
         made |= {numbers.rounded(value / 2) for one in evidence.numbers for value in one.bases()}
-        made |= {50.0} if number.unit and number.unit[0] == "share" else set()
-    rated = any(map(_TIMES.search, [fact.digits, *texts]))
-    if rated or max(number.readings) > _LARGE:
+        made |= {50.0} if is_share else set()
+    if max(number.readings) > _LARGE or any(map(_RATED.search, [fact.digits, *texts])):
         made |= numbers.products(evidence.numbers, number.unit)
-    return bool(values & made)
+    return bool((number.readings | number.bases()) & made)
 
 
 _LARGE = 50
 """A product or quotient above this is no accident, even without a word of rates."""
-
-
 _HALF = re.compile(
     r"(?<!\w)(?:half(?! past)|halb\w*|halfte|mitad|(?<!y )medi[oa]|moitie|(?<!et )demi\w*"
     r"|yari\w*)(?!\w)|半"
 )
-_TIMES = re.compile(
-    r"(?<!\w)(?:per|each|apiece|na osobe|kazd\w+|oboje|obu|je|pro|cada|par|chacune?|chaque|tanesi"
-    r"|tane|ciascun\w*|every|(?<!\d )times|mal|stuck|por|adet|kisi basi)(?!\w)"
-    r"|(?<=\w) a (?=\d[\d.,]* ?(?:€|eur|$|[.,;]))|(?<=\d) ?[x×] ?(?=\d)|@|每|各|(?:euros?|dollars?"
-    r"|pounds?|pence|cents?|lira|[€$£]\d[\d.,]*) an? [a-z]{3,}"
+_RATED = re.compile(
+    r"(?<!\w)(?:per|each|apiece|je|pro|cada|par|chacune?|chaque|tanesi|tane|every|(?<!\d )times|mal"
+    r"|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d[\d.,]* ?(?:€|eur|$|[.,;]))"
+    r"|(?<=\d) ?[x×] ?(?=\d)|@|每|各"
+    r"|(?:euros?|dollars?|pounds?|pence|cents?|lira|[€$£]\d[\d.,]*) an? [a-z]{3,}"
 )
 
 

@@ -123,8 +123,8 @@ class Evidence:
         """All times of day that the sources may name."""
         found: list[clock.ClockTime] = []
         for source, digits in self.readings:
-            here = clock.possible_times(digits, english=languages(source.text)[:1] == ("en",))
-            found += here
+            english = languages(source.text)[:1] == ("en",)
+            found += clock.possible_times(digits, english=english)
         return found
 
     @cached_property
