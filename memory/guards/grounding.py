@@ -26,6 +26,7 @@ from memory.guards.lexicon import (
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
 from memory.guards.reading import Clause, Evidence, ProposedFact, Source
+from memory.text import depends_on_speaker
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -97,10 +98,26 @@ def _known(people: Collection[str]) -> frozenset[str]:
     )
 
 
+def _of_another(fact: ProposedFact, speaker: str | None) -> str | None:
+    told = fact.evidence.speakers
+    if not speaker or not told or any(_is_same(speaker, one) for one in told):
+        return None
+    who = " and ".join(told)
+    return f"{speaker} said none of what it cites. {who} did: name {who} as the speaker"
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two names may be one person's: "Haller" and "Dr Haller"."""
+    mine, theirs = set(words_of(fold(one))), set(words_of(fold(other)))
+    return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
+
+
 def _other_name(fact: ProposedFact) -> str | None:
     for name in names_in(fact.text, fact.people, fact.tongue):
         if fact.translated and name.key not in fact.people:
             continue
+        if name.key in fact.people and not fact.evidence.heard.has(name) and _tells_of_kin(fact):
+            continue  # Only who speaks knows whether "Papa" has this name.
         if (other := _in_its_place(name, fact)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
         if fact.evidence.heard.has(name):
@@ -111,6 +128,13 @@ def _other_name(fact: ProposedFact) -> str | None:
                 f"{name.written}, or put the name right"
             )
     return None
+
+
+def _tells_of_kin(fact: ProposedFact) -> bool:
+    """Whether the sources call somebody "Papa", which the fact does not, and nobody "I"."""
+    told = [fold(one.sentence) for one in _nearest(fact)]
+    said = {word for one in told for word in words_of(one) if depends_on_speaker(word)}
+    return bool(said - {*map(bare, fact.text.split())}) and not any(map(_I_ANYWHERE.search, told))
 
 
 _SUBJECT_FIRST = ("en", "de", "fr")
@@ -126,6 +150,46 @@ def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
     sure = name.sure or fact.tongue in _SUBJECT_FIRST
     other = None if name.noun else names.mistaken(name, fact.text, heard, sure=sure)
     return other or (None if name.sure else names.resembling(name, heard, fact.text))
+
+
+_NEAR = 6
+"""So many entries before the first one cited are what was being talked of."""
+
+
+def _is_left_out(name: Name, fact: ProposedFact) -> bool:
+    """Whether the sources leave out a name that everybody knows from what was said before.
+
+    "The editor gives us a week" may become a week for "Nela's manuscript", of which somebody spoke
+    just before. Who does it is "he" or "she" there, and nobody is meant by the speaker's "I".
+    """
+    told = [fold(one.sentence) for one in _nearest(fact)]
+    if any(map(_I_ANYWHERE.search, told)) and not _opens_with_speaker(fact):
+        return False
+    if fact.folded.startswith(name.key) and "'" not in fold(name.written):
+        return fact.evidence.heard_before.has(name) and any(map(_SOMEBODY.search, told))
+    near = HeardNames(f"{one.speaker or ''}: {one.text}" for one in fact.evidence.before[-_NEAR:])
+    return near.has(name) or fact.is_known(name.written, least=1)
+
+
+def _nearest(fact: ProposedFact) -> list[Clause]:
+    near = [(fact.nearness(one.words), one) for one in fact.evidence.clauses]
+    best = max((count for count, _ in near), default=0)
+    return [one for count, one in near if count == best]
+
+
+_I_ANYWHERE = re.compile(
+    r"(?<!\w)(?:i(?:'(?:m|ve|ll|d))?|me|my|ich|mein\w*|mir|mich|yo|mi|mis|je|mon|ma|mes|moi|ben"
+    r"|bana|beni|benim)(?!\w)|(?<!\w)[jm]'|我(?!们)"
+)
+_SOMEBODY = re.compile(
+    r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|er|sie|ihm|ihn|ihr\w{0,2}|ihnen|ella|ellas"
+    r"|ellos|elle|elles|ils|lui|leur|o|onu|ona|onun)(?!\w)|[他她]"
+)
+
+
+def _opens_with_speaker(fact: ProposedFact) -> bool:
+    first = [bare(one) for one in fact.text.split()[:2]]
+    return any(part in first for one in fact.evidence.speakers for part in fold(one).split())
 
 
 _SAID_AS = {
@@ -150,11 +214,6 @@ def _other_mood(fact: ProposedFact) -> str | None:
         if one.moods and (not plain or len(_taken(fact, one)) >= least):
             return f"What it cites {_SAID_AS[next(each for each in Mood if each in one.moods)]}"
     return None
-
-
-def _opens_with_speaker(fact: ProposedFact) -> bool:
-    first = [bare(one) for one in fact.text.split()[:2]]
-    return any(part in first for one in fact.evidence.speakers for part in fold(one).split())
 
 
 def _taken(fact: ProposedFact, clause: Clause) -> frozenset[str]:
@@ -213,54 +272,3 @@ def _unrelated(fact: ProposedFact) -> str | None:
     if near <= own or (own and (near < own + ENOUGH or 4 * near < 3 * len(fact.words))):
         return None  # It may be a paraphrase.
     return "Its words were said in another entry than it cites: cite the entry that says it"
-
-
-# Whose words a fact is: the speaker that it names, and the person that it speaks of.
-
-_I_ANYWHERE = re.compile(
-    r"(?<!\w)(?:i(?:'(?:m|ve|ll|d))?|me|my|ich|mein\w*|mir|mich|yo|mi|mis|je|mon|ma|mes|moi|ben"
-    r"|bana|beni|benim)(?!\w)|(?<!\w)[jm]'|我(?!们)"
-)
-_SOMEBODY = re.compile(
-    r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|er|sie|ihm|ihn|ihr\w{0,2}|ihnen|ella|ellas"
-    r"|ellos|elle|elles|ils|lui|leur|o|onu|ona|onun)(?!\w)|[他她]"
-)
-
-
-def _of_another(fact: ProposedFact, speaker: str | None) -> str | None:
-    told = fact.evidence.speakers
-    if not speaker or not told or any(_is_same(speaker, one) for one in told):
-        return None
-    who = " and ".join(told)
-    return f"{speaker} said none of what it cites. {who} did: name {who} as the speaker"
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Whether two names may be one person's: "Haller" and "Dr Haller"."""
-    mine, theirs = set(words_of(fold(one))), set(words_of(fold(other)))
-    return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
-
-
-_NEAR = 6
-"""So many entries before the first one cited are what was being talked of."""
-
-
-def _is_left_out(name: Name, fact: ProposedFact) -> bool:
-    """Whether the sources leave out a name that everybody knows from what was said before.
-
-    "The editor gives us a week" may become a week for "Nela's manuscript", of which somebody spoke
-    just before. Who does it is "he" or "she" there, and nobody is meant by the speaker's "I".
-    """
-    told = [fold(one.sentence) for one in _nearest(fact)]
-    if any(map(_I_ANYWHERE.search, told)) and not _opens_with_speaker(fact):
-        return False
-    if fact.folded.startswith(name.key) and "'" not in fold(name.written):
-        return fact.evidence.heard_before.has(name) and any(map(_SOMEBODY.search, told))
-    near = HeardNames(f"{one.speaker or ''}: {one.text}" for one in fact.evidence.before[-_NEAR:])
-    return near.has(name) or fact.is_known(name.written, least=1)
-
-
-def _nearest(fact: ProposedFact) -> list[Clause]:
-    near = [(fact.nearness(one.words), one) for one in fact.evidence.clauses]
-    best = max((count for count, _ in near), default=0)
-    return [one for count, one in near if count == best]
