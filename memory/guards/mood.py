@@ -272,8 +272,12 @@ def is_quote(sentence: str, codes: tuple[str, ...]) -> bool:
 def is_marked(fact: str, codes: tuple[str, ...]) -> bool:
     """Whether a fact says that something is asked, possible, wished or somebody's claim."""
     text = _IN_MAY.sub(" ", fact)
-    tables = (_CONDITIONS, _POSSIBILITIES, _WISHES, _CLAIMS, _TELLS)
-    return "?" in fact or any(_says(one, fold(text), codes) for one in tables)
+    read, folded = _read(text, codes), fold(text)
+    return (
+        "?" in fact
+        or any(_says(one, read, codes) for one in (_CONDITIONS, _POSSIBILITIES))
+        or any(_says(one, folded, codes) for one in (_WISHES, _CLAIMS, _TELLS))
+    )
 
 
 _IN_MAY = re.compile(r"(?<=\w )May(?!\w)")
