@@ -45,7 +45,6 @@ _ONE = re.compile(
     r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
 )
 _DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
-_TO = re.compile(r"(?<![\d.,:])(5|10|20|25) (?:minutes? )?to ([1-9]|1[0-2])(?![\d.,:])")
 _BARE_CLOCK = re.compile(r"(?<![\d.,:/-])([01]\d|2[0-3])([0-5]\d)(?![\d.,:/-])")
 """In a source: "the 0610 to Halifax"."""
 _AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
@@ -142,10 +141,6 @@ def possible_times(digits: str, *, english: bool = False) -> list[ClockTime]:
     for match in _DUTCH.finditer(digits):
         signs = (30,) if english else (30, -30)
         found += [ClockTime(int(match[1]) * 60 + sign, False, *match.span(), "") for sign in signs]
-    found += [
-        ClockTime(int(match[2]) * 60 - int(match[1]), False, *match.span(), match.group())
-        for match in _TO.finditer(digits)
-    ]
     found += [_clock(m, int(m[1]), int(m[2]), None) for m in _LOOSE.finditer(digits)]
     found += [_clock(m, int(m[1]), 0, None) for m in _BARE.finditer(digits)]
     return found
@@ -180,57 +175,6 @@ def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
         if apart == 0 or (apart == 720 and not (one.exact and named.exact)):
             return True
     return False
-
-
-_LENGTHS = re.compile(
-    r"(half an hour|halbe stunde|media hora|demi-heure|yarim saat|半个?小时)"
-    r"|(?<![\d:.,])(\d+(?:[.,]5)?|an?|eine?r?|una|une|bir|一)"
-    r" ?(hours?|stunden?|horas?|heures?|saat|小时|min\w*|dakika|分钟)"
-)
-
-_OCLOCK = re.compile(r" (?:et|moins|\d)")
-"""Dix heures et quart is no length."""
-
-
-def shifted(times: Iterable[ClockTime], digits: str) -> list[ClockTime]:
-    """The times that are a length of time, named in the same text, before or after `times`."""
-    made = []
-    for match in _LENGTHS.finditer(digits):
-        if match[1]:
-            length = 30
-        elif match[3] == "heures" and _OCLOCK.match(digits, match.end()):
-            continue
-        else:
-            count = float(match[2].replace(",", ".")) if match[2][0].isdigit() else 1
-            length = int(count * (1 if match[3].startswith(("min", "dakika", "分钟")) else 60))
-        for one in times:
-            made += [one._replace(minutes=(one.minutes + sign * length) % 1440) for sign in (1, -1)]
-    return made
-
-
-_LENGTH = re.compile(r"(?<![\d:.,])(?:(\d{1,2}):(?=\d\d:))?(\d{1,3}):([0-5]\d)(?![\d:])")
-
-
-_FEW = 4
-"""Of so few times in a text a bare number counts as one as well."""
-
-
-def gaps(times: Iterable[ClockTime], texts: Iterable[str]) -> set[float]:
-    """The seconds between two times of day, over midnight as well; lengths such as 52:10, too."""
-    times = [*times]
-    few = len({one.minutes for one in times}) <= _FEW
-    minutes = {one.minutes for one in times if few or not one.written.isdigit()}
-    lengths = (found for text in texts for found in _LENGTH.finditer(text))
-    seconds = {
-        hours + 60 * int(one[2]) + int(one[3])
-        for one in lengths
-        for hours in {0, 3600 * int(one[1] or 0)}
-    }
-    return {
-        *(60.0 * ((b - a) % day) for a in minutes for b in minutes - {a} for day in (720, 1440)),
-        *(float(abs(b - a)) for a in seconds for b in seconds if a != b),
-        *map(float, seconds),
-    }
 
 
 EITHER = (1, -1)

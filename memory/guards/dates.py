@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import pairwise
 
 from memory.guards import clock
 from memory.guards.lexicon import (
@@ -116,8 +115,6 @@ class Days:
     weekdays: set[int] = field(default_factory=set)
     vague: bool = False
     """It names a day that the rules cannot resolve."""
-    around: bool = False
-    """It counts from such a day: "the Thursday after Easter"."""
     today: set[date] = field(default_factory=set)
     """The days on which it was said."""
     spoken: bool = False
@@ -190,21 +187,6 @@ ALONE = re.compile(
     r"|(?<!\d)(\d{1,2})[日号]|(?<!\w)ayin (\d{1,2})"
 )
 """A day of the month without its month, in a fact: "the 16th"."""
-_BESIDE = (
-    (-1, re.compile(
-        r"(?<!\w)(?:(?:the )?day before|a day earlier|am tag (?:vorher|zuvor|davor)|am vortag"
-        r"|tags zuvor|la vispera|el dia (?:antes|anterior)|un dia antes|la veille|le jour d'avant"
-        r"|(?:bir )?onceki gun|bir gun once)(?!\w)|[前头]一天")),
-    (1, re.compile(
-        r"(?<!\w)(?:(?:the )?(?:next|following) day|(?:the )?day after|a day later|am nachsten tag"
-        r"|am tag (?:danach|darauf)|tags darauf|el dia (?:siguiente|despues)|al dia siguiente"
-        r"|le lendemain|ertesi gun|bir gun sonra)(?!\w)|第二天|次日")),
-)  # fmt: skip
-
-
-def beside(text: str, days: Collection[date]) -> set[date]:
-    """The days beside others, which another text may name."""
-    return {one + timedelta(by) for by, words in _BESIDE if words.search(text) for one in days}
 
 
 def named_in(digits: str, *, strict: bool = True) -> list[Named]:
@@ -311,13 +293,6 @@ def weekdays_in(digits: str, *, strict: bool) -> list[Named]:
     return found
 
 
-def lengths(digits: str) -> set[float]:
-    """The seconds from one weekday of a text to the next one, with and without the first."""
-    found = [one.weekday for one in weekdays_in(digits, strict=False)]
-    pairs = [(a, b) for a, b in pairwise(found) if a is not None and b is not None]
-    return {86_400.0 * ((b - a) % 7 + more) for a, b in pairs for more in (0, 1)}
-
-
 def days_of(digits: str, said: Iterable[date]) -> Days:
     """All days that a text may mean that was said on one of the days `said`."""
     made = Days()
@@ -331,32 +306,22 @@ def _days_of(digits: str, today: date) -> Days:
     _add_named(made, digits, today)
     named = frozenset(made.days)
     _add_alone(made, digits, today)
-    dated = frozenset(made.days)
     _add_relative(made, digits, today)
     for weekday in weekdays_in(digits, strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
         # "Friday 1 May at ten, there on Saturday": the next one after a day of the text.
-        after = dated if _AFTER_IT.match(digits, weekday.end) else named
-        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in after}
-        if week := _WEEK.match(digits, weekday.end):
-            digits = digits[: week.start()] + " " * len(week.group()) + digits[week.end() :]
+        made.days |= {one + timedelta((weekday.weekday - one.weekday()) % 7) for one in named}
     around = {_shifted(today.replace(day=1), shift, 30) for shift in (-1, 0, 1)}
     named_months = {one.replace(day=1) for one in named if made.months}
     made.days |= set(_nth_weekdays(digits, named_months or around))
     made.vague = is_feast(digits)
-    made.around = made.vague and _AROUND.search(digits) is not None
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
     _add_spans(made, digits, today)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
-
-
-_AROUND = re.compile(
-    r"(?<!\w)(?:after|before|nach|vor|despues|antes|apres|avant|sonra|once)(?!\w)|[前后]"
-)
 
 
 def _add_named(made: Days, digits: str, today: date) -> None:
@@ -427,7 +392,6 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         for found in pattern.finditer(digits)
         if not digits.startswith(" on ", found.end())
     ]
-    spans += [(int(found[1]) // 24, 1, clock.EITHER) for found in _HOURS.finditer(digits)]
     spans += [(count - 1, 1, signs) for count, length, signs in spans if (count, length) in _WEEKS]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
     for count, length, signs in spans:
@@ -435,21 +399,8 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
         made.years |= {today.year + sign * count for sign in signs if length == 365}
 
 
-_AFTER_IT = re.compile(r" (?:after|danach|darauf|siguiente|suivant|sonra\w*)(?!\w)")
-"""The Monday after: the one behind a day that was named."""
 _WEEKS = ((8, 1), (15, 1))
 """Quinze jours are two weeks, and acht Tage one."""
-
-
-def counts(digits: str) -> bool:
-    """Whether a text counts days from another one, or names one by its number alone."""
-    patterns = (_DAY_ALONE, _HOURS, *(pattern for _, pattern in _SPANS))
-    return any(pattern.search(digits) for pattern in patterns)
-
-
-_HOURS = re.compile(
-    r"(?<![\d.,:])(24|48|72|96) ?(?:h|hrs?|hours?|stunden|horas|heures|saat\w*|个?小时)(?!\w)"
-)
 
 
 def _shifted(today: date, count: int, length: int) -> date:
@@ -514,7 +465,6 @@ def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:
             yield first.replace(day=found[-1 if count == 1 else count - 2])
 
 
-_NEXT_BEFORE = re.compile(rf"(?<!\w)(?:{_NEXT.pattern})\w* $")
 _NEXT_WEEK = (
     r"(?:(?:next|following|nachste\w*|kommende\w*|gelecek|onumuzdeki) (?:week|woche|hafta)|haftaya"
     r"|semana que viene|proxima semana|semaine prochaine)"
@@ -524,7 +474,6 @@ _NEXT_WEEK_BEHIND = re.compile(
     rf"(?:s|n)?,? (?:(?:starting|beginning|from|of|in|de|der|ab|en|the|la) )*{_NEXT_WEEK}(?!\w)"
 )
 _WEEK_ON = re.compile(r"(?<!\w)(?:a|1) week (?:(?:on|from|this) )?$")
-_IN = re.compile(r",? (?:in|en|dans|dentro de) ")
 _WEEK = re.compile(
     r" (?:week(?![\w-]| ?\d)|(?:in|uber|over) (?:a|1|eine[rm]?|een) (?:week|woche)"
     r"|(?:dans|dentro de) (?:une|una|1) (?:semaine|semana)|en (?:8|huit))(?!\w)"
@@ -557,14 +506,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     made = {coming, past, *((today + timedelta(7), today - timedelta(7)) if ahead == 0 else ())}
     if _NEXT.search(around):
         made |= {week + timedelta(7), *([coming + timedelta(7)] if ahead == 0 else [])}
-    if _NEXT_BEFORE.search(digits[: named.start]) or _NEXT.match(digits[named.end :].lstrip()):
-        made = {one for one in made if one > today}
     made |= {week - timedelta(7)} if _LAST.search(around) else set()
-    for match in _SPANS[1][1].finditer(digits):
-        by = timedelta(7 * (int(match[1]) if match[1].isdigit() else 1))
-        if _IN.fullmatch(digits[named.end : match.start()]):
-            return {start + by for start in (coming, today, week)}
-        made |= {start + sign * by for start in (coming, past, today, week) for sign in (1, -1)}
     return made
 
 

@@ -252,9 +252,7 @@ def alike(one: str, other: str) -> bool:
         return True
     short, long = (one, other) if len(one) <= len(other) else (other, one)
     if short[:4] != long[:4]:
-        # A German participle: "arbeiten" and "gearbeitet".
-        is_participle = long[:2] == "ge" and long[2:6] == short[:4] and len(short) >= 6
-        return (len(short) >= 5 and short in long) or is_participle
+        return len(short) >= 5 and short in long
     if len(short) < 4:
         return False
     same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(short))
@@ -366,26 +364,6 @@ def _goes_on(piece: str, following: str) -> bool:
     return _ABBREVIATION.search(fold(piece.rstrip())) is not None
 
 
-MORE = re.compile(
-    r"(?<!\w)(?:by(?= (?:a |an )?\d)|(?:up|down)(?= \d)|intact\w*|unversehrt|saglam|without"
-    r"|more|less|above|below|over|ahead|behind|smaller|higher|lower"
-    r"|bigger|larger|taller|heavier|lighter|cheaper|older|younger|kleiner|groser|schwerer|leichter"
-    r"|alter|junger|fewer|another|further|extra|increase\w*|decrease\w*|gain\w*|lost|won"
-    r"|difference|later|earlier|longer|shorter|short|left|leav\w*|free|remain\w*|rest|rose|fell|drop\w*"
-    r"|additional\w*|total\w*|altogether|combined|in all|sum|add(?:s|ed)? up|includ\w*|together"
-    r"|making|rise\w*|both|apart|between|missing|beyond|exceed\w*|cut|still|shorten\w*|raise\w*|um|mehr"
-    r"|weniger|hoher|niedriger|gewonnen|verloren|spater|fruher|langer|kurzer|unterschied|gestiegen"
-    r"|gesunken|rest\w*|ubrig|insgesamt|zusammen|gesamt\w*|summe|zusatzlich|fehl\w*|teurer"
-    r"|billiger|gunstiger|noch|bleib\w*|gan[ao]\w*|perd\w*|gagn\w*|guadagn\w*|piu|meno|in tutto"
-    r"|totale|differenza|manca\w*|mas|menos|total|suma|diferencia|aument\w*|sub[ei]\w*|baj\w*"
-    r"|queda\w*|rest\w*|falt\w*|juntos|sobra\w*|plus|moins|ecart|hausse|baisse|augment\w*"
-    r"|diminu\w*|manqu\w*|ensemble|somme|depass\w*|retard|reste\w*|revien\w*|coute\w*|fazla|az"
-    r"|daha|art\w*|azal\w*|toplam\w*|kal\w*|fark\w*|eksik|zam\w*|indirim)(?!\w)|多|少|高|低|涨|降|共|差|剩"
-    r"|余|合计|增|减|还|缺|超|贵|便宜|[更太]晚|[更太]早|推迟|提前|总"
-)
-"""A fact with one of these may state a sum or a difference."""
-
-
 def _values(table: str) -> dict[str, float]:
     """`one=1 two=2 ...`; words without a value count up from the last one."""
     made: dict[str, float] = {}
@@ -489,8 +467,3 @@ LATER = re.compile(
     r" ?(?:after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra|之?后)(?!\w)"
 )
 """Behind a length of time: the direction in which it counts."""
-DOZENS = re.compile(
-    r"(?<![\w.,])(?:(\d{1,3})|half an?|(?:ein )?halbes|media|(?:une )?demi-?|yar[ıi]m|mezza)"
-    r"[ -]?(?:dozen|dutzend|docenas?|douzaines?|d[uü]zine|dozzin[ae])(?!\w)",
-    re.IGNORECASE,
-)

@@ -11,7 +11,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from memory.guards.lexicon import FUNCTION_WORDS, HAN, alike, fold, joined, sentences, word_set
+from memory.guards.lexicon import (
+    FUNCTION_WORDS,
+    HAN,
+    MONTH_OF,
+    WEEKDAY_OF,
+    alike,
+    fold,
+    joined,
+    sentences,
+    word_set,
+)
 from memory.text import cached_by_text
 
 
@@ -37,34 +47,22 @@ _TITLES = word_set(
     zio senhor senhora mevrouw meneer
     """
 )
-_BEHIND_TITLES = word_set(
-    """
-    bey hanim hoca abla abi teyze amca usta efendi
-    """
-)
 _COMMON = word_set(
     """
     selon laut gemass zufolge segun gore according apparently instead besides meanwhile statt
     anstatt since although though whereas unless while until weil obwohl wahrend nachdem bevor
-    sofern falls sobald solange number nummer
-    aunque porque mientras puisque comme i ok god internet web email tv monday tuesday
-    wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december mon tue
-    wed thu fri sat sun utc cet gmt am pm english german french spanish turkish chinese italian
+    sofern falls sobald solange number nummer aunque porque mientras puisque comme i ok god
+    internet web email tv utc cet gmt am pm english german french spanish turkish chinese italian
     japanese portuguese dutch russian american british european swiss austrian polish greek arabic
     mandarin christmas easter carnival ramadan halloween new year's eve year spring summer autumn
     winter fall festival lent advent pentecost whitsun eid lunar lantern epiphany mother's father's
     day boxing room hall unit flat floor no class line route gate platform station lake river mount
     mountain street road square avenue bridge church school university hospital hotel museum
     library park north south east west old town city island sea ocean bay black forest great saint
-    st san santa prof euro euros eur usd gbp chf tl lira yuan pm id pdf app wifi wi-fi iban vat
-    north enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
-    ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik pazartesi sali
-    carsamba persembe cuma cumartesi pazar turkce ingilizce almanca turk alman bey hanim lundi
-    mardi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes sabado
-    domingo
+    st san santa prof euro euros eur usd gbp chf tl lira yuan id pdf app wifi wi-fi iban vat turkce
+    ingilizce almanca turk alman bey hanim
     """
-)
+) | {*MONTH_OF, *WEEKDAY_OF}
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W\d_]+)*")
 _HAN_NAME = re.compile(
     "([\u4e00-\u9fff])(教授|老师|医生|大夫|先生|女士|师傅|经理|主任|护士|老板|太太|奶奶|爷爷|阿姨|叔叔|总|姐|哥|嫂|婶|叔|姨|伯|导|队)"
@@ -100,14 +98,13 @@ def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Na
             written = token.group()
             key = bare(written)
             before = fold(tokens[place - 1].group()).rstrip(".") if place else ""
-            after = fold(tokens[place + 1].group()) if place + 1 < len(tokens) else ""
             if key in known:
                 yield Name(written, key, True)
                 continue
             if not written[0].isupper() or _is_common(written, key):
                 continue
             opens = not sentence[: token.start()].strip(" \"'«“„‘¿¡(")
-            titled = (before in _TITLES and place > 0) or after in _BEHIND_TITLES
+            titled = before in _TITLES and place > 0
             suffixed = tongue == "tr" and re.search(r"['\u2019]", written) is not None
             if titled or suffixed:
                 yield Name(written, key, True)
@@ -200,9 +197,7 @@ def _inflects(form: str, name: str) -> bool:
     """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
     if len(name) >= 3 and form.startswith(name):
         return len(form) - len(name) <= (4 if form[len(name) :][:1] == "l" else 2)
-    stem, ending = form[: len(name) - 1], form[len(name) - 1 :]
-    declined = name[-1] == "a" and stem == name[:-1] and ending in ("y", "e", "ei", "i", "o", "u")
-    return len(name) >= 5 and declined
+    return False
 
 
 _RESEMBLING, _SLIP = 0.6, 0.8

@@ -15,7 +15,6 @@ from text_to_num import find_numbers
 
 from memory.guards.lexicon import (
     CURRENCIES,
-    DOZENS,
     FUNCTION_WORDS,
     HAN,
     LOOSE_NUMBERS,
@@ -42,18 +41,9 @@ _CHINESE_PERCENT = re.compile(
 _PERCENT = re.compile(
     r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE
 )
-_WEEKDAY_AND_TIME = re.compile(r"((?:周|星期|礼拜)[一二三四五六])(?=\d)")
 _NO_NUMBERS = re.compile(
     "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
-
-_TENTHS = re.compile("(?<!\\d)([1-9])成(?![为功员本立长绩年人果交熟分份])")
-_AND_CENTS = re.compile(
-    r"(?<![\w.,])(\d+|one|a|ein|une?|un) ?(euros?|dollars?|pounds?|francs?|franken|libras?|dolares"
-    r"|met(?:re|er)s?|metros?)(?:(?: and| und| et| y| con)? (\d\d) ?(?:cents?|centimes?|centimos?"
-    r"|pence|rappen|cm)(?!\w)|(?: con)? (\d\d)(?!\d|[.,:]\d)(?= ?(?:[a-z.,;!)]|$)))"
-)
-"""74 euros 50 cents is 74.50 euros, and one metre forty is 1.40 metres."""
 
 
 def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
@@ -62,20 +52,13 @@ def in_digits(text: str, language: str | None, *, strict: bool = False) -> str:
     `strict` leaves ordinals and words such as "both" alone.
     """
     text = _PERCENT.sub("%", text.replace("½", ".5"))
-    text = DOZENS.sub(lambda found: str(12 * int(found[1])) if found[1] else "6", text)
     if language in NUMBER_WORDS:
         text = _read(text, language, strict=strict)
     folded = fold(text.replace("\uff0c", ", "))  # No decimal point.
-    folded = _AND_CENTS.sub(
-        lambda found: f"{found[1] if found[1].isdigit() else 1}.{found[3] or found[4]} {found[2]}",
-        folded,
-    )
     if HAN.search(folded):
-        folded = _WEEKDAY_AND_TIME.sub(r"\1 ", folded)
         folded = _CHINESE_PERCENT.sub(_chinese_percent, folded)
         folded = _NO_NUMBERS.sub(lambda found: "\u00b7" * len(found.group()), folded)
         folded = _CHINESE.sub(lambda found: _chinese_digits(found.group()), folded)
-        folded = _TENTHS.sub(r"\g<1>0%", folded)
     if language == "tr":
         return _turkish(folded, {} if strict else LOOSE_NUMBERS["tr"])
     return folded
@@ -131,10 +114,6 @@ def _read(text: str, language: str, *, strict: bool) -> str:
     made, done = "", 0
     for at in sorted(values):
         last, value = values[at]
-        if at and at - 1 in values and values[at - 1][0] == at and value in (12.0, 1.5):
-            value *= values[at - 1][1]  # Two dozen.
-            made = made.rstrip()[: -len(_plain(values[at - 1][1]))]
-            done = words[at].start
         made += text[done : words[at].start]
         made += " " if _BEHIND_DIGIT.search(made) else ""  # "Ward 6 one hundred" is no 6 100.
         made, done = made + _plain(value), words[last - 1].end
@@ -301,7 +280,7 @@ class Number(NamedTuple):
 def numbers_in(digits: str) -> list[Number]:
     """The numbers of a text whose number words are digits already, in order."""
     found = [_number(one, digits) for one in NUMBER.finditer(digits)]
-    return [*found, *_mixed(digits), *_fractions(digits)]
+    return [*found, *_mixed(digits)]
 
 
 def _number(found: re.Match[str], text: str) -> Number:
@@ -321,16 +300,12 @@ def _number(found: re.Match[str], text: str) -> Number:
     return Number(readings, unit, word, found.start(), end, written)
 
 
-_CASES = re.compile(r"'?(?:l[iu][kg]\w*|[dt][ae]n?|[iu]|y?[ae]|l[iu])$")
-"""Turkish endings of a unit: 3 saatlik, 5 metreye."""
-
-
 def unit_of(word: str) -> tuple[str, float] | None:
     """The unit that `word` (folded) names, in the singular or plural."""
     forms = [word]
     if not any(word in words for words in FUNCTION_WORDS.values()):  # "30 has" is no hectare.
         forms += [word.rstrip("s"), word.removesuffix("n"), word.removesuffix("en")]
-    for form in [*forms, _CASES.sub("", word)]:
+    for form in forms:
         if form in CURRENCIES:
             return CURRENCIES[form], 1.0
         if form in _UNITS and (form == word or len(form) > 1 or HAN.match(form)):
@@ -372,9 +347,6 @@ def _mixed(text: str) -> Iterator[Number]:
             count = int(found[1]) if found[1].isdigit() else 1
             value = rounded(count * first + int(found[2]) * second)
             yield Number(frozenset({value}), unit, "", found.start(), found.end(), found.group())
-    for found in _ONE_UNIT.finditer(text):
-        if not _RATED.search(text, 0, found.start()):
-            yield Number(frozenset({1.0}), unit_of(found[1]), "", *found.span(), found.group())
     for found in _HALVES.finditer(text):
         whole = found[1] or found[3] or "1"
         value = (int(whole) if whole.isdigit() else 1) + (
@@ -386,72 +358,17 @@ def _mixed(text: str) -> Iterator[Number]:
             yield Number(frozenset({value}), named, "", found.start(), found.end(), found.group())
 
 
-def _fractions(text: str) -> Iterator[Number]:
-    for value, pattern in FRACTIONS:
-        for found in pattern.finditer(text):
-            of = _OF.match(text, found.end())
-            # A part of a thing that is no unit is a share.
-            whole_unit = (unit_of(of[1]) if of else None) or PART
-            yield Number(frozenset({value}), whole_unit, "", *found.span(), found.group())
-    for below, pattern in _NTHS:
-        for found in pattern.finditer(text):
-            part = (int(found[1]) if found[1].isdigit() else 1) / below
-            yield Number(frozenset({part}), PART, "", *found.span(), found.group())
-
-
-PART = ("part", 1.0)
-"""The unit of fractions in words: two thirds, un quart, yarısı."""
-
 _ONES = "an?|one|ein|eine[nrm]?|une?|una|bir|uno"
 _HALF = (
     "and a half|and 1/2|y media?|et demie?|bucu[kg]|e mezz[oa]|e mei[ao]|个?半"
     "|and a quarter|y cuarto|et quart"
 )
-_ONE_UNIT = re.compile(
-    r"(?<!\w)an? (inch|foot|mile|yard|pint|gallon|pound|ounce|stone|litre|liter|kilo)(?!\w)"
-)
-"""A measure in words."""
-_RATED = re.compile(r"\d (?:[a-z]+ )?$")
-"""Before a measure that is no number: "nineteen dollars a gallon"."""
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d{{1,9}}) ?(?:{_HALF})(?!\w)"
     rf"|(?<!\w)((?:(\d{{1,9}}|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?"
     r"|and a quarter))(?!\w)|(?<!\w)(?:(bir)) bucuk"
 )
 _QUARTER = re.compile("quar|cuart")
-FRACTIONS = (
-    (0.5, re.compile(
-        r"(?<!\w)(?:(?:one |a )?half(?= (?:of|the|an?|hour|full|empty)(?!\w)| ?[.;,!)]|$)|(?:die "
-        r"|zur )?halfte|halbe[rsnm]?(?= )|la mitad|media(?= hora)|la moitie|demi(?=-)|yarisi"
-        r"|yarim(?= [a-z])|(?:la )?meta(?!\w)|mezz[oa](?!\w))"
-        r"|半(?=个?小时)|一半|[减对]半")),
-    (0.25, re.compile(
-        r"(?<!\w)(?:(?:a|one) quarter(?= of| ?[.,;)]|$)|ein viertel(?= )|viertel(?=stunde)"
-        r"|un cuarto|(?:una|la) cuarta parte|(?:un|d'un) quart(?!\w)|ceyregi|ceyrek(?= saat))"
-        r"|一刻(?=钟)|4分之一|四分之一")),
-    (0.75, re.compile(
-        r"(?<!\w)(?:3[ -]quarters|dreiviertel|3 ?viertel|3 cuartos|3 cuartas partes|3 quarts"
-        r"|(?:dortte|4) 3|tre quarti)|三刻(?=钟)|3刻(?=钟)|4分之3")),
-    (1 / 3, re.compile(
-        r"(?<!\w)(?:(?:a|one) (?:third|3)(?= (?:of|full|empty|off|done|left)|\W*$| ?[.;,!])"
-        r"|(?:ein )?drittel|un tercio"
-        r"|(?:una|la) tercera parte|(?:un|d'un) tiers|(?:ucte|3) (?:bir|1)\w*)|3分之一|三分之一")),
-    (2 / 3, re.compile(
-        r"(?<!\w)(?:2[ -](?:thirds|3s)|2 drittel|zweidrittel|2 tercios|(?:las )?2 terceras partes"
-        r"|(?:les )?2 tiers|(?:ucte|3) (?:2|ikisi))|3分之2")),
-)  # fmt: skip
-"""Fractions in words."""
-_NTHS = tuple(
-    (below, re.compile(rf"(?<!\w)(\d|an?|ein|une?) ?-?(?:{names})(?!\w)"))
-    for below, names in (
-        (5, "funftel|fifths?|5s|quintos?|cinquiemes?|quint[oi]"),
-        (6, "sechstel|sixths?|6s|sextos?|sixiemes?|sest[oi]"),
-        (8, "achtel|eighths?|8s|octavos?|huitiemes?|ottav[oi]"),
-        (10, "zehntel|tenths?|10s|decimos?|dixiemes?|decim[oi]"),
-    )
-)
-"""Smaller parts: four fifths."""
-_OF = re.compile(r"(?: ?of an? | ?of one | an? | d'| d'une |-| de | )?([a-z]+|个?小时|钟)")
 
 
 def rounded(value: float) -> float:
@@ -464,7 +381,7 @@ def sums(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float
 
     Those that may have the dimension of `unit` count.
     """
-    plain = [one for one in sources if one.unit != PART][:14]
+    plain = sources[:14]
     same = [one for one in plain if comparable(one, unit)]
     made = {a + b for one, other in combinations(same, 2) for a, b in _pairs(one, other)}
     made |= differences(plain, unit)
@@ -480,41 +397,33 @@ def sums(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float
 
 def differences(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
     """The differences of two numbers that may have the dimension of `unit`, in base units."""
-    same = [one for one in sources if one.unit != PART and comparable(one, unit)]
+    same = [one for one in sources if comparable(one, unit)]
     pairs = (pair for one, other in combinations(same, 2) for pair in _pairs(one, other))
     return {rounded(abs(a - b)) for a, b in pairs if a != b}
 
 
 def products(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
-    """The products and quotients of two numbers, and parts and percentages of them.
-
-    Of few numbers the difference of two times a third counts, too: what is missing, at its price.
-    """
-    plain = [one for one in sources if one.unit != PART][:14]
-    same = [one for one in plain if comparable(one, unit)]
+    """The products and quotients of two numbers, and what percentages of one make."""
+    few = sources[:14]
     made: set[float] = set()
-    parts = {part for one in sources for part in _parts(one)}
-    made |= {value * part for one in same for value in one.bases() for part in parts}
-    # What it was before it rose or fell by a percentage.
-    made |= {value / part for one in same for value in one.bases() for part in parts if part}
-    for one, other in combinations(plain, 2):
-        if not _may_make(one, other, unit):
+    for one, other in combinations(few, 2):
+        if not (comparable(one, unit) or comparable(other, unit)):
             continue
         for a, b in _pairs(one, other):
-            made |= {a * b, *(a * b * part for part in parts)}
-            made |= {x / y for x, y in ((a, b), (b, a)) if y}
-            if len(plain) <= 4:
-                made |= {abs(a - b) * value for third in same for value in third.bases()}
+            made |= {a * b, *(x / y for x, y in ((a, b), (b, a)) if y)}
+    shares = [each / 100 for one in few if _is_share(one) for each in one.readings]
+    parts = {made for part in shares for made in (part, 1 - part, 1 + part)}
+    same = [one for one in few if comparable(one, unit)]
+    made |= {value * part for one in same for value in one.bases() for part in parts}
     return {rounded(one) for one in made}
+
+
+def _is_share(one: Number) -> bool:
+    return one.unit is not None and one.unit[0] == "share"
 
 
 def _pairs(one: Number, other: Number) -> Iterator[tuple[float, float]]:
     return product(one.bases() | one.readings, other.bases() | other.readings)
-
-
-def _may_make(one: Number, other: Number, unit: tuple[str, float] | None) -> bool:
-    """Whether two numbers may be multiplied to make one with a unit: one of them is of its kind."""
-    return comparable(one, unit) or comparable(other, unit)
 
 
 def comparable(one: Number, unit: tuple[str, float] | None) -> bool:
@@ -527,27 +436,6 @@ def _is_one_kind(one: str, other: str) -> bool:
     return one == other or (
         "money" in (one, other) and {one, other} <= {"money", *CURRENCIES.values()}
     )
-
-
-def _parts(one: Number) -> set[float]:
-    """The part that a fraction or a percentage is, what it leaves, and what it adds up to."""
-    if one.unit == PART:
-        parts = set(one.readings)
-    elif one.unit and one.unit[0] == "share":
-        parts = {value / 100 for value in one.readings}
-    else:
-        return set()
-    return {made for part in parts for made in (part, 1 - part, 1 + part)}
-
-
-def shares(sources: Sequence[Number], *, rest: bool) -> set[float]:
-    """The parts of a whole that two numbers make, or that are named; with `rest`, what is left."""
-    named = [one for one in sources if one.unit and one.unit[0] in ("part", "share")]
-    made = {value / (1 if one.unit == PART else 100) for one in named for value in one.readings}
-    if not named:
-        for one, other in combinations(sources[:14], 2):
-            made |= {min(a, b) / max(a, b) for a, b in _pairs(one, other) if a and b}
-    return made | ({1 - one for one in made} if rest else set())
 
 
 def is_slip(number: Number, other: Number) -> bool:

@@ -29,7 +29,6 @@ from memory.guards.mood import (
     is_conditional,
     is_possibility,
     is_quote,
-    is_wish,
     negates,
 )
 from memory.guards.persona import speaks_of_oneself
@@ -361,7 +360,7 @@ def _is_said_as(source: str, text: str, codes: Codes) -> bool:
     theirs = {*codes, *languages(source)}
     return all(
         is_so(text, codes) or not is_so(source, tuple(theirs))
-        for is_so in (is_conditional, is_possibility, is_wish, is_claim)
+        for is_so in (is_conditional, is_possibility, is_claim)
     )
 
 

@@ -60,13 +60,6 @@ AND = re.compile(
     re.IGNORECASE,
 )
 
-PIECES = re.compile(
-    r"[,;，；]|\s(?:and|but|while|because|und|aber|weil|y|pero|porque|et|mais"
-    r"|parce que|ve|ama|cunku|çünkü)\s",
-    re.IGNORECASE,
-)
-"""Between the statements that a fact joins."""
-
 _POSSESSIVE = re.compile("['\u2019]s?$")
 
 
@@ -117,15 +110,7 @@ class Evidence:
     @cached_property
     def numbers(self) -> list[Number]:
         """All numbers of the sources."""
-        return [one for _, one in self._counted]
-
-    @cached_property
-    def _counted(self) -> list[tuple[str, Number]]:
-        return [
-            (digits, one)
-            for _, digits in self.readings
-            for one in _unbroken(numbers.numbers_in(digits))
-        ]
+        return [one for _, digits in self.readings for one in numbers.numbers_in(digits)]
 
     @cached_property
     def told(self) -> list[str]:
@@ -134,33 +119,12 @@ class Evidence:
         return [digits for text in told for digits in in_all_digits(text)]
 
     @cached_property
-    def without_times(self) -> list[Number]:
-        """The numbers that are no part of a date or a time of day: these may be added up."""
-        found = []
-        for digits, one in self._counted:
-            days, times = dates.named_in(digits, strict=False), clock.times_in(digits)
-            spans = [(day.start, day.end) for day in days]
-            spans += [(time.start, time.end) for time in times]
-            if not any(start <= one.start < end for start, end in spans):
-                found.append(one)
-        return found
-
-    @cached_property
-    def amounts(self) -> list[Number]:
-        """The numbers that may have a unit which is left out: "at ten" is an hour."""
-        return [
-            one
-            for digits, one in self._counted
-            if one.unit or not _HOUR_AHEAD.search(digits, max(0, one.start - 10), one.start)
-        ]
-
-    @cached_property
     def times(self) -> list[clock.ClockTime]:
         """All times of day that the sources may name."""
         found: list[clock.ClockTime] = []
         for source, digits in self.readings:
-            here = clock.possible_times(digits, english=languages(source.text)[:1] == ("en",))
-            found += [*here, *clock.shifted(here, digits)]
+            english = languages(source.text)[:1] == ("en",)
+            found += clock.possible_times(digits, english=english)
         return found
 
     @cached_property
@@ -175,10 +139,7 @@ class Evidence:
             for one, text in told
             for digits in in_all_digits(text)
         ]
-        made.vague = any(one.vague and (not one.days or one.around) for one in read)
-        days = set(made.days)
-        for source in self.sources:
-            made.days |= dates.beside(fold(source.text), days)
+        made.vague = any(one.vague and not one.days for one in read)
         return made
 
     def said(self, at: str) -> set[date]:
@@ -203,24 +164,6 @@ class Evidence:
         return [one for one in self.sources if one.at > source.at and one.speaker != source.speaker]
 
 
-_HOUR_AHEAD = re.compile(
-    r"(?<!\w)(?:at|from|until|till|since|um|ab|gegen|bis|a las|desde las|hasta las|saat|vers) $"
-)
-
-
-def _unbroken(found: list[Number]) -> list[Number]:
-    """The numbers without the 5 of "five and a half"."""
-    mixed = [one for one in found if any(value % 1 in (0.25, 0.5) for value in one.readings)]
-    return [
-        one
-        for one in found
-        if not any(
-            other.start <= one.start and one.end < other.end and not one.readings & other.readings
-            for other in mixed
-        )
-    ]
-
-
 def whole(found: Sequence[Number]) -> list[Number]:
     """The numbers that are no part of another, such as the 12 of 4h12."""
     return [
@@ -239,11 +182,7 @@ def whole(found: Sequence[Number]) -> list[Number]:
 
 def in_all_digits(text: str) -> list[str]:
     """A text with digits for number words, in each language that it may be in."""
-    codes = languages(text)
-    for _, one in sentences(text) if codes else ():
-        # A word in another language stands alone: "¿Diecinueve? Half of our members ...".
-        codes += () if " " in one or set(languages(one)) & set(codes) else READ
-    codes = tuple(dict.fromkeys(codes)) or READ
+    codes = languages(text) or READ
     text = _MAY.sub("can", text)
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
@@ -263,60 +202,36 @@ def agrees(text: str) -> bool:
 
 
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
-    """The clauses of a sentence. An "if", a question and a claim colour all of them."""
+    """The clauses of a sentence. An "if", a question and a claim colour all of them.
+
+    An answer settles a question and a condition. What follows a quotation is quoted, too.
+    """
     sentence = mood.without_request(sentence)
-    is_answered = bool(answers)
-    is_agreed = any(agrees(one.text) for one in answers)
     whole = languages(source.text)
     codes = tuple(code for code in languages(sentence) if code in whole) or whole
     general = _moods_of_sentence(sentence, codes)
     parts = [part.strip() for part in _CLAUSES.split(sentence) if part and part.strip(" .!?")]
-    asked = sentence[mood.asks_from(sentence) :]
-    is_conditional = Mood.CONDITION in general and len(parts) > 1
-    certain = _certain(parts, sentence, codes) if is_conditional else []
-    is_asked = Mood.QUESTION in general
-    is_told = mood.is_quote(sentence, codes)
-    if is_answered:
-        general -= {Mood.QUESTION, Mood.CONDITION}
-    is_quoted = is_open = False
+    conditional = Mood.CONDITION in general and len(parts) > 1
+    certain = _certain(parts, sentence, codes) if conditional else []
+    asked, agreed = Mood.QUESTION in general, any(agrees(one.text) for one in answers)
+    is_settled = agreed or (asked and bool(answers))
+    general -= {Mood.QUESTION, Mood.CONDITION} if answers else set()
     quote = mood.quotes_from(sentence, codes)
     for part in parts or [sentence]:
-        is_open = mood.is_undecided(part, codes) or (is_open and mood.goes_on_open(part))
         moods = general - ({Mood.CONDITION} if part in certain else set())
-        moods |= _moods_of_clause(part, codes, quoted=is_told)
-        moods |= {Mood.UNDECIDED} if is_open else set()
-        if (is_answered and is_asked) or is_agreed:
-            moods -= {Mood.CONDITION}
-        if part not in asked and asked not in part:
-            moods -= {Mood.QUESTION}
-        is_own = mood.is_own(part) and not mood.is_claim(part, codes)
-        if is_own:
-            general, moods = general - {Mood.REPORT}, moods - {Mood.REPORT}
-            is_quoted, quote = False, len(sentence)
-        elif is_quoted and _GOES_ON.match(fold(part)):
-            is_quoted, quote = False, len(sentence)
-        elif is_quoted or sentence.find(part) + len(part) > quote:
-            # What follows in the sentence is quoted, too.
-            is_quoted = True
+        if mood.is_possibility(part, codes) and not is_settled:
+            moods |= {Mood.CONDITION}
+        if sentence.find(part) + len(part) > quote:
             moods |= {Mood.REPORT}
         words = content(part, codes)
         yield Clause(part, source.speaker, codes, moods, words, sentence, source.at)
-
-
-_GOES_ON = re.compile(r"(?:and|but|und|aber|y|pero|et|mais|ve|ama|fakat)(?!\w)|但|可是")
-"""So begins what follows a quotation, and is none."""
 
 
 def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[str]:
     """The parts of a sentence with a condition that do not hang on it."""
     own = [mood.is_conditional(part, codes) for part in parts]
     place = own.index(True) if any(own) else 0
-    if mood.is_otherwise(parts[place]):
-        return parts[:place]
     bracketed = [one for one in parts if f"({one})" in sentence]
-    if mood.has_consequence(parts[place], codes):
-        # "I end at one, if the tram is late I call": what stands beside it is certain.
-        return parts[:place] + parts[place + 1 :] + bracketed
     # "I take eight, the room is big enough if you move it": what stands before is certain.
     behind = place > 0 and mood.has_condition_behind(parts[place], codes)
     return parts[: place if behind else 0] + bracketed
@@ -333,23 +248,6 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
     return frozenset(found)
 
 
-def _moods_of_clause(text: str, codes: tuple[str, ...], *, quoted: bool) -> frozenset[Mood]:
-    found = set()
-    if mood.is_possibility(text, codes):
-        # "Er sagt, er hätte gewarnt" says whose claim it is, and no condition.
-        is_claim = quoted and codes[0] in ("de", "fr")
-        found.add(Mood.REPORT if is_claim else Mood.CONDITION)
-    if mood.is_requirement(text, codes):
-        found.add(Mood.CONDITION)
-    if mood.is_wish(text, codes):
-        found.add(Mood.WISH)
-    return frozenset(found)
-
-
-_SEASON = re.compile(
-    r"(?<!\w)(?:spring|summer|autumn|fall|winter|fruhling|fruhjahr|sommer|herbst|primavera|verano"
-    r"|otono|invierno|printemps|ete|automne|hiver|bahar|ilkbahar|yaz|sonbahar|kis)(?!\w)|[春夏秋冬]"
-)
 _YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
 _MAY = re.compile(
     r"(?<!in )(?<!of )(?<!by )(?<!on )(?<!mid )(?<!from )(?<!until )(?<!till )(?<!since )"
@@ -388,11 +286,6 @@ class ProposedFact:
     @cached_property
     def _known(self) -> list[tuple[Source, int]]:
         return [(one, self.nearness(content(one.text))) for one in self.evidence.known]
-
-    @cached_property
-    def named(self) -> str:
-        """The texts whose names it may have."""
-        return f"{self.evidence.heard.text}\n{self.evidence.heard_before.text}"
 
     @cached_property
     def told_before(self) -> Evidence:
@@ -489,11 +382,7 @@ class ProposedFact:
         known = {one.day for one in said.days}
         now = {one.year for one in said.today}
         years = {*said.years, *now, *(one.year for one in said.days)}
-        if (
-            said.months
-            or said.vague
-            or any(_SEASON.search(fold(one.text)) for one in self.evidence.sources)
-        ):
+        if said.months or said.vague:
             years |= {one + 1 for one in now}  # It may be the next one.
 
         def blank(found: re.Match[str]) -> str:
@@ -509,11 +398,6 @@ class ProposedFact:
     def marked(self) -> bool:
         """Whether it says that something is asked, possible, wished or somebody's claim."""
         return mood.is_marked(self.text, self.codes)
-
-    @cached_property
-    def left_open(self) -> bool:
-        """Whether it says that something is not decided."""
-        return mood.is_left_open(self.text, self.codes) or "?" in self.text
 
     @cached_property
     def words(self) -> list[str]:
