@@ -455,17 +455,22 @@ LEAST_ALIKE = 0.2
 """The share (0..1) of the shorter fact's terms that duplicates have in common."""
 
 LEAST_SHARED = 2
-"""Telling words that a fact shares with what it supersedes, where they name no entity in common."""
+"""Telling words that a fact shares with what it supersedes, where they have no name in common."""
 
 SAME_WORDS = 0.8
 """The share (0..1) of all terms that duplicates without a speaker have in common."""
 
 
 def about_the_same(one: Fact, other: Fact) -> bool:
-    """Whether two facts can be about one thing: they share an entity, or two telling words."""
-    named = {*map(name_key, one["entities"])} & {*map(name_key, other["entities"])}
-    said = {*content_stems(one["text"])} & {*content_stems(other["text"])}
-    return bool(named) or len(said) >= LEAST_SHARED
+    """Whether two facts can be about one thing: they share two telling words, or a name.
+
+    A name that only one of them lists may stand in the words of the other.
+    """
+    mine, theirs = ({*map(name_key, each["entities"])} for each in (one, other))
+    shared = {*content_stems(one["text"])} & {*content_stems(other["text"])}
+    named = any(says(other["text"], name) for name in mine)
+    named = named or any(says(one["text"], name) for name in theirs)
+    return named or not mine.isdisjoint(theirs) or len(shared) >= LEAST_SHARED
 
 
 def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:

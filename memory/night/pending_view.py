@@ -25,8 +25,8 @@ from memory.operations import dependents_of, fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
 from memory.text import cached_by_text, terms
 
-MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
-"""Weights of similarity in meaning, shared words, shared entities and nearness in time."""
+MEANING, WORDS, NAMES, TIME = 0.5, 0.3, 0.1, 0.1
+"""Weights of similarity in meaning, shared words, shared names and nearness in time."""
 
 DEPTH = 4
 """Candidates per wanted neighbour, from each of the two searches."""
@@ -132,8 +132,8 @@ class PendingView:
     async def neighbours(self, facts: Sequence[Fact], limit: int) -> dict[str, list[Fact]]:
         """For each fact, by operation id, the facts nearest to it that hold, nearest first.
 
-        Nearness combines meaning, words, entities and time (A-MEM). All words weigh the
-        same, because a rarity would change with every new fact.
+        Nearness combines meaning, words, names and time (A-MEM). All words weigh the same, because
+        a rarity would change with every new fact.
         """
         new, depth, vectors = await self._new(), DEPTH * limit, dict[str, Vector]()
         for fact in facts:
@@ -298,10 +298,23 @@ class PendingFacts:
 
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
-    words = _shared(_words(fact["text"]), _words(other["text"]))
+    """A name counts where a fact says it, too: not every fact lists whom and what it is about.
+
+    The name of one who says both is left out, since it may stand in all that they say.
+    """
+    speaker = fact["speaker"] if fact["speaker"] == other["speaker"] else None
+    aside = _words(speaker or "")
+    mine, theirs = _words(fact["text"]) - aside, _words(other["text"]) - aside
+    words = len(mine & theirs) / math.sqrt(len(mine) * len(theirs)) if mine and theirs else 0.0
+    names = {_words(name) for name in (*fact["entities"], *other["entities"])} - {aside}
+    in_both = _said_or_listed(fact) & _said_or_listed(other)
+    named = sum(name <= in_both for name in names) / len(names) if names else 0.0
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
-    named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))
-    return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
+    return MEANING * meaning + WORDS * words + NAMES * named + TIME * math.exp(-apart / WEEK)
+
+
+def _said_or_listed(fact: Fact) -> frozenset[str]:
+    return _words(" ".join((fact["text"], *fact["entities"])))
 
 
 @cached_by_text(20_000)
@@ -314,11 +327,6 @@ def _telling(text: str) -> str:
     """The longest words of a text: each costs a look-up, and common words are short (Zipf)."""
     words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
     return " ".join(words[:MOST_WORDS])
-
-
-def _shared(one: Iterable[str], other: Iterable[str]) -> float:
-    first, second = set(one), set(other)
-    return len(first & second) / len(first | second) if first and second else 0.0
 
 
 def _seconds(at: str) -> float:

@@ -20,7 +20,8 @@ def fact(op: str, text: str, **fields: Any) -> Fact:
 
 
 OLD = fact("old", "Ana lives in Bergen.")
-NEW = fact("new", "Ana lives in Oslo now.", valid_from="2026-05-02T00:00:00+00:00")
+LATER = "2026-05-02T00:00:00+00:00"
+NEW = fact("new", "Ana lives in Oslo now.", valid_from=LATER)
 
 
 def settled(one: Fact, other: Fact, relation: Relation) -> list[Operation]:
@@ -286,6 +287,14 @@ def test_a_later_night_may_end_what_an_earlier_one_overlooked_of_the_same_entity
     assert changed(made.operations)["one"]["superseded_by"] == "two"
     apart: Any = {**shown, "one": {**shown["one"], "entities": ["band"]}}
     assert settle([pair("two", "one", "supersedes", "moved")], apart, [], now=NOW).refused
+
+
+def test_a_name_in_the_words_of_a_fact_counts_like_one_that_it_lists() -> None:
+    plan = fact("old", "In August we drive to Denmark.", entities=[])
+    off = fact("new", "The Denmark trip is off.", valid_from=LATER, entities=["Denmark"])
+    assert relation_of(settled(off, plan, "supersedes")) == "supersedes"
+    other = fact("new", "The trip is off.", valid_from=LATER, entities=["Norway"])
+    assert relation_of(settled(other, plan, "supersedes")) == "relates"
 
 
 def test_what_a_contradiction_disproves_leaves_its_dependents_in_doubt() -> None:
