@@ -300,13 +300,13 @@ class PendingFacts:
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
     """A name counts where a fact says it, too: not every fact lists whom and what it is about.
 
-    The name of one who says both is left out, since it may stand in all that they say.
+    Who says both is no word that they share, since it may stand in all that they say.
     """
     speaker = fact["speaker"] if fact["speaker"] == other["speaker"] else None
     aside = _words(speaker or "")
     mine, theirs = _words(fact["text"]) - aside, _words(other["text"]) - aside
     words = len(mine & theirs) / math.sqrt(len(mine) * len(theirs)) if mine and theirs else 0.0
-    names = {_words(name) for name in (*fact["entities"], *other["entities"])} - {aside}
+    names = {_words(name) for name in (*fact["entities"], *other["entities"])}
     in_both = _said_or_listed(fact) & _said_or_listed(other)
     named = sum(name <= in_both for name in names) / len(names) if names else 0.0
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))

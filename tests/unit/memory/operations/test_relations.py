@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory.records.records import Fact, Operation
-from nodes.night.dream import Pair, Relation, evolve, settle
+from nodes.night.dream import Dream, Pair, Relation, decided, evolve, settle
 from tests.support import night_memories
 from tests.support.night_answers import described, pair
 
@@ -128,6 +128,39 @@ def test_the_more_trusted_duplicate_stays() -> None:
     twin = fact("new", "Ana lives in Bergen.", trust=0.95)
     changes = changed(settled(twin, OLD, "duplicates"))
     assert changes["old"]["superseded_by"] == "new"
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("Ana lives in Bergen with her dog Balu.", "new"),
+        ("Ana has lived in Bergen since 2019.", "new"),
+        ("Ana lives in Bergen, a town by the sea.", "old"),
+        ("Ana wohnt in Bergen.", "old"),
+    ],
+)
+def test_the_duplicate_stays_that_has_the_names_and_numbers_of_both(text: str, stays: str) -> None:
+    changes = changed(settled(fact("new", text, valid_from=LATER), OLD, "duplicates"))
+    goes = {"new": "old", "old": "new"}[stays]
+    assert (changes[goes]["superseded_by"], "invalid_at" in changes[stays]) == (stays, False)
+
+
+SECRET = fact("old", "Ana's boss, Frau Brandt, knows nothing of Ana's application, a secret.")
+NOBODY = fact("new", "Nobody at Ana's work or in her family may know of the interview.")
+
+
+@pytest.mark.parametrize(
+    ("second", "relation"),
+    [(None, "relates"), ("relates", "relates"), ("duplicates", "duplicates")],
+)
+def test_a_join_that_loses_words_holds_only_if_the_model_says_it_again(
+    second: Relation | None, relation: str
+) -> None:
+    shown = {one["op"]: one for one in (NOBODY, SECRET)}
+    answers = [Dream(relations=[pair("2", "1", one, "")]) for one in ("duplicates", second) if one]
+    made = decided(answers, shown, ["new"], now=NOW, night="night_1")
+    assert (relation_of(made.operations), made.refused) == (relation, [])
+    assert bool(changed(made.operations)) == (relation == "duplicates")
 
 
 @pytest.mark.parametrize(
