@@ -31,6 +31,7 @@ from memory.guards.mood import (
     is_quote,
     is_wish,
     negates,
+    without_request,
 )
 from memory.guards.persona import speaks_of_oneself
 from memory.guards.reading import agrees
@@ -333,7 +334,8 @@ def rewords(
         dated: The dates and numbers of the text were compared with the source already.
     """
     codes = languages(text)
-    told = [part for _, part in sentences(source) if _is_said_as(part, text, codes)]
+    said = (without_request(part) for _, part in sentences(source))
+    told = [part for part in said if _is_said_as(part, text, codes)]
     clauses = [one for part in told for one in _CLAUSE.split(part) if one.strip()]
     parts = [one for _, part in sentences(text) for one in _PART.split(part) if one.strip()]
     own = left = 0
