@@ -470,9 +470,9 @@ def about_the_same(one: Fact, other: Fact) -> bool:
     """
     mine, theirs = ({*map(name_key, each["entities"])} for each in (one, other))
     shared = {*content_stems(one["text"])} & {*content_stems(other["text"])}
-    named = any(says(other["text"], name) for name in mine)
+    named = any(name in theirs or says(other["text"], name) for name in mine)
     named = named or any(says(one["text"], name) for name in theirs)
-    return named or not mine.isdisjoint(theirs) or len(shared) >= LEAST_SHARED
+    return named or len(shared) >= LEAST_SHARED
 
 
 def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:

@@ -307,14 +307,10 @@ def _near(fact: Fact, other: Fact, meaning: float) -> float:
     mine, theirs = _words(fact["text"]) - aside, _words(other["text"]) - aside
     words = len(mine & theirs) / math.sqrt(len(mine) * len(theirs)) if mine and theirs else 0.0
     names = {_words(name) for name in (*fact["entities"], *other["entities"])}
-    in_both = _said_or_listed(fact) & _said_or_listed(other)
-    named = sum(name <= in_both for name in names) / len(names) if names else 0.0
+    about = [_words(" ".join((one["text"], *one["entities"]))) for one in (fact, other)]
+    named = sum(name <= about[0] & about[1] for name in names) / len(names) if names else 0.0
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
     return MEANING * meaning + WORDS * words + NAMES * named + TIME * math.exp(-apart / WEEK)
-
-
-def _said_or_listed(fact: Fact) -> frozenset[str]:
-    return _words(" ".join((fact["text"], *fact["entities"])))
 
 
 @cached_by_text(20_000)

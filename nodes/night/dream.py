@@ -172,11 +172,8 @@ def _weighed(
 
 def _joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
     """(the duplicate that stays, the other): the more trusted, the one that says all, the older."""
-    pair = sorted((one, other), key=lambda fact: (fact["trust"], said_earlier(fact)), reverse=True)
-    stays, goes = pair
-    equal = stays["trust"] == goes["trust"] and stays.get("origins") == goes.get("origins")
-    fuller = equal and not _bears_out(stays, goes) and _bears_out(goes, stays)
-    return (goes, stays) if fuller else (stays, goes)
+    ways = (one, other), (other, one)
+    return max(ways, key=lambda way: (way[0]["trust"], _bears_out(*way), said_earlier(way[0])))
 
 
 def _bears_out(fact: Fact, other: Fact) -> bool:
@@ -476,10 +473,7 @@ def dream_prompt(shown: Mapping[str, Fact], new: Sequence[str], zone: tzinfo) ->
 
 
 def _amiss(answer: Dream, handles: Handles, shown: Mapping[str, Fact]) -> str | None:
-    """The message to the model about numbers that were not shown, and about joins that lose words.
-
-    None if there are none.
-    """
+    """The message to the model about numbers not shown, and about joins that lose words, if any."""
     given = [*(id_ for one in answer.relations for id_ in (one.fact, one.other))]
     given += [one.fact for one in answer.contexts]
     told = handles.unknown(given, "fact")
@@ -495,19 +489,19 @@ def _loss(claim: Pair, shown: Mapping[str, Fact], handles: Handles) -> str | Non
     A paraphrase may lose as many, and a translation all. So the model decides about the first.
     """
     stays, goes = _joining(shown[claim.fact], shown[claim.other])
-    one = stays["speaker"] == goes["speaker"] and may_be_one(stays, goes)
+    joins = claim.relation == "duplicates" and may_be_one(stays, goes)
     alike = not {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))
     in_words = share(goes["text"], [stays["text"]]) >= OWN or not alike
-    if claim.relation != "duplicates" or not one or (in_words and _bears_out(stays, goes)):
-        return None
-    number, other = handles.of(stays["op"]), handles.of(goes["op"])
     known = {*content_stems(stays["text"])}
     lost = [one for one in dict.fromkeys(words(goes["text"])) if {*content_stems(one)} - known]
+    if not (joins and lost and stays["speaker"] == goes["speaker"]):
+        return None
+    number, other = handles.of(stays["op"]), handles.of(goes["op"])
     told = (
         f"Only {number} would stay, and may not say what {other} does: {', '.join(lost)}. Give the "
         f"pair again: as duplicates if {number} says it in other words, else as relates."
     )
-    return told if lost else None
+    return None if in_words and _bears_out(stays, goes) else told
 
 
 def decided(
