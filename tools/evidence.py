@@ -30,12 +30,12 @@ from memory.guards import (
 )
 from memory.messages import data_in, mark_of, prompt_lines
 from memory.operations import Collector, PlanCollector
-from memory.records import LOCAL_USER, Event, JournalEntry
+from memory.records import LOCAL_USER, EntityProfile, Event, JournalEntry, names_from
 from memory.runtime import settings_of
 from memory.settings import Settings
-from memory.text import STOP_WORDS, name_key
+from memory.text import STOP_WORDS, name_key, says
 from tools.answers import Runtime, event_of, now_of
-from tools.origins import OWN_TOOLS
+from tools.origins import OWN_TOOLS, owners_in
 
 _WORD = re.compile(r"\w+")
 
@@ -125,6 +125,8 @@ class FactCheck:
     """Checks the facts of one call against what they cite; the prompt is read once for all."""
 
     runtime: Runtime
+    profiles: Sequence[EntityProfile] = ()
+    """Of those whom the facts name and who have other names."""
 
     def unsupported(
         self,
@@ -147,10 +149,12 @@ class FactCheck:
         if self._is_copy(text, cited):
             return f"{RECALLED}, and what it cites says nothing of it"
         owner = _name_of_owner(text, speaker, people)
+        told = {*owners_in(self.runtime), *(one["source_entity"] or "" for one in cited)}
+        called = [names_from(one, told) for one in self.profiles]
         return ungrounded(
             text,
             owner if speaker == LOCAL_USER and speaker in people else speaker,
-            [_source(one, owner) for one in cited],
+            [_named_as(text, _source(one, owner), called) for one in cited],
             before=[_source(one, owner) for one in earlier],
             people=[one for one in people if one],
             known=self._known,
@@ -211,6 +215,17 @@ _OPENING_NAME = re.compile(r"(?:[^\W\d_a-z][\w'\u2019-]+ ?)+")
 def _source(entry: JournalEntry, owner: str) -> Source:
     who = owner if entry["source_entity"] == LOCAL_USER else entry["source_entity"]
     return Source(entry["content"], who, entry["timestamp"])
+
+
+def _named_as(fact: str, source: Source, called: Sequence[Sequence[str]]) -> Source:
+    """A source with the names of a fact: "Mausi" becomes "Lena", where both are names of one."""
+    text = source.text
+    for names in called:
+        for name in (one for one in names if says(fact, one) and not says(text, one)):
+            for other in (one for one in names if one != name):
+                new = f"{other} {name}" if says(fact, other) else name
+                text = new.join(re.split(rf"(?i)(?<!\w){re.escape(other)}(?!\w)", text))
+    return source._replace(text=text)
 
 
 def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list[JournalEntry]:

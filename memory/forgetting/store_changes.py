@@ -318,7 +318,8 @@ def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | N
 
 def _is_theirs(observation: Observation, erasure: Erasure) -> bool:
     names = erasure.names
-    if names.means(observation["speaker"]) or names.within(observation["text"]):
+    told = " ".join((observation["text"], *observation.get("names", ())))
+    if names.means(observation["speaker"]) or names.within(told):
         return True
     return not erasure.gone.isdisjoint(observation["sources"])
 

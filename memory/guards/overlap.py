@@ -30,6 +30,7 @@ from memory.guards.mood import (
     is_possibility,
     is_quote,
     negates,
+    without_request,
 )
 from memory.guards.persona import speaks_of_oneself
 from memory.guards.reading import agrees
@@ -328,7 +329,8 @@ def rewords(
         dated: The dates and numbers of the text were compared with the source already.
     """
     codes = languages(text)
-    told = [part for _, part in sentences(source) if _is_said_as(part, text, codes)]
+    said = (without_request(part) for _, part in sentences(source))
+    told = [part for part in said if _is_said_as(part, text, codes)]
     clauses = [one for part in told for one in _CLAUSE.split(part) if one.strip()]
     parts = [one for _, part in sentences(text) for one in _PART.split(part) if one.strip()]
     own = left = 0
@@ -450,17 +452,22 @@ LEAST_ALIKE = 0.2
 """The share (0..1) of the shorter fact's terms that duplicates have in common."""
 
 LEAST_SHARED = 2
-"""Telling words that a fact shares with what it supersedes, where they name no entity in common."""
+"""Telling words that a fact shares with what it supersedes, where they have no name in common."""
 
 SAME_WORDS = 0.8
 """The share (0..1) of all terms that duplicates without a speaker have in common."""
 
 
 def about_the_same(one: Fact, other: Fact) -> bool:
-    """Whether two facts can be about one thing: they share an entity, or two telling words."""
-    named = {*map(name_key, one["entities"])} & {*map(name_key, other["entities"])}
-    said = {*content_stems(one["text"])} & {*content_stems(other["text"])}
-    return bool(named) or len(said) >= LEAST_SHARED
+    """Whether two facts can be about one thing: they share two telling words, or a name.
+
+    A name that only one of them lists may stand in the words of the other.
+    """
+    mine, theirs = ({*map(name_key, each["entities"])} for each in (one, other))
+    shared = {*content_stems(one["text"])} & {*content_stems(other["text"])}
+    named = any(name in theirs or says(other["text"], name) for name in mine)
+    named = named or any(says(one["text"], name) for name in theirs)
+    return named or len(shared) >= LEAST_SHARED
 
 
 def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:

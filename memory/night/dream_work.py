@@ -99,7 +99,8 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
     """The facts that consolidation shows with a batch: those made from it, then the facts nearest
     to any of its entries and their speakers, as many as the prompt has room for.
 
-    A batch of owners' words alone is shown no fact that rests on words of others.
+    A batch of owners' words alone is shown no fact that rests on words of others, and none is shown
+    what may be anybody's word: a night makes that again, of the entry of whoever said it.
     """
     found, most = list[RecallHit](), context.settings.recall_limit
     for entry in batch:
@@ -110,7 +111,7 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
     made = [_as_hit(fact) for fact in await _facts_from(context, batch)]
     known = [*made, *(hit for hit in known if hit["id"] not in {one["id"] for one in made})]
     if any(rests_on(one["source_entity"], one, context.owners) for one in batch):
-        return known
+        return [hit for hit in known if hit["speaker"] or not hit.get("origins")]
     return [hit for hit in known if not rests_on(hit["speaker"], hit, context.owners)]
 
 

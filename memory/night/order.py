@@ -90,7 +90,9 @@ def used_up(plans: Sequence[PlanRecord], record: NightRecord, settings: Settings
         owed = "1 model call" if ahead == 1 else f"{ahead:,} model calls"
         return f"earlier nights made {owed} ahead of new entries (night_calls_per_100)"
     if calls >= (most := allowed(record, settings)):
-        return f"{calls} of {most} model calls are used (night_calls_per_100)"
+        mended = sum(plan["llm_calls"] for plan in counted) - calls
+        beside = f", beside {mended} that mended answers" if mended else ""
+        return f"{calls} of {most} model calls are used{beside} (night_calls_per_100)"
     tokens = sum(plan["tokens"] for plan in counted)
     if settings.night_tokens is not None and tokens >= settings.night_tokens:
         return f"{tokens:,} of {settings.night_tokens:,} tokens are used (night_tokens)"
@@ -127,7 +129,7 @@ def may_ask_again(
     facts: int,
     mends: bool,
 ) -> bool:
-    """Whether consolidation may spend another call on a batch. Pure.
+    """Whether consolidation may spend another call on a batch, or on judging its facts. Pure.
 
     The calls that comparing the new facts, profiles and the batches in line need are kept for them:
     a night that mends every refused fact and compares none leaves outdated facts beside new ones.

@@ -25,8 +25,8 @@ from memory.operations import dependents_of, fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
 from memory.text import term_set
 
-MEANING, WORDS, ENTITIES, TIME = 0.5, 0.3, 0.1, 0.1
-"""Weights of similarity in meaning, shared words, shared entities and nearness in time."""
+MEANING, WORDS, NAMES, TIME = 0.5, 0.3, 0.1, 0.1
+"""Weights of similarity in meaning, shared words, shared names and nearness in time."""
 
 DEPTH = 4
 """Candidates per wanted neighbour, from each of the two searches."""
@@ -132,8 +132,8 @@ class PendingView:
     async def neighbours(self, facts: Sequence[Fact], limit: int) -> dict[str, list[Fact]]:
         """For each fact, by operation id, the facts nearest to it that hold, nearest first.
 
-        Nearness combines meaning, words, entities and time (A-MEM). All words weigh the
-        same, because a rarity would change with every new fact.
+        Nearness combines meaning, words, names and time (A-MEM). All words weigh the same, because
+        a rarity would change with every new fact.
         """
         new, depth, vectors = await self._new(), DEPTH * limit, dict[str, Vector]()
         for fact in facts:
@@ -298,21 +298,25 @@ class PendingFacts:
 
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
-    words = _shared(term_set(fact["text"]), term_set(other["text"]))
+    """A name counts where a fact says it, too: not every fact lists whom and what it is about.
+
+    Who says both is no word that they share, since it may stand in all that they say.
+    """
+    speaker = fact["speaker"] if fact["speaker"] == other["speaker"] else None
+    aside = term_set(speaker or "")
+    mine, theirs = term_set(fact["text"]) - aside, term_set(other["text"]) - aside
+    words = len(mine & theirs) / math.sqrt(len(mine) * len(theirs)) if mine and theirs else 0.0
+    names = {term_set(name) for name in (*fact["entities"], *other["entities"])}
+    about = [term_set(" ".join((one["text"], *one["entities"]))) for one in (fact, other)]
+    named = sum(name <= about[0] & about[1] for name in names) / len(names) if names else 0.0
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
-    named = _shared(map(str.casefold, fact["entities"]), map(str.casefold, other["entities"]))
-    return MEANING * meaning + WORDS * words + ENTITIES * named + TIME * math.exp(-apart / WEEK)
+    return MEANING * meaning + WORDS * words + NAMES * named + TIME * math.exp(-apart / WEEK)
 
 
 def _telling(text: str) -> str:
     """The longest words of a text: each costs a look-up, and common words are short (Zipf)."""
     words = sorted(dict.fromkeys(_WORD.findall(text)), key=len, reverse=True)
     return " ".join(words[:MOST_WORDS])
-
-
-def _shared(one: Iterable[str], other: Iterable[str]) -> float:
-    first, second = set(one), set(other)
-    return len(first & second) / len(first | second) if first and second else 0.0
 
 
 def _seconds(at: str) -> float:

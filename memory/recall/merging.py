@@ -144,14 +144,18 @@ def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool)
     shown = {one.id: one for one in found if not one.superseded}
     for place, one in enumerate(found):
         heir = shown.get(heirs.get(one.heir or "", "")) if one.superseded else None
-        # A duplicate's heir says the same. What ended as it began was settled to be false.
-        ended = one.row.payload.get("invalid_at") == one.row.payload["valid_from"]
-        if heir is None or {*one.sources} <= {*heir.sources} or ended:
+        # A duplicate's heir says the same.
+        if heir is None or {*one.sources} <= {*heir.sources} or _was_never_true(one.row):
             continue
         only = words_of(one.row) & {*wanted} - words_of(heir.row)
         if only or place < AMONG_BEST:
             shown[heir.id] = replace(heir, earlier=_earlier(heir, one.row))
     return list(shown.values())
+
+
+def _was_never_true(row: Row) -> bool:
+    """Whether somebody settled that a fact is false; a night ends it after it began."""
+    return bool(row.payload.get("invalid_at") == row.payload["valid_from"])
 
 
 def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:

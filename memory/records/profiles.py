@@ -7,7 +7,7 @@ profile can be found and merged; two people in one profile cannot be separated.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal, NamedTuple, NotRequired
 
@@ -55,6 +55,8 @@ class Observation(TypedDict):
     """Whether a night used it for attributes."""
     origins: NotRequired[list[str]]
     """People other than owners on whose words it rests, unless that is the speaker alone."""
+    names: NotRequired[list[str]]
+    """Other names of the entity that its speaker gave with it."""
 
 
 class Attribute(TypedDict):
@@ -174,6 +176,18 @@ def new_profile(id_: str, name: str, at: str) -> EntityProfile:
 def names_of(profile: EntityProfile) -> list[str]:
     """Name keys of the profile; the key of its name comes first."""
     return list(dict.fromkeys(name_key(one) for one in (profile["name"], *profile["aliases"])))
+
+
+def names_from(profile: EntityProfile, people: Collection[str]) -> list[str]:
+    """The entity's name, and the aliases that it or `people` gave: anybody can claim one."""
+    given = {
+        name_key(name)
+        for one in profile["observations"]
+        if one["speaker"] and "origins" not in one
+        if one["speaker"] in people or speaks_as(profile, one["speaker"])
+        for name in one.get("names", ())
+    }
+    return [profile["name"], *(one for one in profile["aliases"] if name_key(one) in given)]
 
 
 def speaks_as(profile: EntityProfile, sender: str) -> bool:

@@ -23,6 +23,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field, TypeAdapter
 
+from memory import entities
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.guards import share
 from memory.messages import (
@@ -49,7 +50,6 @@ from memory.night import (
     plan_batches,
     questions_before,
     to_consolidate,
-    used_up,
 )
 from memory.operations import PlanCollector, with_collector
 from memory.prompt import assembly
@@ -61,6 +61,7 @@ from memory.records import (
     Usage,
     link,
     mark_entry,
+    names_from,
 )
 from memory.settings import Settings
 from memory.state import State, checked
@@ -119,7 +120,8 @@ async def _turn(
     settings = context.settings
     pattern = select_execution_pattern(settings, CONTEXT)
     tools = tools_for(CONTEXT, pattern, ())
-    exchange = await _opening(context, batch) if not turns else _told(turns[-1])
+    before = messages_from_dict(turns[-1]["exchange"]) if turns else []
+    exchange = cast(list[AnyMessage], before) or await _opening(context, batch)
     try:
         answer = await context.resources.ask(
             as_model_sees(exchange), settings, context.config, tools=tools
@@ -138,7 +140,7 @@ async def _turn(
     collector = PlanCollector(shown, earlier, judged=settings.judge_facts)
     side, config = _side(context, exchange), with_collector(context.config, collector)
     done = await execute(message.tool_calls, tools, side, config, seconds=settings.tool_timeout)
-    dropped, judging = await judged(context, collector)
+    dropped, judging = await judged(context, collector, batch, answer.usage)
     new = [one for one in collector.new if one["id"] not in dropped]
     answers = [taken_back(one, message, collector.operations, dropped) for one in done.messages]
     exchange = [*exchange, message, *answers]
@@ -164,18 +166,17 @@ async def _turn(
     return thought
 
 
-def _told(turn: PlanRecord) -> list[AnyMessage]:
-    return cast(list[AnyMessage], messages_from_dict(turn["exchange"]))
-
-
 def _may_go_on(
     context: NightContext,
-    batch: list[JournalEntry],
+    batch: Sequence[JournalEntry],
     usage: Usage,
     new: Sequence[Operation],
-    standing: LoopStanding,
+    standing: LoopStanding | None = None,
 ) -> bool:
-    if standing.mends and not standing.refused and is_offline(context.resources.chat_model):
+    """Whether the budget has another answer, or without `standing` a verdict on the new facts."""
+    mends = standing is not None and standing.mends
+    offline = is_offline(context.resources.chat_model)
+    if standing is not None and mends and not standing.refused and offline:
         return False  # It has no more to say.
     return may_ask_again(
         context.plans,
@@ -185,7 +186,7 @@ def _may_go_on(
         calls=usage["llm_calls"],
         mending=context.mending,
         facts=len(context.added_facts()) + len(_facts(new)),
-        mends=standing.mends,
+        mends=mends,
     )
 
 
@@ -498,20 +499,26 @@ class Verdicts(BaseModel):
     verdicts: list[Judgement]
 
 
-async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[str, str], Usage]:
+async def judged(
+    context: NightContext, collector: PlanCollector, batch: Sequence[JournalEntry], spent: Usage
+) -> tuple[dict[str, str], Usage]:
     """(the new facts that are not kept, by operation id, each with the reason; the cost).
 
-    One call for all, while the budget lasts. Offline, or without a usable answer, the rules decide.
+    One call for all, if the budget has calls left for what comes after. Else, offline, and without
+    a usable answer, the rules decide. `spent`: on the answer that made the facts of `batch`.
     """
     facts = {one["id"]: one for one in collector.new if one["kind"] == "add_fact"}
     by_rules = {id_: why for id_, why in (collector.doubts or {}).items() if id_ in facts}
     settings, offline = context.settings, is_offline(context.resources.chat_model)
-    over = used_up(context.plans, context.record, settings)
-    if not facts or offline or over or not settings.judge_facts:
+    may = _may_go_on(context, batch, spent, collector.new)
+    if not facts or offline or not may or not settings.judge_facts:
         return by_rules, Usage(llm_calls=0, tokens=0)
     handles, asked = Handles(facts), questions_before(context.state["messages"])
     entries = {**(collector.shown or {}), **collector.looked_up}
-    prompt = judging_prompt(facts, handles, entries, settings, asked)
+    told = [one["after"]["text"] for one in facts.values()]
+    _, named = await entities.look_up(context.store, context.scope, texts=told)
+    called = [names_from(one, context.owners) for some in named for one in some]
+    prompt = judging_prompt(facts, handles, entries, settings, asked, called)
     try:
         answer, usage = await context.ask(prompt, Verdicts)
     except ModelError as error:
@@ -525,10 +532,12 @@ def judging_prompt(
     entries: Mapping[str, JournalEntry],
     settings: Settings,
     asked: Mapping[str, str],
+    called: Iterable[Sequence[str]] = (),
 ) -> list[BaseMessage]:
     """The entries that facts cite, and each fact by its number with those of its entries. Pure.
 
-    `asked`: the assistant's questions that entries answer, by the event that an entry is from.
+    `asked`: the assistant's questions that entries answer, by the event that an entry is from;
+    `called`: the names of each whom facts name.
     """
     numbered = Handles(entries)
     sources = {
@@ -541,10 +550,13 @@ def judging_prompt(
         )
         for id_, fact in facts.items()
     )
+    others = (f"{name} is also called {', '.join(rest)}" for name, *rest in called if rest)
+    names = "\n".join(dict.fromkeys(others))
+    beside = f"\n{as_data('names', names)}" if names else ""
     shown = prompt_lines.entries_message(entry_lines(cited, numbered, settings, asked))
     return [
         SystemMessage(JUDGE),
-        HumanMessage(f"{shown}\n{prompt_lines.FACTS}\n{as_data('facts', made)}"),
+        HumanMessage(f"{shown}\n{prompt_lines.FACTS}\n{as_data('facts', made)}{beside}"),
     ]
 
 

@@ -15,15 +15,20 @@ from pydantic import BaseModel, Field
 
 from memory import night
 from memory.guards import (
+    OWN,
+    Said,
     Source,
     about_the_same,
     from_elsewhere,
+    languages,
     may_be_one,
     may_supersede,
     repeats,
     said_earlier,
+    share,
     ungrounded,
     violation,
+    worded,
 )
 from memory.messages import Citation, Handles, as_data, prompt_lines
 from memory.night import (
@@ -51,7 +56,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import name_key, says, shortened
+from memory.text import content_stems, name_key, says, shortened, words
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
@@ -183,11 +188,21 @@ def _weighed(
                 return "supersedes", first, other
         return "contradicts" if about_the_same(one, other) else "relates", one, other
     if claim.relation == "duplicates":
-        if not may_be_one(one, other):
-            return "relates", one, other
-        keeps = max((one, other), key=lambda fact: (fact["trust"], said_earlier(fact)))
-        return "duplicates", keeps, other if keeps is one else one
+        return ("duplicates" if may_be_one(one, other) else "relates", *_joining(one, other))
     return claim.relation, one, other
+
+
+def _joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
+    """(the duplicate that stays, the other): the more trusted, the one that says all, the older."""
+    ways = (one, other), (other, one)
+    return max(ways, key=lambda way: (way[0]["trust"], _bears_out(*way), said_earlier(way[0])))
+
+
+def _bears_out(fact: Fact, other: Fact) -> bool:
+    """Whether a fact has all names, numbers and days of another, in whatever words."""
+    source = Source(worded(Said(fact["speaker"], fact["text"])), None, fact["valid_from"])
+    same = share(other["text"], [fact["text"]]) == 1
+    return same or ungrounded(other["text"], None, [source]) is None
 
 
 def _share(shown: Mapping[str, Fact], claim: Pair) -> bool:
@@ -467,7 +482,7 @@ async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[
         return Thought(operations=_settled(inputs))
     handles = Handles(shown)
     prompt = dream_prompt(shown, ops, context.settings.zone)
-    asked = await context.ask_again(prompt, Dream, lambda answer: _amiss(answer, handles))
+    asked = await context.ask_again(prompt, Dream, lambda answer: _amiss(answer, handles, shown))
     ends = [one for answer in asked.answers for one in answer.relations if one.relation in ENDING]
     named = {handles.resolve(id_) for one in ends for id_ in (one.fact, one.other)}
     falling = [shown[op] for op in shown if op in named]
@@ -514,12 +529,36 @@ def dream_prompt(shown: Mapping[str, Fact], new: Sequence[str], zone: tzinfo) ->
     return [SystemMessage(PROMPT), HumanMessage("\n".join(filter(None, blocks)))]
 
 
-def _amiss(answer: Dream, handles: Handles) -> str | None:
-    """The message to the model about numbers that were not shown; None if all were."""
+def _amiss(answer: Dream, handles: Handles, shown: Mapping[str, Fact]) -> str | None:
+    """The message to the model about numbers not shown, and about joins that lose words, if any."""
     given = [*(id_ for one in answer.relations for id_ in (one.fact, one.other))]
     given += [one.fact for one in answer.contexts]
     told = handles.unknown(given, "fact")
-    return told and f"{told} Give again only what you said of it, with the right numbers."
+    problems = [f"{told} Give again only what you said of it, with the right numbers."] * bool(told)
+    read = (_with_ops(one, handles) for one in answer.relations)
+    problems += filter(None, (_loss(claim, shown, handles) for claim in read if claim))
+    return "\n".join(problems) or None
+
+
+def _loss(claim: Pair, shown: Mapping[str, Fact], handles: Handles) -> str | None:
+    """The message about duplicates of which one goes with most of its words, or more than words.
+
+    A paraphrase may lose as many, and a translation all. So the model decides about the first.
+    """
+    stays, goes = _joining(shown[claim.fact], shown[claim.other])
+    joins = claim.relation == "duplicates" and may_be_one(stays, goes)
+    alike = not {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))
+    in_words = share(goes["text"], [stays["text"]]) >= OWN or not alike
+    known = {*content_stems(stays["text"])}
+    lost = [one for one in dict.fromkeys(words(goes["text"])) if {*content_stems(one)} - known]
+    if not (joins and lost and stays["speaker"] == goes["speaker"]):
+        return None
+    number, other = handles.of(stays["op"]), handles.of(goes["op"])
+    told = (
+        f"Only {number} would stay, and may not say what {other} does: {', '.join(lost)}. Give the "
+        f"pair again: as duplicates if {number} says it in other words, else as relates."
+    )
+    return None if in_words and _bears_out(stays, goes) else told
 
 
 def decided(
@@ -534,15 +573,23 @@ def decided(
 ) -> Thought:
     """The outcome of the answers about the facts in `shown`; left are facts that stay uncompared.
 
-    A second answer mends what the first one named wrongly. If a claim still cannot be read, the
-    new facts that it may mean stay uncompared. `new`, `dependents`: see `settle`.
+    A second answer mends the first: what it says of a pair stands. If a claim still cannot be
+    read, the new facts that it may mean stay uncompared. `new`, `dependents`: see `settle`.
     """
     handles = Handles(shown)
     claims, contexts, lost = list[Pair](), list[Described](), list[Pair]()
     for answer in answers:
         read = [_with_ops(claim, handles) for claim in answer.relations]
         lost = [one for one, claim in zip(answer.relations, read, strict=True) if claim is None]
-        claims += [claim for claim in read if claim is not None and claim not in claims]
+        again = [claim for claim in read if claim is not None and claim not in claims]
+        if answer is answers[0]:  # A join that loses words holds only if it is said again.
+            again = [
+                one.model_copy(update={"relation": "relates"})
+                if _loss(one, shown, handles)
+                else one
+                for one in again
+            ]
+        claims = [one for one in claims if _pair(one) not in map(_pair, again)] + again
         known = {one.fact for one in contexts}
         given = [
             one.model_copy(update={"fact": handles.resolve(one.fact) or one.fact})

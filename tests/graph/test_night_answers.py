@@ -478,6 +478,22 @@ async def test_a_pair_that_could_not_be_read_is_told_and_mended(
     assert report["refused"] == []
 
 
+async def test_what_a_join_would_lose_is_told_and_the_pair_said_again(
+    tmp_path: Path, clock: Clock
+) -> None:
+    said = [
+        ("Ada", "Frau Brandt knows nothing of the application."),
+        ("Ada", "The family may know nothing of the interview yet."),
+    ]
+    steps = [dreams(relation(2, 1, "duplicates")), dreams(relation(2, 1))]
+    report, _, facts, asked = await night(tmp_path, clock, model(Dream=steps), said)
+    (_, second) = of(asked, "Dream")
+    told = str(second[-1].text)
+    assert told.startswith("Only 2 would stay, and may not say what 1 does: family, may, interview")
+    assert [fact["invalid_at"] for fact in facts] == [None, None]
+    assert report["refused"] == []
+
+
 async def test_an_unreadable_pair_is_dreamt_of_again_in_the_next_night(
     tmp_path: Path, clock: Clock
 ) -> None:

@@ -11,8 +11,10 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from memory.errors import ModelError
+from memory.night.order import LEAST_CALLS
+from memory.settings import Settings
 from tests.graph.test_night_answers import SAID, Night, model, night
-from tests.support.agents import result_of
+from tests.support.agents import opened, result_of, shown_lines
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls
 
@@ -150,3 +152,38 @@ async def test_no_verdict_is_asked_for_when_disabled_or_out_of_budget(
     asked = judged(fails, stored((PARAPHRASE, "1"), (PLAIN, "2")))
     await judging(tmp_path, clock, asked, **settings)
     assert looks(asked) == []
+
+
+async def test_judging_leaves_the_later_steps_their_calls(tmp_path: Path, clock: Clock) -> None:
+    def kept(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        ((number, _, text),) = shown_lines(messages)
+        return stored((text, number))
+
+    asked = model(Verdicts=lambda *_: verdicts((1, True)), consolidate=kept)
+    settings = {"judge_facts": True, "consolidate_batch_size": 1, "night_calls_per_100": 15}
+    report, _, facts, _ = await night(tmp_path, clock, asked, SAID, **settings)
+    last = [one.tools for one in asked.calls][-2:]
+    assert (len(looks(asked)), len(facts), last) == (2, 3, [["Dream"], ["Attributes"]])
+    assert sum(one["llm_calls"] for one in report["steps"]) == LEAST_CALLS
+
+
+async def test_the_judge_is_told_other_names_that_owners_gave(tmp_path: Path, clock: Clock) -> None:
+    said = {"sender": "Ana", "text": "My daughter Lena, our Mausi, is seven.", "addressed": True}
+    later = {"sender": "Ana", "text": "Mausi's lesson is on Monday.", "addressed": False}
+    note = {"entity": "Lena", "observation": "Lena is seven.", "aliases": ["Mausi"]}
+    awake = call("update_entity_observation", **note)
+    asked = model(Verdicts=lambda *_: verdicts((1, True)), consolidate=_lesson)
+    asked.steps += [awake, "Good."]
+    settings = Settings(owners=["Ana"], judge_facts=True, night_calls_per_100=1_000)
+    async with opened(tmp_path, asked, clock, settings=settings) as agent:
+        await agent.ainvoke({"events": [said]})
+        await agent.ainvoke({"events": [later]})
+        await agent.sleep()
+    (prompt,) = looks(asked)
+    assert "[1] Lena's lesson is on Monday." in prompt
+    assert "Lena is also called Mausi" in prompt
+
+
+def _lesson(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    number = next(number for number, _, text in shown_lines(messages) if "lesson" in text)
+    return stored(("Lena's lesson is on Monday.", number))

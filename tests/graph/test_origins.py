@@ -263,6 +263,7 @@ HIGHER = "Unsere Miete steigt ab Januar auf 900 Euro."
 LEASE = "We finally signed the lease for the studio yesterday, 900 a month."
 
 
+@pytest.mark.parametrize("who", ["local", "Mira"])
 @pytest.mark.parametrize(
     ("text", "awake", "asleep"),
     [
@@ -278,10 +279,10 @@ LEASE = "We finally signed the lease for the studio yesterday, 900 a month."
         ),
     ],
 )
-async def test_a_night_gives_an_owner_back_what_was_translated_or_shortened_awake(
-    text: str, awake: str, asleep: str, tmp_path: Path
+async def test_a_night_gives_people_back_what_was_translated_or_shortened_awake(
+    text: str, awake: str, asleep: str, who: str, tmp_path: Path
 ) -> None:
-    """Awake it may be anybody's word. The night reads the owner's words by themselves."""
+    """Awake it may be anybody's word. The night makes it again, of the words of who said it."""
 
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         lines = shown_lines(messages) if len(messages) > 1 else []
@@ -299,22 +300,22 @@ async def test_a_night_gives_an_owner_back_what_was_translated_or_shortened_awak
             assert not found or awake not in str(messages)
             if not found or isinstance(messages[-1], ToolMessage):
                 return call("noop")
-            made = {"text": asleep, "source_ids": found, "speaker": "local"}
+            made = {"text": asleep, "source_ids": found, "speaker": who}
             return call("store_memory", facts=[made])
         if event_text(messages[-1]) == text:
-            made = {"text": awake, "speaker": "local", "entities": ["Olaf"]}
+            made = {"text": awake, "speaker": who, "entities": ["Olaf"]}
             return call("store_memory", facts=[made])
         return "Noted."
 
     async with opened(tmp_path, scripted(otherwise=answered), Clock(), settings=SETTINGS) as agent:
         await agent.ainvoke(said("Hello from me, Olaf. My rent is lower.", "Olaf"))
-        await agent.ainvoke({"messages": text})
+        await agent.ainvoke({"messages": text} if who == "local" else said(text, who))
         (first,) = await agent.resources.semantic.all(agent.scope)
         await agent.sleep()
         facts = await agent.resources.semantic.all(agent.scope)
     (kept,) = [one for one in facts if one["invalid_at"] is None]
     assert (first["text"], first["speaker"], first["trust"]) == (awake, None, 0.3)
-    assert (kept["text"], kept["speaker"], kept["trust"]) == (asleep, "local", 0.9)
+    assert (kept["text"], kept["speaker"], kept["trust"]) == (asleep, who, 0.9)
     assert (kept["entities"], kept.get("origins")) == ([], None)
 
 
@@ -325,6 +326,7 @@ async def test_a_night_gives_an_owner_back_what_was_translated_or_shortened_awak
         ("My rent is lower.", HIGHER, "The rent is 900 euros from January on.", None),
         ("Good morning, thanks!", LEASE, "The studio's lease is settled, 900 a month.", "local"),
         ("Note it for me.", LEASE, "The studio's lease is settled, 900 a month.", None),
+        ("My rent is lower.", "Can you note that our rent is 900?", "The rent is 900.", "local"),
     ],
 )
 async def test_what_only_an_owner_can_have_said_is_the_owners_in_other_words_too(

@@ -114,7 +114,10 @@ async def store_memory(
     default = [event["id"]] if event is not None else []
     shown = collector.shown or {}
     asked = journal.questions_answered(shown.values())
-    places, check, owners = _Places(runtime, collector), FactCheck(runtime), owners_in(runtime)
+    scope, texts = scope_of(runtime.config), [one.text for one in facts]
+    _, named = await entities.look_up(store_of(runtime), scope, texts=texts)
+    check = FactCheck(runtime, [one for some in named for one in some if one["aliases"]])
+    places, owners = _Places(runtime, collector), owners_in(runtime)
     operations: dict[str, Operation] = {}
     rejected: list[dict[str, str]] = []
     for fact in facts:

@@ -299,6 +299,7 @@ async def update_entity_observation(
     known_names = names_of(before) if before else []  # of which taking it back removes none
     noticed = _observation(known.id, text, speaker, source, before)
     noticed = await _with_origins(noticed, source, runtime, collector)
+    noticed |= {"names": others} if others else {}
     operation = observe_entity(
         known.id,
         before["name"] if before else name,

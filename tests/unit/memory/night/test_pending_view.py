@@ -259,6 +259,20 @@ async def test_neighbours_are_the_nearest_within_the_limit(memory: Memory) -> No
     assert near[0]["op"] == "f9"
 
 
+@pytest.mark.parametrize("listed", [["Ada", "Denmark"], ["Ada"]], ids=str)
+async def test_a_plan_is_near_what_ends_it_though_only_its_words_name_its_subject(
+    memory: Memory, listed: list[str]
+) -> None:
+    plan = "In August Ada's family drives to Denmark; the ferry is booked for the 3rd."
+    said = ["Ada sails.", "Ada sings.", "Ada reads.", "Ada paints.", "Ada cycles."]
+    drafts = [draft(f"f{n}", text, speaker="Ada", entities=["Ada"]) for n, text in enumerate(said)]
+    drafts.append(draft("plan", plan, speaker="Ada", entities=[]))
+    off = "Ada has dropped Denmark and cancelled the ferry."
+    facts = await memory.hold([*drafts, draft("off", off, speaker="Ada", entities=listed)])
+    near = (await memory.through([]).neighbours(facts[-1:], 3))["off"]
+    assert near[0]["op"] == "plan"
+
+
 async def test_a_repeated_fact_is_found_by_both_operation_ids(memory: Memory) -> None:
     await memory.hold([draft("first", "Ada grows beans.", source_entries=["x"], source_events=[])])
     again = draft("again", "Ada grows beans.", source_entries=["x"], source_events=[])

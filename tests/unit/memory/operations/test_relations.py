@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory.records.records import Fact, Operation
-from nodes.night.dream import Pair, Relation, evolve, settle
+from nodes.night.dream import Dream, Pair, Relation, decided, evolve, settle
 from tests.support import night_memories
 from tests.support.night_answers import described, pair
 
@@ -20,7 +20,8 @@ def fact(op: str, text: str, **fields: Any) -> Fact:
 
 
 OLD = fact("old", "Ana lives in Bergen.")
-NEW = fact("new", "Ana lives in Oslo now.", valid_from="2026-05-02T00:00:00+00:00")
+LATER = "2026-05-02T00:00:00+00:00"
+NEW = fact("new", "Ana lives in Oslo now.", valid_from=LATER)
 
 
 def settled(one: Fact, other: Fact, relation: Relation) -> list[Operation]:
@@ -187,6 +188,39 @@ def test_the_more_trusted_duplicate_stays() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("Ana lives in Bergen with her dog Balu.", "new"),
+        ("Ana has lived in Bergen since 2019.", "new"),
+        ("Ana lives in Bergen, a town by the sea.", "old"),
+        ("Ana wohnt in Bergen.", "old"),
+    ],
+)
+def test_the_duplicate_stays_that_has_the_names_and_numbers_of_both(text: str, stays: str) -> None:
+    changes = changed(settled(fact("new", text, valid_from=LATER), OLD, "duplicates"))
+    goes = {"new": "old", "old": "new"}[stays]
+    assert (changes[goes]["superseded_by"], "invalid_at" in changes[stays]) == (stays, False)
+
+
+SECRET = fact("old", "Ana's boss, Frau Brandt, knows nothing of Ana's application, a secret.")
+NOBODY = fact("new", "Nobody at Ana's work or in her family may know of the interview.")
+
+
+@pytest.mark.parametrize(
+    ("second", "relation"),
+    [(None, "relates"), ("relates", "relates"), ("duplicates", "duplicates")],
+)
+def test_a_join_that_loses_words_holds_only_if_the_model_says_it_again(
+    second: Relation | None, relation: str
+) -> None:
+    shown = {one["op"]: one for one in (NOBODY, SECRET)}
+    answers = [Dream(relations=[pair("2", "1", one, "")]) for one in ("duplicates", second) if one]
+    made = decided(answers, shown, ["new"], now=NOW, night="night_1")
+    assert (relation_of(made.operations), made.refused) == (relation, [])
+    assert bool(changed(made.operations)) == (relation == "duplicates")
+
+
+@pytest.mark.parametrize(
     ("other", "claimed"),
     [
         (fact("new", "Ana lives in Bergen.", speaker="Ben"), "duplicates"),
@@ -343,6 +377,14 @@ def test_a_later_night_may_end_what_an_earlier_one_overlooked_of_the_same_entity
     assert changed(made.operations)["one"]["superseded_by"] == "two"
     apart: Any = {**shown, "one": {**shown["one"], "entities": ["band"]}}
     assert settle([pair("two", "one", "supersedes", "moved")], apart, [], now=NOW).refused
+
+
+def test_a_name_in_the_words_of_a_fact_counts_like_one_that_it_lists() -> None:
+    plan = fact("old", "In August we drive to Denmark.", entities=[])
+    off = fact("new", "The Denmark trip is off.", valid_from=LATER, entities=["Denmark"])
+    assert relation_of(settled(off, plan, "supersedes")) == "supersedes"
+    other = fact("new", "The trip is off.", valid_from=LATER, entities=["Norway"])
+    assert relation_of(settled(other, plan, "supersedes")) == "relates"
 
 
 def test_what_a_contradiction_disproves_leaves_its_dependents_in_doubt() -> None:
