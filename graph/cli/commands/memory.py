@@ -28,7 +28,7 @@ from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, Yes, command
 from graph.console import Screen, counted, date, one_line, ruled_table, short_id
 from graph.documents import FLAGS, corrected, recalled_memory, weighty_parts
-from graph.use_cases import COUNTED, Forgotten, Reindexing, names_like, transfer
+from graph.use_cases import COUNTED, Forgotten, Reindexing, meant_by, names_like, transfer
 from graph.use_cases import reindex as embed_anew
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
@@ -133,6 +133,8 @@ async def forget(
     ((flag, what),) = named
     async with reading(options) as session:
         agent = session.agent
+        if flag is None and (target := await meant_by(agent.context, what)).kind != "entity":
+            flag, what = f"--{target.kind}", target.name
         ways = {None: agent.forget, "--fact": agent.forget_fact, "--entry": agent.forget_entry}
         if yes:
             async with session.waiting():
@@ -162,6 +164,8 @@ def _forgotten_view(done: Forgotten, flag: str | None) -> list[RenderableType]:
         which = "" if flag and kind == "events" else which  # a fact or an entry is no person
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
+    if counts.keys() <= {"prompts", "recalls"}:
+        head = "Nothing in memory says this; it stands in kept records alone"
     what = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
     names = ", ".join(map(one_line, done["names"])) or one_line(what)
     parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]
