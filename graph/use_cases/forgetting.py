@@ -150,9 +150,8 @@ async def meant_by(context: AgentContext, name: str) -> ForgetTarget:
     bare = name.strip(" []()#\u2026")
     if len(bare) < LEAST_ID or not any(map(str.isdigit, bare)):
         return ForgetTarget("entity", name)
-    facts = await context.semantic.all(context.scope)
     entries = await journal.since(context.store, context.scope, None)
-    ids = [ForgetTarget("fact", one["id"]) for one in facts]
+    ids = [ForgetTarget("fact", one["id"]) for one in await context.semantic.all(context.scope)]
     ids += [ForgetTarget("entry", one["id"]) for one in entries]
     found = [one for one in ids if one.name.startswith(bare)]
     found = [one for one in found if one.name == bare] or found

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from graph.api.async_agent import AsyncAgent
-from graph.use_cases import run
+from graph.cli.status_view import status_view
+from graph.use_cases import run, status
 from memory import forgetting
 from memory.errors import MemoryStoreError
 from memory.facts import SemanticMemory
@@ -17,6 +18,7 @@ from memory.settings import Settings
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
+from tests.support.screens import plain
 from tests.support.scripted import ScriptedChatModel, call, scripted
 
 CODE = "The code of Ruth's bike lock is 4711."
@@ -54,6 +56,8 @@ async def test_it_waits_for_a_person_and_is_gone_once_approved(tmp_path: Path) -
         [question] = out["report"]["questions"]
         assert (question["tool"], question["difference"]) == ("forget_memory", f"- {CODE}")
         assert "4711" in await everything(agent)
+        seen: Any = await status(agent.context)
+        assert f"- {CODE}" in " ".join(plain(status_view(seen, "default", [])).split())
         out = await agent.approve(question["id"])
         assert [one["ok"] for one in out["report"]["ticks"][0]["tools"]] == [True, True]
         assert "4711" not in await everything(agent)
