@@ -19,14 +19,14 @@ from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
 from memory.guards import repeats, rests_on, rewords, stands_near
-from memory.journal import Listeners
+from memory.journal import Listeners, audience_of
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
 from memory.planning import lines_of
 from memory.records import OWN, FactDraft, Goal, JournalEntry, Marks, Project, is_reflection
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
-from memory.state import State
+from memory.state import State, held
 from memory.text import asks_nothing
 from tools.answers import Runtime, event_of
 from tools.policy import listeners_of
@@ -46,6 +46,7 @@ OWN_TOOLS = frozenset(
         "create_project",
         "decompose_goal",
         "delegate_task",
+        "forget_memory",
         "get_system_status",
         "go_to_sleep",
         "list_projects",
@@ -324,6 +325,8 @@ def foreign_words(
     own = event is not None and set_off_by_owner(event, owners=owners, served=served)
     if name == "send_message" and event is not None and args.get("to") == event["sender"]:
         return []
+    if name == "send_message" and event is None and _reminds(args, state, settings, owners):
+        return []
     if name not in CHANGES:
         others = others_shown(state, owners)
         said = [event["text"]] if own and event is not None else []
@@ -336,6 +339,19 @@ def foreign_words(
         return origins_of(mine, owners) if own else []
     others = others_shown(state, owners)
     return [one for one in others if one not in _changed_by(name, args, state)]
+
+
+def _reminds(
+    args: Mapping[str, Any], state: State, settings: Settings, owners: Collection[str]
+) -> bool:
+    """Whether a message tells an owner, where owners alone write, of a goal that is theirs."""
+    to, channel, text = args.get("to"), args.get("channel"), str(args.get("text", ""))
+    talks = [one["channel"] for one in state["conversations"].values() if one["entity"] == to]
+    now, shared = held(state["context"])["now"], state.get("shared_channels") or {}
+    heard_by = audience_of(channel, now, shared, by_owner=to in owners, settings=settings)
+    mine = [one["description"] for one in state["goals"].values() if "by" not in one]
+    told = any(rewords(text, one, owners, (), dated=False) for one in mine)
+    return told and heard_by == "private" and channel in (None, *talks)
 
 
 def _is_said(args: Mapping[str, Any], said: Sequence[str]) -> bool:

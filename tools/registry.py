@@ -152,6 +152,7 @@ def _contradiction(kind: ToolKind) -> str | None:
 
 _MORE: dict[str, dict[str, Any]] = {
     "list_projects": {"cache": "session", "reads": ["projects", "event", "shared_channels"]},
+    "forget_memory": {"always_ask": True},
     "update_system_prompt": {"always_ask": True},
 }
 """What there is to say of a built-in tool beside its category."""
@@ -178,7 +179,7 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
             assistant.use_tool,
         ),
         ToolCategory.TERMINAL: (communication.send_message, assistant.go_to_sleep),
-        ToolCategory.DANGEROUS: (assistant.update_system_prompt,),
+        ToolCategory.DANGEROUS: (assistant.forget_memory, assistant.update_system_prompt),
         ToolCategory.ASYNC_REQUIRED: (
             planning.decompose_goal,
             facts.store_memory,

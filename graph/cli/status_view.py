@@ -212,8 +212,9 @@ def _questions(questions: Sequence[Question]) -> RenderableType:
     parts: list[RenderableType] = []
     for question in questions:
         who = one_line(question["sender"]) if question["sender"] else "its own goals"
+        told = one_line(" ".join(filter(None, (question["what"], question.get("difference")))))
         parts += [
-            Text(shortened(one_line(question["what"]), LONGEST_QUESTION)),
+            Text(shortened(told, LONGEST_QUESTION)),
             Text(f"{question['id']}, for {who}, {moment(question['asked_at'])}", style="dim"),
         ]
     return Group(*parts, Text("circadian approve ID, or circadian refuse ID", style="dim"))

@@ -10,6 +10,7 @@ from graph.use_cases.forgetting import (
     forget_agent,
     forget_entry,
     forget_fact,
+    meant_by,
     names_like,
     would_forget,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "losses",
     "lost_ticks",
     "meant",
+    "meant_by",
     "names_like",
     "new_briefing",
     "nights",

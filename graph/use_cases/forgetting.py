@@ -7,6 +7,7 @@ free pages and logs are cleaned, down to the bytes. A second forget of the same 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from difflib import get_close_matches
@@ -18,7 +19,7 @@ from typing_extensions import TypedDict
 from graph.use_cases.context import AgentContext, meant
 from graph.use_cases.memories import find_entry, find_fact
 from memory import audit, entities, forgetting, journal, night
-from memory.errors import InputError, NotFoundError
+from memory.errors import InputError, MemoryStoreError, NotFoundError
 from memory.events import inbox
 from memory.facts import scope_filters
 from memory.forgetting import (
@@ -41,6 +42,8 @@ from memory.recall import index_entries
 from memory.records import NightRecord
 from memory.storage import count_items, shelves, write_batch
 from memory.text import name_key
+
+log = logging.getLogger("circadian")
 
 COUNTED = {
     "events": ("event", "events", ""),
@@ -74,8 +77,8 @@ COUNTED = {
 KIND = {"entity": "a person or thing", "fact": "a fact", "entry": "a journal entry"}
 """What was forgotten, as the log says it, by the kind of the target."""
 
-NEAR = 3
-"""Names that are offered in place of one."""
+LEAST_ID, NEAR = 8, 3
+"""Characters of an id that is not taken for a name; names that are offered in place of one."""
 
 Step = Callable[[str], object]
 """Called with the name of the step that comes next."""
@@ -139,7 +142,20 @@ async def forget(
     name = " ".join(entity.split())
     if not name:
         raise InputError("whom to forget? the name is empty")
-    return await _forget(context, ForgetTarget("entity", name), dry_run, on_step)
+    return await _forget(context, await meant_by(context, name), dry_run, on_step)
+
+
+async def meant_by(context: AgentContext, name: str) -> ForgetTarget:
+    """The fact or entry whose id `name` is or begins, as prompts show it, else who is so called."""
+    bare = name.strip(" []()#\u2026")
+    if len(bare) < LEAST_ID or not any(map(str.isdigit, bare)):
+        return ForgetTarget("entity", name)
+    entries = await journal.since(context.store, context.scope, None)
+    ids = [ForgetTarget("fact", one["id"]) for one in await context.semantic.all(context.scope)]
+    ids += [ForgetTarget("entry", one["id"]) for one in entries]
+    found = [one for one in ids if one.name.startswith(bare)]
+    found = [one for one in found if one.name == bare] or found
+    return found[0] if len(found) == 1 else ForgetTarget("entity", name)
 
 
 async def forget_fact(
@@ -206,6 +222,14 @@ async def _forget(
         if any(plan.counts.values()):
             await _carry_out(context, wanted, plan, tell)
         return _told(wanted, plan, dry_run=False)
+
+
+async def forget_begun(context: AgentContext) -> None:
+    """Forget what a tick was allowed to, or what was broken off. The caller holds the agent."""
+    try:
+        await _finish_earlier(context, ForgetTarget("entity", ""), lambda step: None)
+    except MemoryStoreError as error:
+        log.warning("%s; the next run tries again", error)
 
 
 async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgotten:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 
 from graph.use_cases.context import AgentContext, Standing, is_needless
+from graph.use_cases.forgetting import forget_begun
 from graph.use_cases.status import naming
 from memory import journal, telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
@@ -369,6 +370,7 @@ async def prepare(
             ) from error
         if held.stored:
             await settled(context.store, context.scope, held.stored, held.stored["handled"])
+        await forget_begun(context)
 
 
 async def _resume(

@@ -1,7 +1,7 @@
 """A forget: what goes with whom or what is forgotten, and carrying that out down to the disk.
 
 Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
-until the store is changed; "residue" -> {at}, from then until free pages and logs are clean.
+(or an approval) until the store is changed; "residue" -> {at}, until free pages and logs are clean.
 
 A deleted row stays in an SQLite file and its log until it is overwritten, and in PostgreSQL until a
 vacuum. `clean` removes both. Log archives and backups are the operator's.
@@ -194,7 +194,8 @@ async def _known(
 
 
 def _begun(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> Start:
-    if earlier is None:
+    here = any(one["id"] == wanted.name for one in (*known.entries, *known.facts))
+    if earlier is None or (here and not earlier["memories"]):  # else only the decision is stored
         return start_of(wanted, known)
     before = Start(
         earlier.get("said", []), frozenset(earlier["events"]), frozenset(earlier["memories"])

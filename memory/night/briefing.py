@@ -37,7 +37,7 @@ AHEAD = timedelta(days=7)
 """How far ahead a briefing looks for dates."""
 
 MOST_CHANGED, MOST_QUESTIONS, MOST_DEADLINES, MOST_WAITING = 4, 2, 4, 4
-WORDS_OF_A_FACT, WORDS_OF_A_CLAIM = 18, 16
+WORDS_OF_A_FACT, WORDS_OF_A_CLAIM, WORDS_BEFORE = 16, 12, 8
 
 
 async def briefing_of(
@@ -103,8 +103,12 @@ def changed(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[
         if by and frozenset((change["target"], by)) not in merged:
             ended[change["target"]] = by
     pairs = [(facts[by], facts[op]) for op, by in ended.items() if op in facts and by in facts]
-    pairs.sort(key=lambda pair: (-pair[0]["importance"], pair[0]["op"]))
-    lines = [f"{_said(new)} (before: {_cut(old['text'], WORDS_OF_A_CLAIM)})" for new, old in pairs]
+    # What was noted awake has no importance of its own yet.
+    pairs.sort(key=lambda pair: (-max(one["importance"] for one in pair), pair[0]["op"]))
+    news = dict[str, str]()
+    for new, old in pairs:
+        news.setdefault(new["op"], f"{_said(new)} (before: {_cut(old['text'], WORDS_BEFORE)})")
+    lines = [*news.values()]
     added = [one["target"] for one in operations if one["kind"] == "add_fact"]
     fresh = [facts[op] for op in added if op in facts and facts[op]["invalid_at"] is None]
     fresh = [fact for fact in fresh if fact["op"] not in ended.values()]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
 from memory import audit, entities, events, telemetry
-from memory.compaction import MASK
 from memory.events import due, inbox, over, owners_of, reflection_event, set_off_by_owner, spent
 from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
@@ -257,7 +255,7 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     """Count an access of each recalled fact that the answer used; the others gain nothing."""
     event, own = state["event"], of_tick(state["messages"], state["tick"])
     context = held(state["context"])
-    brought_up = {hit["id"]: hit["text"] for hit in _tool_hits(own) if hit["kind"] == "fact"}
+    brought_up = {hit["id"]: hit["text"] for hit in facts.hits_in(own) if hit["kind"] == "fact"}
     shown = {**context.get("recalled", {}), **brought_up}
     asked = event["text"] if event is not None else ""
     if used := probes.used(shown, f"{reply} {_written(own)}", asked=asked):
@@ -267,19 +265,8 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
 def _shown(state: State) -> list[str]:
     """Ids of the memories in the prompt, and of memories that the tick's own recalls found."""
     context, own = held(state["context"]), of_tick(state["messages"], state["tick"])
-    recalled = (hit["id"] for hit in _tool_hits(own))
+    recalled = (hit["id"] for hit in facts.hits_in(own))
     return list(dict.fromkeys([*context.get("shown", []), *recalled]))
-
-
-def _tool_hits(own: Sequence[AnyMessage]) -> list[dict[str, Any]]:
-    """The memories that the tick's own recalls brought up."""
-    answers = [one for one in own if isinstance(one, ToolMessage)]
-    return [
-        hit
-        for one in answers
-        if one.name == facts.recall_memories.name and one.status != "error" and one.content != MASK
-        for hit in json.loads(str(one.text))["memories"]
-    ]
 
 
 def _written(own: Sequence[AnyMessage]) -> str:

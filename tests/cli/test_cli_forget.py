@@ -78,6 +78,40 @@ def test_the_preview_of_a_fact_shows_every_text_that_goes(
     assert all("My sister Nina lives in Turin." in line for line in shown)
 
 
+@pytest.mark.parametrize("form", ["{:.8}", "[{:.8}]", "#{}"])
+def test_the_id_of_a_fact_is_not_taken_for_a_name(
+    form: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
+    given = form.format(mine["id"])
+    told = circadian(capsys, data, "forget", given)
+    assert told.out.startswith(f"Would be forgotten: what the fact {mine['id']} says")
+    assert "My sister Nina lives in Turin." in told.out
+    assert f"circadian forget --fact {mine['id']} --yes" in told.error
+    assert circadian(capsys, data, "forget", given, "--yes").status == 0
+    assert holding(data, ["Turin"]) == []
+
+
+def test_the_id_of_an_entry_is_not_taken_for_a_name(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
+    told = circadian(capsys, data, "forget", mine["source_entries"][0], "--yes")
+    assert told.out.startswith(f"Forgotten: what the entry {mine['source_entries'][0]} says")
+    assert holding(data, ["Turin"]) == []
+
+
+def test_kept_prompts_alone_are_not_told_as_a_memory(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = "user_prompt=Say it as Xanthippe would."
+    assert circadian(capsys, data, "send", "Hello.", "--from", "Ben", "--set", rule).status == 0
+    for flags in ((), ("--yes",)):
+        told = circadian(capsys, data, "forget", "Xanthippe", *flags)
+        assert told.out.startswith("Nothing in memory says this; it stands in kept records alone")
+    assert circadian(capsys, data, "forget", "Xanthippe").status == 2
+
+
 def test_one_entry_is_forgotten_by_the_id_that_is_shown(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

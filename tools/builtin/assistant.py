@@ -1,8 +1,8 @@
-"""Tools about the assistant itself: doing nothing, sleep, its status, and its own prompt.
+"""Tools about the assistant itself: doing nothing, sleep, status, its prompt, what it forgets.
 
 The status is computed when the tool is called, and so includes what earlier calls of the same
 answer did. Its answer is never cached. The prompt changes only when an owner asks and a person
-confirms the shown difference; the user's prompt never changes.
+confirms the shown difference; the user's prompt never changes. A memory goes in the same way.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from pydantic import Field
 
-from memory import events
+from memory import events, forgetting
 from memory.errors import Refusal
 from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
-from memory.messages import for_model, is_history
+from memory.messages import for_model, is_history, of_tick, one_line
+from memory.pages import LEAST_ID
 from memory.prompt import assembly, assistant_prompt, recommended_action
 from memory.records import Decision, Loop
 from memory.runtime import resources_of, scope_of, settings_of, store_of
@@ -36,6 +37,7 @@ from tools.answers import (
     now_of,
     refusals_answered,
 )
+from tools.builtin.facts import hits_in
 from tools.origins import check_owner, owners_in
 
 
@@ -223,17 +225,24 @@ def why_not(
 
     Checked before a person is asked, so that nobody is asked about a call that is refused anyway.
     """
-    resources = resources_of(config)
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    context, event = state["context"], state["event"]
-    if context is None or context["context_type"] != "tick_event" or event is None:
-        return Refusal("Your prompt is changed in answer to an owner only", OWNERS_ONLY)
-    if not set_off_by_owner(event, owners=owners, served=resources.served):
-        return Refusal(f"{event['sender']} is not an owner of this assistant", OWNERS_ONLY)
+    if not_owners := _not_of_owner(state, config, settings):
+        return Refusal(not_owners, OWNERS_ONLY)
     try:
         assistant_prompt.accepted(state["assistant_prompt"], str(args.get("new_prompt", "")))
     except Refusal as refusal:
         return refusal
+    return None
+
+
+def _not_of_owner(state: State, config: RunnableConfig, settings: Settings) -> str | None:
+    """Why the tick does what no owner asks for, or None."""
+    resources = resources_of(config)
+    owners = owners_of(settings, user=resources.user, served=resources.served)
+    context, event = state["context"], state["event"]
+    if context is None or context["context_type"] != "tick_event" or event is None:
+        return "This is done in answer to an owner only"
+    if not set_off_by_owner(event, owners=owners, served=resources.served):
+        return f"{event['sender']} is not an owner of this assistant"
     return None
 
 
@@ -270,4 +279,59 @@ update_system_prompt.metadata = {
     "why_not": why_not,
     # It changes only the state, so repeating the call after a crash changes nothing twice.
     "in_state": True,
+}
+
+
+LOOK = "Find it with recall_memories, and give the id that this shows."
+BY_HAND = "Say that a person can erase it: `circadian forget --fact ID`, or in the inspector."
+
+
+@tool
+@refusals_answered
+async def forget_memory(
+    memory_id: Annotated[str, Field(description="The id that recall_memories gave in this tick.")],
+    runtime: Runtime,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Erase a memory and what was made of it when an owner asks; a person has to approve it."""
+    state, store, scope = runtime.state, store_of(runtime), scope_of(runtime.config)
+    settings, given = settings_of(runtime.context), {"memory_id": memory_id}
+    if refusal := why_not_erased(state, runtime.config, settings, given):
+        raise refusal
+    if await forgetting.begun(store, scope):
+        raise Refusal("Something else is erased first", "Ask for it again in a later tick.")
+    hit = _recalled(state, given)
+    begun: forgetting.Begun = {
+        "entity": hit["id"],
+        "kind": "fact" if hit["kind"] == "fact" else "entry",
+        "events": [],
+        "memories": [],
+        "informed": [],
+    }
+    await forgetting.begin(store, scope, begun, [])
+    return answer(runtime, {"memory_id": hit["id"], "message": "It is erased after this tick"})
+
+
+def why_not_erased(
+    state: State, config: RunnableConfig, settings: Settings, args: Mapping[str, Any]
+) -> Refusal | None:
+    """Why the current tick may not have a memory erased, or None; see `why_not`."""
+    if resources_of(config).served:  # where no use case ends a run, and so nobody could erase it
+        return Refusal("Nothing is erased from a conversation here", BY_HAND)
+    if not_owners := _not_of_owner(state, config, settings):
+        return Refusal(not_owners, BY_HAND)
+    return None if _recalled(state, args) else Refusal("This tick recalled no such memory", LOOK)
+
+
+def _recalled(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The memory that this tick recalled under the given id, or its beginning; {} if none."""
+    bare = str(args.get("memory_id", "")).strip(" []()#.'\"`")
+    told = {one["id"]: one for one in hits_in(of_tick(state["messages"], state["tick"]))}
+    found = [one for id_, one in told.items() if id_.startswith(bare)]
+    return found[0] if len(bare) >= LEAST_ID and len(found) == 1 else {}
+
+
+forget_memory.metadata = {
+    "difference": lambda state, args: f"- {one_line(_recalled(state, args)['text'])}",
+    "why_not": why_not_erased,
 }

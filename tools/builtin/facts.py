@@ -5,17 +5,19 @@ Rulings 13, 15 and 17 say which evidence a fact needs.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, ToolMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory import entities, journal, pages
 from memory import events as memory_events
+from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.guards import (
     OWN,
@@ -429,6 +431,13 @@ async def recall_memories(
     shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
     note = {} if shown else {"note": "Nothing in memory fits this query."}
     return answer(runtime, {"query": query, "memories": shown, "count": len(shown), **note})
+
+
+def hits_in(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    """The memories that the recalls of a tick brought up."""
+    answers = [one for one in messages if isinstance(one, ToolMessage) and one.status != "error"]
+    named = [one for one in answers if one.name == recall_memories.name and one.content != MASK]
+    return [hit for one in named for hit in json.loads(str(one.text))["memories"]]
 
 
 # Contradictions

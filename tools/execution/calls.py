@@ -21,7 +21,7 @@ from memory.runtime import resources_of
 from memory.settings import Settings
 from memory.state import State, held
 from memory.text import encodable
-from tools.builtin import assistant, communication
+from tools.builtin import assistant, communication, planning
 from tools.origins import ASKED_FOR, foreign_words
 from tools.policy import CONTEXTS
 from tools.registry import ToolKind, kind_of, tools_for
@@ -42,6 +42,7 @@ def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessa
     Models leave ids out, repeat them, or begin with `call_0` in every answer. A call of `use_tool`
     becomes a call of the tool that it names, so that this tool's rules, approval and log apply to
     it. New ids are made from `place`, which is unique to the answer; `used`: ids of earlier calls.
+    Goals are completed last: a call that they rest on, such as a reminder, may wait for a person.
     """
     message = _direct(message)
     message = message.model_copy(
@@ -53,7 +54,7 @@ def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessa
     )
     seen = set(used)
     calls: list[ToolCall] = []
-    for number, call in enumerate(message.tool_calls):
+    for number, call in enumerate(sorted(message.tool_calls, key=_completes)):
         known = call["id"]
         name = known if known and known not in seen else f"call_{place}_{number}"
         seen.add(name)
@@ -76,6 +77,11 @@ def _direct(message: AIMessage) -> AIMessage:
     return message.model_copy(
         update={"tool_calls": meant, "content": content, "additional_kwargs": extra}
     )
+
+
+def _completes(call: ToolCall) -> bool:
+    done = call["args"].get("status") == "completed" or call["args"].get("progress") == 100
+    return done and call["name"] == planning.update_goal.name
 
 
 def _meant(call: ToolCall) -> ToolCall:

@@ -35,6 +35,7 @@ from graph.use_cases import (
     Reindexing,
     export_memory,
     import_memory,
+    meant_by,
     names_like,
 )
 from graph.use_cases import reindex as embed_anew
@@ -141,6 +142,8 @@ async def forget(
     ((flag, what),) = named
     async with reading(options) as session:
         agent = session.agent
+        if flag is None and (target := await meant_by(agent.context, what)).kind != "entity":
+            flag, what = f"--{target.kind}", target.name
         ways = {None: agent.forget, "--fact": agent.forget_fact, "--entry": agent.forget_entry}
         if yes:
             async with session.waiting():
@@ -170,6 +173,8 @@ def _forgotten_view(done: Forgotten, flag: str | None) -> list[RenderableType]:
         which = "" if flag and kind == "events" else which  # a fact or an entry is no person
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
+    if counts.keys() <= {"prompts", "recalls"}:
+        head = "Nothing in memory says this; it stands in kept records alone"
     what = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
     names = ", ".join(map(one_line, done["names"])) or one_line(what)
     parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]

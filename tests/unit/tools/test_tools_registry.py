@@ -44,6 +44,7 @@ ARGUMENTS = {
     "noop": (set(), {"reasoning"}),
     "send_message": ({"to", "text"}, {"channel"}),
     "settle_dispute": ({"holds", "falls"}, set()),
+    "forget_memory": ({"memory_id"}, set()),
     "go_to_sleep": ({"reasoning"}, set()),
     "update_system_prompt": ({"new_prompt"}, {"reasoning"}),
     "use_tool": ({"name"}, {"arguments"}),
@@ -76,17 +77,18 @@ def test_categories_are_those_of_the_pages() -> None:
         "delegate_task": "async_required",
         "send_message": "terminal",
         "go_to_sleep": "terminal",
+        "forget_memory": "dangerous",
         "update_system_prompt": "dangerous",
     }
     for name, (shown, category) in BUILT_IN.items():
         assert category == kind_of(shown).category == others.get(name, "safe_chain"), name
 
 
-def test_one_built_in_tool_always_asks_and_one_is_cached() -> None:
+def test_two_built_in_tools_always_ask_and_one_is_cached() -> None:
     kinds = {name: kind_of(shown) for name, (shown, _) in BUILT_IN.items()}
     asking = {name for name, kind in kinds.items() if kind.always_ask}
     caching = {name: (kind.cache, kind.reads) for name, kind in kinds.items() if kind.cache}
-    assert asking == {"update_system_prompt"}
+    assert asking == {"forget_memory", "update_system_prompt"}
     assert caching == {"list_projects": ("session", ("projects", "event", "shared_channels"))}
     assert all(kind.timeout is None for kind in kinds.values())
 

@@ -48,6 +48,27 @@ def test_what_changed_is_counted_and_the_new_value_stands_before_the_old() -> No
     assert changed([], {}) == []
 
 
+def test_the_weightiest_changes_go_first_and_each_new_fact_is_told_once() -> None:
+    was = {
+        "a": fact("a", "Ruth has applied for a job.", importance=8),
+        "b": fact("b", "Ruth is invited to an interview.", importance=9),
+        "c": fact("c", "The meeting is on 14 June 2026.", importance=7),
+        "d": fact("d", "Oskar brings 12 chairs.", importance=6),
+    }
+    now = {  # those noted awake have the importance that everything has at first
+        "1": fact("1", "Oskar brings 8 chairs.", importance=5),
+        "2": fact("2", "The meeting is on 19 June 2026.", importance=5),
+        "3": fact("3", "Ruth got the job.", importance=9),
+    }
+    ended = {"a": "3", "b": "3", "c": "2", "d": "1"}
+    operations = [supersede_fact(was[op], by, NOW, [], "x") for op, by in ended.items()]
+    assert changed(operations, {**was, **now})[1:] == [
+        "Ruth got the job. (before: Ruth has applied for a job.)",
+        "The meeting is on 19 June 2026. (before: The meeting is on 14 June 2026.)",
+        "Oskar brings 8 chairs. (before: Oskar brings 12 chairs.)",
+    ]
+
+
 def test_a_contradiction_is_a_question() -> None:
     new = fact("n", "The loan is taken.", speaker="Goran")
     assert question(new, fact("o", "Ada says there is no loan."))["text"] == (
