@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, WEEKDAY, alike
+from memory.guards.lexicon import FUNCTION_WORDS, WEEKDAY, alike, fold
 from memory.guards.reading import ProposedFact, whole
 
 
@@ -76,6 +76,7 @@ def other_number(fact: ProposedFact) -> str | None:
         if not (
             _stands(number, _of_its_kind(number, theirs))
             or _is_computed(number, fact)
+            or _is_listed(number, fact)
             or _is_from_before(number, fact)
         ):
             return _number_said(number, theirs)
@@ -95,8 +96,10 @@ def _without_names(text: str, fact: ProposedFact) -> str:
 def _of_its_kind(
     number: numbers.Number, theirs: Sequence[numbers.Number]
 ) -> Sequence[numbers.Number]:
-    """The numbers that count the same as it; all of them, if none does."""
-    return [one for one in theirs if number.unit is None and _is_of(one, number)] or theirs
+    """The numbers that count the same as it, or may; all of them, if none does."""
+    if number.unit is not None or not any(_is_of(one, number) for one in theirs):
+        return theirs
+    return [one for one in theirs if not one.noun or _is_of(one, number)]
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -152,6 +155,22 @@ _RATED = re.compile(
     r"|(?<=\d) ?[x×] ?(?=\d)|@|每|各"
     r"|(?:euros?|dollars?|pounds?|pence|cents?|lira|[€$£]\d[\d.,]*) an? [a-z]{3,}"
 )
+
+
+_AND = r"(?:,? (?:and|und|y|e|et|ve|ile|or|oder|o|ou|&|\+) |, | ?/ ?|[、和跟与])"
+_LIST = re.compile(
+    rf"(?<![\w#'-])(?:[\w#'-]+(?: [\w#'-]+){{0,2}}{_AND}){{1,6}}[\w#'-]+"
+    r"|[\u3400-\u9fff]+(?:[、和跟与][\u3400-\u9fff]+)+"
+)
+
+
+def _is_listed(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether it counts what a source lists, and no source counts: "Petra, Nela and me" are 3."""
+    texts = (fold(one.text) for one in fact.evidence.sources)
+    lists = (one.group() for text in texts for one in _LIST.finditer(text))
+    most = max((len(re.findall(_AND, one)) + 1 for one in lists), default=1)
+    counted = any(_is_of(one, number) for one in fact.evidence.numbers)
+    return not counted and any(one in range(2, most + 1) for one in number.readings)
 
 
 def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
