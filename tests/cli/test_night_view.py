@@ -11,6 +11,7 @@ from graph.cli.night_view import night_view, nights_view
 from graph.differences import NightChanges, Side, differences, taken_back
 from graph.use_cases.nights import Labels, NightLine
 from memory.night import ripe
+from memory.night.relations import Relation, evolve, settle
 from memory.records.operations import (
     add_fact,
     link_facts,
@@ -22,7 +23,6 @@ from memory.records.operations import (
 from memory.records.records import NightStatus, Operation
 from memory.records.tick import NightReport
 from nodes.night.consolidate_entities import consolidated
-from nodes.night.dream import Relation, evolve, settle
 from nodes.night.reflect import insights
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, described, insight, pair

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memory.night.relations import Described, Pair, Relation
 from nodes.night.consolidate_entities import AttributeGiven
-from nodes.night.dream import Described, Pair, Relation
 from nodes.night.reflect import InsightGiven
 
 

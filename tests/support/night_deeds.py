@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memory.facts.semantic import SemanticMemory
 from memory.night import ripe
 from memory.night.pending_view import profiles_after
+from memory.night.relations import Relation, evolve, settle
 from memory.night.undo import inverse
 from memory.operations.apply import entries_after, facts_after
 from memory.records.operations import (
@@ -24,7 +25,6 @@ from memory.records.operations import (
 )
 from memory.records.records import Fact, JournalEntry, Operation, RecallHit
 from nodes.night.consolidate_entities import consolidated
-from nodes.night.dream import Relation, evolve, settle
 from nodes.night.reflect import insights
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, described, insight, pair

@@ -12,10 +12,10 @@ import pytest
 from memory.facts.semantic import SemanticMemory
 from memory.facts.table import Row
 from memory.night.pending_view import Changes, PendingFacts, profiles_after
+from memory.night.relations import settle
 from memory.operations.apply import facts_after, fields_after
 from memory.records.operations import add_fact, change_entity, change_fact, supersede_fact
 from memory.records.records import Fact, Operation
-from nodes.night.dream import settle
 from tests.support.facts import draft
 from tests.support.night_answers import pair
 from tests.support.night_memories import ADA, NOW, Memory, ada, fact, noticed, observation

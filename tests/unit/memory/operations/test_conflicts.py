@@ -9,6 +9,7 @@ import pytest
 
 from memory.facts.semantic import SemanticMemory
 from memory.night import ripe
+from memory.night.relations import settle
 from memory.night.undo import changed_since, inverse
 from memory.records.operations import (
     add_entry,
@@ -25,7 +26,6 @@ from memory.records.operations import (
 )
 from memory.records.records import Fact, Operation
 from nodes.night.consolidate_entities import consolidated
-from nodes.night.dream import settle
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, pair
 from tests.support.night_memories import ADA, NOW, Memory, entry, fact, noticed, observation

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from memory.night.relations import Pair, Relation, evolve, settle
 from memory.records.records import Fact, Operation
-from nodes.night.dream import Dream, Pair, Relation, decided, evolve, settle
+from nodes.night.dream import Dream, decided
 from tests.support import night_memories
 from tests.support.night_answers import described, pair
 
@@ -70,7 +71,7 @@ def test_the_part_of_a_superseded_fact_that_still_holds_becomes_a_fact(text: str
     [made], refused = remaining(text)
     kept = ("source_entries", "source_events", "speaker", "valid_from", "trust", "importance")
     assert made["text"] == text
-    assert {name: made[name] for name in kept} == {name: PARTY[name] for name in kept}
+    assert {name: made[name] for name in kept} == {name: dict(PARTY)[name] for name in kept}
     assert made["entities"] == (["Ana"] if "Ana" in text else [])
     assert refused == []
 

@@ -12,6 +12,7 @@ from langgraph.store.base import PutOp
 from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
 from memory.night import ripe
+from memory.night.relations import settle
 from memory.night.undo import built_on, inverse
 from memory.operations import apply
 from memory.records.operations import (
@@ -30,7 +31,6 @@ from memory.records.operations import (
 )
 from memory.records.records import Operation
 from nodes.night.consolidate_entities import consolidated
-from nodes.night.dream import settle
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, pair
 from tests.support.night_deeds import AT, DEEDS, Night, before_a_night

@@ -1,0 +1,366 @@
+"""How two facts stand to each other: a model's claims, checked, as operations (A-MEM)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from memory.guards import (
+    Said,
+    Source,
+    about_the_same,
+    from_elsewhere,
+    may_be_one,
+    may_supersede,
+    repeats,
+    said_earlier,
+    share,
+    ungrounded,
+    violation,
+    worded,
+)
+from memory.messages import Citation
+from memory.night.steps import NAMED_BY, Thought
+from memory.operations import facts_after
+from memory.records import (
+    Fact,
+    FactDraft,
+    Operation,
+    add_fact,
+    change_fact,
+    doubt_fact,
+    link,
+    link_facts,
+    operation_id,
+    settle_fact,
+)
+from memory.text import name_key, says, shortened
+
+Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
+
+ENDING: tuple[Relation, ...] = ("supersedes", "duplicates")
+"""Relations by which one of the two facts goes."""
+
+MOST_TAGS = 12
+
+MOST_EARLIER = 10
+"""The number of earlier contexts that a fact keeps."""
+
+
+class Pair(BaseModel):
+    """How two facts stand to each other."""
+
+    fact: Citation = Field(
+        description="A fact's number; with supersedes, of the one that holds; with depends_on, of "
+        "the one that rests on the other."
+    )
+    other: Citation = Field(description="The other fact's number.")
+    relation: Relation
+    reason: str = Field("", description="Why, in a few words.")
+    remains: str = Field(
+        "",
+        description="With supersedes: the part of the other fact that is still true, as a full "
+        "sentence; empty if all of it fell.",
+    )
+
+
+class Described(BaseModel):
+    """What a fact is about, seen with its neighbours."""
+
+    fact: Citation = Field(description="The fact's number.")
+    context: str = Field(description="One sentence.")
+    tags: list[str] = Field(default_factory=list, description="Up to five words.")
+
+
+def settle(
+    claims: Iterable[Pair],
+    shown: Mapping[str, Fact],
+    new: Collection[str],
+    *,
+    now: str,
+    owners: Collection[str] = (),
+    dependents: Mapping[str, Fact] = MappingProxyType({}),
+) -> Thought:
+    """The operations of the claims, in order; each pair of facts counts once.
+
+    A claim about a fact that was not shown is refused. So is a claim about two old facts, unless
+    they name one entity and one of them ends or depends on the other. Dependencies are settled
+    first, because a fact that falls leaves the facts that depend on it in doubt.
+
+    `claims` and `new` name facts by operation id; `dependents`: facts that were not shown and
+    depend on those shown.
+    """
+    made = Thought()
+    seen: set[tuple[bool, frozenset[str]]] = set()
+    gone: set[str] = set()
+    # A fact can be in several pairs, so each claim sees the effects of the claims before it.
+    facts = {**dependents, **shown}
+    for claim in sorted(claims, key=lambda one: one.relation != "depends_on"):
+        pair = pair_key(claim)
+        problem = _problem(claim, shown, new, seen, gone)
+        if problem is not None:
+            made.refused.append(problem)
+            continue
+        seen.add(pair)
+        one, other = facts[claim.fact], facts[claim.other]
+        relation, first, second = _weighed(claim, facts, owners)
+        operations = _operations(relation, first, second, claim.reason, now)
+        if relation == "supersedes" and (text := " ".join(claim.remains.split())):
+            if why := _not_of(text, second):
+                made.refused.append(f"{text!r}, what remains of {fact_named(second)}: {why}")
+            else:
+                operations += _remaining(text, second, first, now)
+        disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
+        if relation in ENDING or disproved:
+            operations += _passed_on(relation, first, second, facts)
+        facts = facts_after(facts, operations)
+        made.operations.extend(operations)
+        if relation in ENDING:
+            gone.add(second["op"])
+    return made
+
+
+def _problem(
+    claim: Pair,
+    shown: Mapping[str, Fact],
+    new: Collection[str],
+    seen: Collection[tuple[bool, frozenset[str]]],
+    gone: Collection[str],
+) -> str | None:
+    unknown = [one for one in (claim.fact, claim.other) if one not in shown]
+    if unknown:
+        return f"unknown id: {', '.join(unknown)}"
+    one, other = (fact_named(shown[op]) for op in (claim.fact, claim.other))
+    if claim.fact == claim.other:
+        return f"{one} is related to itself"
+    is_late = claim.relation in ("supersedes", "depends_on") and _share(shown, claim)
+    if claim.fact not in new and claim.other not in new and not is_late:
+        return f"neither {one} nor {other} is new"
+    if pair_key(claim) in seen:
+        return f"{one} and {other} are related already"
+    if claim.fact in gone or claim.other in gone:
+        return f"one of {one} and {other} no longer holds"
+    return None
+
+
+def fact_named(fact: Fact) -> str:
+    """A fact in a report, whose reader knows no ids."""
+    return repr(shortened(fact["text"], NAMED_BY))
+
+
+def pair_key(claim: Pair) -> tuple[bool, frozenset[str]]:
+    """The key by which a claim counts once; a dependency counts beside another relation."""
+    return claim.relation == "depends_on", frozenset((claim.fact, claim.other))
+
+
+def _weighed(
+    claim: Pair, facts: Mapping[str, Fact], owners: Collection[str]
+) -> tuple[Relation, Fact, Fact]:
+    """(the relation that the two facts support, the fact that stays, the other one)."""
+    one, other = facts[claim.fact], facts[claim.other]
+    if claim.relation == "supersedes":
+        # What may be anybody's word stands for what a night found its source to say.
+        said = [each for each in facts.values() if one["speaker"] is None and each["speaker"]]
+        for first in (one, *(each for each in said if each is not other and may_be_one(each, one))):
+            if about_the_same(first, other) and may_supersede(first, other, owners):
+                return "supersedes", first, other
+        return "contradicts" if about_the_same(one, other) else "relates", one, other
+    if claim.relation == "duplicates":
+        return ("duplicates" if may_be_one(one, other) else "relates", *joining(one, other))
+    return claim.relation, one, other
+
+
+def joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
+    """(the duplicate that stays, the other): the more trusted, the one that says all, the older."""
+    ways = (one, other), (other, one)
+    return max(ways, key=lambda way: (way[0]["trust"], bears_out(*way), said_earlier(way[0])))
+
+
+def bears_out(fact: Fact, other: Fact) -> bool:
+    """Whether a fact has all names, numbers and days of another, in whatever words."""
+    source = Source(worded(Said(fact["speaker"], fact["text"])), None, fact["valid_from"])
+    same = share(other["text"], [fact["text"]]) == 1
+    return same or ungrounded(other["text"], None, [source]) is None
+
+
+def _share(shown: Mapping[str, Fact], claim: Pair) -> bool:
+    """Whether two facts name one entity: what an earlier night overlooked may still be said."""
+    one, other = shown[claim.fact], shown[claim.other]
+    return bool({*map(name_key, one["entities"])} & {*map(name_key, other["entities"])})
+
+
+def _newer(one: Fact, other: Fact) -> str:
+    return max((one, other), key=lambda fact: (fact["valid_from"], fact["op"]))["op"]
+
+
+def _operations(
+    relation: Relation, first: Fact, second: Fact, reason: str, now: str
+) -> list[Operation]:
+    ops = [link_facts(first["op"], second["op"], relation, now, reason)]
+    if relation == "supersedes":
+        ops.append(_superseded(second, first["op"], now, reason))
+    elif relation == "duplicates":
+        # Nothing of what may be anybody's word comes into somebody's fact.
+        ops += _joined(first, second, reason) if first["speaker"] == second["speaker"] else []
+        ops.append(_superseded(second, first["op"], now, reason))
+    elif relation == "depends_on":
+        after = {"depends_on": list(dict.fromkeys([*first.get("depends_on", []), second["op"]]))}
+        both, place = [first["op"], second["op"]], f"depends on {second['op']}"
+        ops.append(change_fact(first, after, both, reason, place=place))
+    elif relation == "contradicts":
+        ops += [_disputed(first, second, reason), _disputed(second, first, reason)]
+    return [one for one in ops if one["before"] != one["after"]]
+
+
+def _passed_on(
+    relation: Relation, stays: Fact, goes: Fact, facts: Mapping[str, Fact]
+) -> list[Operation]:
+    """Changes to facts that depend on one that goes: doubt, or a new fact to depend on.
+
+    A doubtful fact that somebody says again is no longer in doubt.
+    """
+    rests = [
+        fact
+        for fact in facts.values()
+        if goes["op"] in fact.get("depends_on", []) and fact["invalid_at"] is None
+    ]
+    rests = [fact for fact in rests if fact["op"] != stays["op"]]
+    ops = [stays["op"], goes["op"]]
+    if relation != "duplicates":
+        reason = "what it depends on no longer holds, or is contradicted"
+        return [doubt_fact(fact, goes["op"], ops, reason) for fact in rests]
+    made = [
+        change_fact(
+            fact,
+            {"depends_on": [*fact.get("depends_on", []), stays["op"]]},
+            ops,
+            "what it depends on was said twice",
+            place=f"depends on {stays['op']}",
+        )
+        for fact in rests
+    ]
+    if stays.get("doubtful") and goes["valid_from"] > stays["valid_from"]:
+        left = [op for op in stays.get("depends_on", []) if op not in stays["doubtful"]]
+        after = {"doubtful": [], "depends_on": left}
+        made.append(change_fact(stays, after, ops, "said again", place=f"again {goes['op']}"))
+    return made
+
+
+def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
+    after = {"invalid_at": now, "superseded_by": by_op}
+    return change_fact(fact, after, [by_op, fact["op"]], reason)
+
+
+def _not_of(text: str, fact: Fact) -> str | None:
+    """Why `text` is no part of what the fact says; None if it is one."""
+    if repeats(fact["text"], [text]):
+        return "that is all of it"
+    speaker, people = fact["speaker"], fact["entities"]
+    said = [Source(fact["text"], speaker, fact["valid_from"])]
+    return violation(text, speaker) or ungrounded(text, speaker, said, people=people)
+
+
+def _remaining(text: str, of: Fact, by: Fact, now: str) -> list[Operation]:
+    """A fact of its own for the part of a superseded one that still holds."""
+    op = operation_id("remains", of["op"], by["op"])
+    draft: FactDraft = {
+        "op": op,
+        "text": text,
+        "source_entries": of["source_entries"],
+        "source_events": of["source_events"],
+        "speaker": of["speaker"],
+        "entities": [name for name in of["entities"] if says(text, name)],
+        "trust": of["trust"],
+        "importance": of["importance"],
+        "created": now,
+        "valid_from": of["valid_from"],
+    }
+    if "origins" in of:
+        draft["origins"] = of["origins"]
+    reason = "it still holds, though the rest of what was said does not"
+    return [
+        add_fact(draft, reason),
+        *(link(entry, op, now, reason) for entry in of["source_entries"]),
+        settle_fact(op, "part of a fact that was compared"),
+    ]
+
+
+def _joined(keeps: Fact, goes: Fact, reason: str) -> list[Operation]:
+    """Give the fact that stays the sources of the other one, and the higher importance.
+
+    These are two changes, so that the sources are merged even if the importance conflicts.
+    """
+    after = {
+        "source_entries": list(dict.fromkeys([*keeps["source_entries"], *goes["source_entries"]])),
+        "source_events": list(dict.fromkeys([*keeps["source_events"], *goes["source_events"]])),
+        "entities": list(dict.fromkeys([*keeps["entities"], *goes["entities"]])),
+    }
+    if others := [*keeps.get("other_words", []), *goes.get("other_words", [])]:
+        after["other_words"] = list(dict.fromkeys(others))
+    both = [keeps["op"], goes["op"]]
+    importance = {"importance": max(keeps["importance"], goes["importance"])}
+    return [
+        change_fact(keeps, after, both, reason, place=f"sources of {goes['op']}"),
+        change_fact(keeps, importance, both, reason, place=f"importance of {goes['op']}"),
+    ]
+
+
+def _disputed(fact: Fact, by: Fact, reason: str) -> Operation:
+    after = {"disputed": list(dict.fromkeys([*fact.get("disputed", []), by["op"]]))}
+    return change_fact(fact, after, [fact["op"], by["op"]], reason, place=f"disputed {by['op']}")
+
+
+def evolve(
+    contexts: Iterable[Described],
+    shown: Mapping[str, Fact],
+    *,
+    now: str,
+    night: str,
+    rules: str = "",
+) -> Thought:
+    """Set contexts and tags of shown facts; the earlier ones are kept as history.
+
+    `rules`: the prompt's instructions, which describe no fact.
+    """
+    made = Thought()
+    done: set[str] = set()
+    for given in contexts:
+        if given.fact not in shown or given.fact in done:
+            who = (
+                fact_named(shown[given.fact]) if given.fact in done else f"unknown id: {given.fact}"
+            )
+            what = "described again" if given.fact in done else "described"
+            made.refused.append(f"{who}, {what} as {shortened(given.context, NAMED_BY)!r}")
+            continue
+        done.add(given.fact)
+        fact = shown[given.fact]
+        context, tags = " ".join(given.context.split()), _tags(given.tags)
+        if why := _foreign(" ".join((context, *tags)), fact, shown.values(), rules):
+            made.refused.append(f"{why}: {context!r}, said of {fact_named(fact)}")
+            continue
+        was = {"context": fact.get("context"), "tags": fact.get("tags", [])}
+        if {"context": context or None, "tags": tags} == was or not (context or tags):
+            continue
+        earlier = [*fact.get("earlier", []), {**was, "until": now, "night": night}]
+        known = earlier[-MOST_EARLIER:] if was["context"] or was["tags"] else []
+        after = {"context": context or None, "tags": tags, "earlier": known}
+        made.operations.append(
+            change_fact(fact, after, [fact["op"]], "seen with its neighbours", place="context")
+        )
+    return made
+
+
+def _foreign(described: str, fact: Fact, shown: Collection[Fact], rules: str) -> str | None:
+    """Why `described` cannot describe `fact`: another speaker's words, or a rule."""
+    others = [one["text"] for one in shown if one["speaker"] != fact["speaker"]]
+    if from_elsewhere(described, [fact["text"]], [*others, rules]):
+        return "the context is what somebody else says, or a rule"
+    return violation(described)
+
+
+def _tags(given: Sequence[str]) -> list[str]:
+    tags = (" ".join(one.casefold().split()) for one in given if one.strip())
+    return list(dict.fromkeys(tags))[:MOST_TAGS]
