@@ -170,7 +170,7 @@ def _is_listed(number: numbers.Number, fact: ProposedFact) -> bool:
     lists = (one.group() for text in texts for one in _LIST.finditer(text))
     most = max((len(re.findall(_AND, one)) + 1 for one in lists), default=1)
     counted = any(_is_of(one, number) for one in fact.evidence.numbers)
-    return not counted and any(one in range(2, most + 1) for one in number.readings)
+    return not counted and number.written.isdigit() and 2 <= int(number.written) <= most
 
 
 def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
