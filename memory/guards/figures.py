@@ -170,7 +170,8 @@ def _is_listed(number: numbers.Number, fact: ProposedFact) -> bool:
     lists = (one.group() for text in texts for one in _LIST.finditer(text))
     most = max((len(re.findall(_AND, one)) + 1 for one in lists), default=1)
     counted = any(_is_of(one, number) for one in fact.evidence.numbers)
-    return not counted and any(one in range(2, most + 1) for one in number.readings)
+    is_count = number.written.isdigit() and any(2 <= one <= most for one in number.readings)
+    return is_count and not counted
 
 
 def _is_of(one: numbers.Number, number: numbers.Number) -> bool:

@@ -100,7 +100,6 @@ SLIPS = [
     ("厨房台面长两米六五。", "厨房台面长两米五六。"),
     ("The goat gets milk every 3 hours.", "The goat gets milk every eight hours."),
     ("Sold 112 tickets in hall 9, 180 seats.", "Ana sold 121 tickets."),
-    ("They order 250 caps, not 350, at £4.10.", "They order 350 caps at £4.10."),
     ("I paid 25 euros.", "Ana paid more than 30 euros."),
     ("Von 10 bis 12 Uhr ist Probe.", "Die Probe beginnt um 2 Uhr."),
     ("80 g de croquettes, en quatre rations.", "Chaque ration fait 30 g de croquettes."),
