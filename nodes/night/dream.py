@@ -15,19 +15,13 @@ from pydantic import BaseModel, Field
 
 from memory import night
 from memory.guards import (
-    OWN,
-    Said,
-    Source,
     about_the_same,
     from_elsewhere,
-    languages,
+    joining,
+    lost_in,
     may_be_one,
     may_supersede,
-    said_earlier,
-    share,
-    ungrounded,
     violation,
-    worded,
 )
 from memory.messages import Citation, Handles, as_data, prompt_lines
 from memory.night import (
@@ -44,7 +38,7 @@ from memory.operations import facts_after
 from memory.records import Fact, Operation, change_fact, doubt_fact, link_facts, settle_fact
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import content_stems, name_key, shortened, words
+from memory.text import name_key, shortened
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
@@ -166,21 +160,8 @@ def _weighed(
                 return "supersedes", first, other
         return "contradicts" if about_the_same(one, other) else "relates", one, other
     if claim.relation == "duplicates":
-        return ("duplicates" if may_be_one(one, other) else "relates", *_joining(one, other))
+        return ("duplicates" if may_be_one(one, other) else "relates", *joining(one, other))
     return claim.relation, one, other
-
-
-def _joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
-    """(the duplicate that stays, the other): the more trusted, the one that says all, the older."""
-    ways = (one, other), (other, one)
-    return max(ways, key=lambda way: (way[0]["trust"], _bears_out(*way), said_earlier(way[0])))
-
-
-def _bears_out(fact: Fact, other: Fact) -> bool:
-    """Whether a fact has all names, numbers and days of another, in whatever words."""
-    source = Source(worded(Said(fact["speaker"], fact["text"])), None, fact["valid_from"])
-    same = share(other["text"], [fact["text"]]) == 1
-    return same or ungrounded(other["text"], None, [source]) is None
 
 
 def _share(shown: Mapping[str, Fact], claim: Pair) -> bool:
@@ -484,24 +465,15 @@ def _amiss(answer: Dream, handles: Handles, shown: Mapping[str, Fact]) -> str | 
 
 
 def _loss(claim: Pair, shown: Mapping[str, Fact], handles: Handles) -> str | None:
-    """The message about duplicates of which one goes with most of its words, or more than words.
-
-    A paraphrase may lose as many, and a translation all. So the model decides about the first.
-    """
-    stays, goes = _joining(shown[claim.fact], shown[claim.other])
-    joins = claim.relation == "duplicates" and may_be_one(stays, goes)
-    alike = not {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))
-    in_words = share(goes["text"], [stays["text"]]) >= OWN or not alike
-    known = {*content_stems(stays["text"])}
-    lost = [one for one in dict.fromkeys(words(goes["text"])) if {*content_stems(one)} - known]
-    if not (joins and lost and stays["speaker"] == goes["speaker"]):
-        return None
+    """The message about duplicates of which one would go with words that the other lacks."""
+    stays, goes = joining(shown[claim.fact], shown[claim.other])
+    lost = lost_in(stays, goes) if claim.relation == "duplicates" else []
     number, other = handles.of(stays["op"]), handles.of(goes["op"])
     told = (
         f"Only {number} would stay, and may not say what {other} does: {', '.join(lost)}. Give the "
         f"pair again: as duplicates if {number} says it in other words, else as relates."
     )
-    return None if in_words and _bears_out(stays, goes) else told
+    return told if lost else None
 
 
 def decided(
@@ -526,12 +498,7 @@ def decided(
         lost = [one for one, claim in zip(answer.relations, read, strict=True) if claim is None]
         again = [claim for claim in read if claim is not None and claim not in claims]
         if answer is answers[0]:  # A join that loses words holds only if it is said again.
-            again = [
-                one.model_copy(update={"relation": "relates"})
-                if _loss(one, shown, handles)
-                else one
-                for one in again
-            ]
+            again = [one for one in again if not _loss(one, shown, handles)]
         claims = [one for one in claims if _pair(one) not in map(_pair, again)] + again
         known = {one.fact for one in contexts}
         given = [
