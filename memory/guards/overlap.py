@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
+from memory.guards.grounding import ungrounded
 from memory.guards.lexicon import (
     FUNCTION_WORDS,
     alike,
@@ -33,7 +34,7 @@ from memory.guards.mood import (
     without_request,
 )
 from memory.guards.persona import speaks_of_oneself
-from memory.guards.reading import agrees
+from memory.guards.reading import Source, agrees
 from memory.records import Fact, JournalEntry
 from memory.text import (
     MONTHS,
@@ -46,6 +47,7 @@ from memory.text import (
     stem,
     term_set,
     terms,
+    words,
 )
 
 LEAST_TERMS = 3
@@ -452,22 +454,17 @@ LEAST_ALIKE = 0.2
 """The share (0..1) of the shorter fact's terms that duplicates have in common."""
 
 LEAST_SHARED = 2
-"""Telling words that a fact shares with what it supersedes, where they have no name in common."""
+"""Telling words that a fact shares with what it supersedes, where they name no entity in common."""
 
 SAME_WORDS = 0.8
 """The share (0..1) of all terms that duplicates without a speaker have in common."""
 
 
 def about_the_same(one: Fact, other: Fact) -> bool:
-    """Whether two facts can be about one thing: they share two telling words, or a name.
-
-    A name that only one of them lists may stand in the words of the other.
-    """
-    mine, theirs = ({*map(name_key, each["entities"])} for each in (one, other))
-    shared = {*content_stems(one["text"])} & {*content_stems(other["text"])}
-    named = any(name in theirs or says(other["text"], name) for name in mine)
-    named = named or any(says(one["text"], name) for name in theirs)
-    return named or len(shared) >= LEAST_SHARED
+    """Whether two facts can be about one thing: they share an entity, or two telling words."""
+    named = {*map(name_key, one["entities"])} & {*map(name_key, other["entities"])}
+    said = {*content_stems(one["text"])} & {*content_stems(other["text"])}
+    return bool(named) or len(said) >= LEAST_SHARED
 
 
 def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
@@ -533,7 +530,34 @@ def _may_be_anybodys(one: Fact, other: Fact) -> bool:
     return unsure and {*one["source_entries"]} <= {*other["source_entries"]}
 
 
-def said_earlier(fact: Fact) -> float:
+def joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
+    """(the duplicate that stays, the other): the more trusted, the one that says all, the older."""
+    ways = (one, other), (other, one)
+    return max(ways, key=lambda way: (way[0]["trust"], _bears_out(*way), _said_earlier(way[0])))
+
+
+def lost_in(stays: Fact, goes: Fact) -> list[str]:
+    """The words that go with a duplicate, if these are most of its words, or more than words.
+
+    A paraphrase may leave as many, and a translation all.
+    """
+    if stays["speaker"] != goes["speaker"] or not may_be_one(stays, goes):
+        return []
+    translated = {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))
+    if _bears_out(stays, goes) and (translated or share(goes["text"], [stays["text"]]) >= OWN):
+        return []
+    known = {*content_stems(stays["text"])}
+    return [one for one in dict.fromkeys(words(goes["text"])) if {*content_stems(one)} - known]
+
+
+def _bears_out(fact: Fact, other: Fact) -> bool:
+    """Whether a fact has all names, numbers and days of another, in whatever words."""
+    source = Source(worded(Said(fact["speaker"], fact["text"])), None, fact["valid_from"])
+    same = share(other["text"], [fact["text"]]) == 1
+    return same or ungrounded(other["text"], None, [source]) is None
+
+
+def _said_earlier(fact: Fact) -> float:
     """A number that grows with the fact's age."""
     digits = "".join(one for one in fact["valid_from"][:19] if one.isdigit())
     return -float(digits or 0)

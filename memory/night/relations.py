@@ -9,18 +9,15 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from memory.guards import (
-    Said,
     Source,
     about_the_same,
     from_elsewhere,
+    joining,
     may_be_one,
     may_supersede,
     repeats,
-    said_earlier,
-    share,
     ungrounded,
     violation,
-    worded,
 )
 from memory.messages import Citation
 from memory.night.steps import NAMED_BY, Thought
@@ -171,19 +168,6 @@ def _weighed(
     if claim.relation == "duplicates":
         return ("duplicates" if may_be_one(one, other) else "relates", *joining(one, other))
     return claim.relation, one, other
-
-
-def joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
-    """(the duplicate that stays, the other): the more trusted, the one that says all, the older."""
-    ways = (one, other), (other, one)
-    return max(ways, key=lambda way: (way[0]["trust"], bears_out(*way), said_earlier(way[0])))
-
-
-def bears_out(fact: Fact, other: Fact) -> bool:
-    """Whether a fact has all names, numbers and days of another, in whatever words."""
-    source = Source(worded(Said(fact["speaker"], fact["text"])), None, fact["valid_from"])
-    same = share(other["text"], [fact["text"]]) == 1
-    return same or ungrounded(other["text"], None, [source]) is None
 
 
 def _share(shown: Mapping[str, Fact], claim: Pair) -> bool:

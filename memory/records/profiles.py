@@ -183,8 +183,8 @@ def names_from(profile: EntityProfile, people: Collection[str]) -> list[str]:
     given = {
         name_key(name)
         for one in profile["observations"]
-        if one["speaker"] and "origins" not in one
-        if one["speaker"] in people or speaks_as(profile, one["speaker"])
+        if "origins" not in one and (who := one["speaker"])
+        if who in people or speaks_as(profile, who)
         for name in one.get("names", ())
     }
     return [profile["name"], *(one for one in profile["aliases"] if name_key(one) in given)]

@@ -544,19 +544,18 @@ def judging_prompt(
         id_: [*filter(entries.get, fact["after"]["source_entries"])] for id_, fact in facts.items()
     }
     cited = [entry for id_, entry in entries.items() if any(id_ in ids for ids in sources.values())]
-    made = "\n".join(
+    lines = [
         prompt_lines.derived_line(
             handles.of(id_), fact["after"]["text"], map(numbered.of, sources[id_])
         )
         for id_, fact in facts.items()
-    )
-    others = (f"{name} is also called {', '.join(rest)}" for name, *rest in called if rest)
-    names = "\n".join(dict.fromkeys(others))
-    beside = f"\n{as_data('names', names)}" if names else ""
+    ]
+    lines += [f"{name} is also called {', '.join(rest)}" for name, *rest in called if rest]
+    made = "\n".join(dict.fromkeys(lines))
     shown = prompt_lines.entries_message(entry_lines(cited, numbered, settings, asked))
     return [
         SystemMessage(JUDGE),
-        HumanMessage(f"{shown}\n{prompt_lines.FACTS}\n{as_data('facts', made)}{beside}"),
+        HumanMessage(f"{shown}\n{prompt_lines.FACTS}\n{as_data('facts', made)}"),
     ]
 
 

@@ -14,12 +14,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory import night
-from memory.guards import (
-    OWN,
-    languages,
-    may_be_one,
-    share,
-)
+from memory.guards import joining, lost_in
 from memory.messages import Handles, as_data, prompt_lines
 from memory.night import (
     ENDING,
@@ -28,11 +23,9 @@ from memory.night import (
     NightContext,
     Pair,
     Thought,
-    bears_out,
     evolve,
     fact_named,
     facts_left,
-    joining,
     next_batch,
     night_in_hand,
     pair_key,
@@ -46,7 +39,6 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import content_stems, words
 
 PROMPT = """You keep stored facts consistent.
 
@@ -206,24 +198,15 @@ def _amiss(answer: Dream, handles: Handles, shown: Mapping[str, Fact]) -> str | 
 
 
 def _loss(claim: Pair, shown: Mapping[str, Fact], handles: Handles) -> str | None:
-    """The message about duplicates of which one goes with most of its words, or more than words.
-
-    A paraphrase may lose as many, and a translation all. So the model decides about the first.
-    """
+    """The message about duplicates of which one would go with words that the other lacks."""
     stays, goes = joining(shown[claim.fact], shown[claim.other])
-    joins = claim.relation == "duplicates" and may_be_one(stays, goes)
-    alike = not {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))
-    in_words = share(goes["text"], [stays["text"]]) >= OWN or not alike
-    known = {*content_stems(stays["text"])}
-    lost = [one for one in dict.fromkeys(words(goes["text"])) if {*content_stems(one)} - known]
-    if not (joins and lost and stays["speaker"] == goes["speaker"]):
-        return None
+    lost = lost_in(stays, goes) if claim.relation == "duplicates" else []
     number, other = handles.of(stays["op"]), handles.of(goes["op"])
     told = (
         f"Only {number} would stay, and may not say what {other} does: {', '.join(lost)}. Give the "
         f"pair again: as duplicates if {number} says it in other words, else as relates."
     )
-    return None if in_words and bears_out(stays, goes) else told
+    return told if lost else None
 
 
 def decided(
@@ -248,12 +231,7 @@ def decided(
         lost = [one for one, claim in zip(answer.relations, read, strict=True) if claim is None]
         again = [claim for claim in read if claim is not None and claim not in claims]
         if answer is answers[0]:  # A join that loses words holds only if it is said again.
-            again = [
-                one.model_copy(update={"relation": "relates"})
-                if _loss(one, shown, handles)
-                else one
-                for one in again
-            ]
+            again = [one for one in again if not _loss(one, shown, handles)]
         claims = [one for one in claims if pair_key(one) not in map(pair_key, again)] + again
         known = {one.fact for one in contexts}
         given = [

@@ -189,3 +189,19 @@ async def test_only_owners_and_people_themselves_say_who_is_the_same(
         await agent.ainvoke(said("Theresa is Tess.", sender))
         found = await profiles(agent)
     assert (found["Theresa"], "Tess" in found) == (aliases, True)
+
+
+@pytest.mark.parametrize(("who", "kept"), [("Hanna", True), ("Mallory", False)])
+async def test_a_name_that_an_owner_gave_is_the_same_name_in_a_fact(
+    opening: Opening, who: str, kept: bool
+) -> None:
+    note = {"entity": "Lena", "observation": "Lena is seven.", "aliases": ["Mausi"]}
+    fact = {"text": "Lena's piano lesson is on Wednesdays."}
+    noticed = call("update_entity_observation", **note)
+    model = scripted(noticed, "Noted.", call("store_memory", facts=[fact]), "Noted.")
+    async with opening(model, settings=OWNED) as agent:
+        await agent.ainvoke(said("Lena is seven, we call her Mausi.", who))
+        await agent.ainvoke(said("Mausi's piano lesson is on Wednesdays now.", "Hanna"))
+        facts = await agent.resources.semantic.all(agent.scope)
+        assert await profiles(agent) == {"Hanna": [], who: [], "Lena": ["Mausi"]}
+    assert [one["text"] for one in facts] == [fact["text"]] * kept
