@@ -43,8 +43,6 @@ from memory.records import NightRecord
 from memory.storage import count_items, shelves, write_batch
 from memory.text import name_key
 
-log = logging.getLogger("circadian")
-
 COUNTED = {
     "events": ("event", "events", ""),
     "journal": ("journal entry", "journal entries", ""),
@@ -225,11 +223,14 @@ async def _forget(
 
 
 async def forget_begun(context: AgentContext) -> None:
-    """Forget what a tick was allowed to, or what was broken off. The caller holds the agent."""
+    """Forget the memory that a tick was allowed to. The caller holds the agent."""
+    earlier = await forgetting.begun(context.store, context.scope)
+    if earlier and earlier.get("kind", "entity") == "entity":
+        return  # A person: only who asked for that goes on with it.
     try:
         await _finish_earlier(context, ForgetTarget("entity", ""), lambda step: None)
     except MemoryStoreError as error:
-        log.warning("%s; the next run tries again", error)
+        logging.getLogger("circadian").warning("%s; the next run tries again", error)
 
 
 async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgotten:

@@ -103,7 +103,6 @@ def changed(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[
         if by and frozenset((change["target"], by)) not in merged:
             ended[change["target"]] = by
     pairs = [(facts[by], facts[op]) for op, by in ended.items() if op in facts and by in facts]
-    # What was noted awake has no importance of its own yet.
     pairs.sort(key=lambda pair: (-max(one["importance"] for one in pair), pair[0]["op"]))
     news = dict[str, str]()
     for new, old in pairs:

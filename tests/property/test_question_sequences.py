@@ -103,6 +103,7 @@ class Steps:
             self.expected.launched.append(target)
         else:
             await self.agent.refuse(question["id"])
+            self.expected.planned |= target == OWN  # Nothing was launched: its goal stays open.
         self.expected.answered(target)
 
     async def night(self) -> None:

@@ -190,8 +190,11 @@ def launching(text: str, told: list[ToolMessage]) -> AIMessage | str:
     A launch that was planned happens in the tick of its own that works on the goal.
     """
     if told:
-        said = ("launched", "refused", "nobody knows")
-        return next((one for one in said if one in str(told[-1].text)), "It is planned.")
+        said, texts = (
+            ("launched", "refused", "nobody knows"),
+            " ".join(str(one.text) for one in told),
+        )
+        return next((one for one in said if one in texts), "It is planned.")
     if text.startswith("Plan"):
         return calls(("add_goal", {"description": "Launch"}))
     target = text.removeprefix("Launch to ")

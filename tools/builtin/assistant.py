@@ -293,7 +293,7 @@ async def forget_memory(
     runtime: Runtime,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Erase a memory and what was made of it when an owner asks; a person has to approve it."""
+    """Erase what an owner wants gone."""
     state, store, scope = runtime.state, store_of(runtime), scope_of(runtime.config)
     settings, given = settings_of(runtime.context), {"memory_id": memory_id}
     if refusal := why_not_erased(state, runtime.config, settings, given):

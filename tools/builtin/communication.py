@@ -42,7 +42,7 @@ async def send_message(
     ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Message somebody else; may wait for a person. Ends your work: write any answer beside it."""
+    """Message somebody else; may wait for a person. Ends your work: answer beside it."""
     to, text, channel = to.strip(), text.strip(), (channel or "").strip() or None
     _check(event_of(runtime), to, text, channel)
     message: SentMessage = {
