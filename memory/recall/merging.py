@@ -208,10 +208,7 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
 
 
 def joined_into(fact: Row, known: Mapping[str, Row]) -> Row | None:
-    """The fact that stays in place of one that a night joined into it; None for others.
-
-    It says the same, and has the sources of both: the other is neither untrue nor a past value.
-    """
+    """The fact that says the same and has the sources of both, after a night joined the two."""
     heir, cited = known.get(fact.payload.get("superseded_by") or ""), fact.payload["source_entries"]
     if heir is None or not cited or _was_never_true(fact):
         return None
@@ -336,10 +333,7 @@ def _place(
     left: Mapping[str, Candidate],
     wanted: Collection[str],
 ) -> Row | None:
-    """The fact to show in place of an entry, if its facts have its words of the query.
-
-    What no longer holds is always told as a fact: that names its day, and what replaced it.
-    """
+    """The fact to show for an entry that fell, or whose facts have its words of the query."""
     alike = [
         fact for fact in made if (fact.payload.get("invalid_at") is not None) == entry.superseded
     ]

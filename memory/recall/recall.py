@@ -359,8 +359,9 @@ class _Memory:
         past = past or found.query.past
         if facts_only:
             facts = await self.semantic.run(self._facts, found.ranked, {}) if past else {}
-            ranked = with_those_that_stay(found.ranked, await self._joined(found.ranked, facts))
-            shown = [one for one in merged(ranked) if past or not one.superseded]
+            stays = await self._joined(facts | {one.id: one.row for one in found.ranked})
+            together = merged(with_those_that_stay(found.ranked, stays))
+            shown = [one for one in together if past or not one.superseded]
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
         scale = scale_of(shown, found.query, found.known, found.cosines)
@@ -376,7 +377,7 @@ class _Memory:
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
         facts = await self.semantic.run(self._facts, ranked, ends)
-        stays = await self._joined(ranked, facts)
+        stays = await self._joined(facts | {one.id: one.row for one in ranked})
         facts = {id_: row for id_, row in facts.items() if id_ not in stays}
         found = merged(with_those_that_stay(ranked, stays), facts, wanted)
         shown = standing(found, wanted, past=past)
@@ -393,11 +394,8 @@ class _Memory:
         together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
         return standing(together, wanted, past=past)
 
-    async def _joined(
-        self, ranked: Sequence[Candidate], facts: Mapping[str, Row]
-    ) -> dict[str, Row]:
+    async def _joined(self, known: Mapping[str, Row]) -> dict[str, Row]:
         """The facts that stay, by the ids of those that were joined into them."""
-        known = {**facts, **{one.id: one.row for one in ranked}}
         stays = {id_: stay for id_, row in known.items() if (stay := joined_into(row, known))}
         ends = await links.read(self.store, self.scope, stays) if stays else {}
         for id_, end in ends.items():
