@@ -215,9 +215,10 @@ def _without_earlier(hit: RecallHit, kept: Collection[str]) -> RecallHit:
     return cast(RecallHit, left)
 
 
-def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
-    """A candidate as a hit. A fact's time is when it came to hold."""
+def hit_of(candidate: Candidate, against: Collection[str] = ()) -> RecallHit:
+    """A candidate as a hit. A fact's time is when it came to hold. `against`: ops in dispute."""
     payload = candidate.row.payload
+    claims = payload.get("disputed", ()) if payload["kind"] == "fact" else candidate.disputes
     hit: RecallHit = {
         "id": candidate.id,
         "kind": "fact" if payload["kind"] == "fact" else "episode",
@@ -243,7 +244,7 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
         hit = {**hit, "partly_superseded": True}
     if payload.get("doubtful"):
         hit = {**hit, "doubtful": True}
-    return {**hit, "disputed": True} if disputed else hit
+    return {**hit, "disputed": True} if {*claims} & {*against} else hit
 
 
 def _origins(told: Sequence[Row]) -> list[str]:
@@ -435,7 +436,7 @@ class _Memory:
         rows = [(Row(0, fact["id"], {**fact}), 0.0) for fact in against.values()]
         ids = {row.id for row, _ in self._seen(rows) if row.payload["invalid_at"] is None}
         standing = {op for op, fact in against.items() if fact["id"] in ids}
-        return [hit_of(one, disputed=not standing.isdisjoint(one.disputes)) for one in shown]
+        return [hit_of(one, standing) for one in shown]
 
     async def _added(
         self, shown: Sequence[Candidate], near: Sequence[Sequence[str]], known: set[str]

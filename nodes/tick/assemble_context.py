@@ -178,8 +178,7 @@ class _Memory:
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
 
-        To a public, attributes are shown on pages alone, where their sources are known, and other
-        names of others than senders only beside what was said in public.
+        Attributes are shown to a public on pages alone, other names only of whom it knows.
         """
         public = self.listeners.audience == "public"
         talks = {} if public else self.state["conversations"]
