@@ -258,8 +258,7 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
     known = without_private(messages, state["tick"])  # first: the rest is no talk of theirs
     begins, factor = _session_begins(known, state), state["calibration"]
     earlier = recent(known[:begins], settings.earlier_history_tokens, factor)
-    shown = [*earlier, *known[begins:]]
-    return recent(shown, settings.conversation_history_tokens, factor)
+    return recent([*earlier, *known[begins:]], settings.conversation_history_tokens, factor)
 
 
 def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
@@ -310,7 +309,6 @@ def as_heard(state: State, audience: str) -> State:
 
 
 def _session_begins(messages: Sequence[AnyMessage], state: State) -> int:
-    """The place among these messages of the first since the last night."""
     before = state["metrics"].get("after_tick", 0)
     if not before:
         return 0

@@ -303,14 +303,15 @@ def _line(
         if name not in attributes or len(holding) < len(line["facts"]):
             return None
         text = f"{name.replace('_', ' ')}: {attributes[name]['value']}"
-    people = {fact["speaker"] for fact in holding}
+    text, people = shortened(text, LONGEST), {fact["speaker"] for fact in holding}
+    whole = (one["id"] for one in holding if text == one["text"] or repeats(one["text"], [text]))
     return ShownLine(
-        text=shortened(text, LONGEST),
+        text=text,
         attribute=name,
         at=max(fact["valid_from"] for fact in holding),
         speaker=people.pop() if len(people) == 1 else None,
         ids=tuple(fact["id"] for fact in holding),
-        whole=tuple(one["id"] for one in holding if _says(shortened(text, LONGEST), one["text"])),
+        whole=tuple(whole),
         sources=tuple(
             id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
         ),
@@ -318,11 +319,6 @@ def _line(
         origins=_origins(attributes[name] if name else None, holding),
         doubtful=any(fact.get("doubtful") for fact in holding),
     )
-
-
-def _says(line: str, fact: str) -> bool:
-    """Whether a line has every word, number and name of a fact."""
-    return line == fact or repeats(fact, [line])
 
 
 def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str, ...]:

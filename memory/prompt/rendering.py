@@ -328,13 +328,8 @@ def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:
 
 def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str:
     """Component 1750: the first whole pages that fit, a blank line between them."""
-    shown = whole_pages(texts, tokens, calibration)
-    return "\n".join([*shown, *left_out(len(texts) - len(shown), "pages")]).rstrip()
-
-
-def whole_pages(texts: Sequence[str], tokens: int, calibration: float) -> list[str]:
-    """The pages that component 1750 shows."""
-    return _first([f"{text}\n" for text in texts], tokens, calibration)[0]
+    shown, left = fitting(texts, lambda text, most: f"{text}\n", tokens, calibration)
+    return "\n".join([*shown, *left_out(left, "pages")]).rstrip()
 
 
 def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS) -> str:

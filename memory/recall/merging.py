@@ -100,8 +100,7 @@ def merged(
         if place is None:
             stay.append(one)
         else:
-            # What other facts of the entry replaced, or what disputes them, is none of its own.
-            alone = replace(one, stands_for=frozenset(), disputes=frozenset())
+            alone = replace(one, stands_for=frozenset())  # and not for the entry's other facts
             left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), alone)
     shown = _newer_first(_with_heirs([*left.values(), *stay], known, made), known, made)
     return _once(shown)
@@ -208,14 +207,10 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
 
 
 def joined_into(fact: Row, known: Mapping[str, Row]) -> Row | None:
-    """The fact that stays in place of one that a night joined into it; None for others.
-
-    It says the same, and has the sources of both: the other is neither untrue nor a past value.
-    """
+    """The fact that says the same and has the sources of both, after a night joined the two."""
     heir, cited = known.get(fact.payload.get("superseded_by") or ""), fact.payload["source_entries"]
-    if heir is None or not cited or _was_never_true(fact):
-        return None
-    return heir if {*cited} <= {*heir.payload["source_entries"]} else None
+    same = heir and cited and {*cited} <= {*heir.payload["source_entries"]}
+    return heir if same and not _was_never_true(fact) else None
 
 
 def with_those_that_stay(found: Iterable[Candidate], stays: Mapping[str, Row]) -> list[Candidate]:
@@ -284,10 +279,12 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     has = words_of(entry.row)
     whole = [fact for fact in facts if len(has & words_of(fact.row)) >= SAYS_ALL * len(has)]
     holding = sorted(whole, key=lambda one: one.superseded)
-    best = joined(holding[0], entry) if holding else entry
-    for candidate in () if holding else facts:
-        if not candidate.superseded:
+    best = holding[0] if holding else entry
+    for candidate in (entry, *facts):
+        if not candidate.superseded or candidate is best:
             best = joined(best, candidate)
+    if holding:  # It does not say what the entry's other facts say.
+        best = replace(best, stands_for=holding[0].stands_for | {entry.id})
     return best if best.superseded else replace(best, parts=entry.parts)
 
 
@@ -336,10 +333,7 @@ def _place(
     left: Mapping[str, Candidate],
     wanted: Collection[str],
 ) -> Row | None:
-    """The fact to show in place of an entry, if its facts have its words of the query.
-
-    What no longer holds is always told as a fact: that names its day, and what replaced it.
-    """
+    """The fact to show for an entry that fell, or whose facts have its words of the query."""
     alike = [
         fact for fact in made if (fact.payload.get("invalid_at") is not None) == entry.superseded
     ]

@@ -218,9 +218,10 @@ def _without_earlier(hit: RecallHit, kept: Collection[str]) -> RecallHit:
     return cast(RecallHit, left)
 
 
-def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
-    """A candidate as a hit. A fact's time is when it came to hold."""
+def hit_of(candidate: Candidate, against: Collection[str] = ()) -> RecallHit:
+    """A candidate as a hit. A fact's time is when it came to hold. `against`: ops in dispute."""
     payload = candidate.row.payload
+    claims = payload.get("disputed", ()) if payload["kind"] == "fact" else candidate.disputes
     hit: RecallHit = {
         "id": candidate.id,
         "kind": "fact" if payload["kind"] == "fact" else "episode",
@@ -246,7 +247,7 @@ def hit_of(candidate: Candidate, *, disputed: bool = False) -> RecallHit:
         hit = {**hit, "partly_superseded": True}
     if payload.get("doubtful"):
         hit = {**hit, "doubtful": True}
-    return {**hit, "disputed": True} if disputed else hit
+    return {**hit, "disputed": True} if {*claims} & {*against} else hit
 
 
 def _origins(told: Sequence[Row]) -> list[str]:
@@ -362,8 +363,9 @@ class _Memory:
         past = past or found.query.past
         if facts_only:
             facts = await self.semantic.run(self._facts, found.ranked, {}) if past else {}
-            ranked = with_those_that_stay(found.ranked, await self._joined(found.ranked, facts))
-            shown = [one for one in merged(ranked) if past or not one.superseded]
+            stays = await self._joined(facts | {one.id: one.row for one in found.ranked})
+            together = merged(with_those_that_stay(found.ranked, stays))
+            shown = [one for one in together if past or not one.superseded]
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
         scale = scale_of(shown, found.query, found.known, found.cosines)
@@ -379,7 +381,7 @@ class _Memory:
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
         facts = await self.semantic.run(self._facts, ranked, ends)
-        stays = await self._joined(ranked, facts)
+        stays = await self._joined(facts | {one.id: one.row for one in ranked})
         facts = {id_: row for id_, row in facts.items() if id_ not in stays}
         found = merged(with_those_that_stay(ranked, stays), facts, wanted)
         shown = standing(found, wanted, past=past)
@@ -396,11 +398,8 @@ class _Memory:
         together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
         return standing(together, wanted, past=past)
 
-    async def _joined(
-        self, ranked: Sequence[Candidate], facts: Mapping[str, Row]
-    ) -> dict[str, Row]:
+    async def _joined(self, known: Mapping[str, Row]) -> dict[str, Row]:
         """The facts that stay, by the ids of those that were joined into them."""
-        known = {**facts, **{one.id: one.row for one in ranked}}
         stays = {id_: stay for id_, row in known.items() if (stay := joined_into(row, known))}
         ends = await links.read(self.store, self.scope, stays) if stays else {}
         for id_, end in ends.items():
@@ -440,7 +439,7 @@ class _Memory:
         rows = [(Row(0, fact["id"], {**fact}), 0.0) for fact in against.values()]
         ids = {row.id for row, _ in self._seen(rows) if row.payload["invalid_at"] is None}
         standing = {op for op, fact in against.items() if fact["id"] in ids}
-        return [hit_of(one, disputed=not standing.isdisjoint(one.disputes)) for one in shown]
+        return [hit_of(one, standing) for one in shown]
 
     async def _added(
         self, shown: Sequence[Candidate], near: Sequence[Sequence[str]], known: set[str]

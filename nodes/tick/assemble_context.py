@@ -172,13 +172,13 @@ class _Memory:
         shown = [*(page for page in once if page.id != pages.DISPUTES), *disputes]
         told = [pages.text_of(page, self.settings.zone) for page in shown]
         room = self.settings.page_tokens, self.state["calibration"]
-        return shown[: len(rendering.whole_pages(told, *room))], told
+        fit, _ = rendering.fitting(told, lambda text, _: f"{text}\n", *room)
+        return shown[: len(fit)], told
 
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
 
-        To a public, attributes are shown on pages alone, where their sources are known, and other
-        names of somebody who never wrote only beside what was said in public.
+        Attributes are shown to a public on pages alone, other names only of whom it knows.
         """
         public = self.listeners.audience == "public"
         talks = {} if public else self.state["conversations"]
