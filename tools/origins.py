@@ -37,6 +37,9 @@ LEAST_TRUST = 0.3
 MOST_BEFORE = 20
 """Facts among which is looked for what speakers said before."""
 
+THE_OWNER = "owner user I ich Nutzer Nutzerin Benutzer Besitzer usuario usuaria utilisateur"
+"""Words for the owner who writes to the assistant."""
+
 OWN_TOOLS = frozenset(
     {
         "add_goal",
@@ -195,6 +198,7 @@ async def _rewords(
     store, scope = store_of(runtime), scope_of(runtime.config)
     profile = (await entities.look_up(store, scope, senders=[event["sender"]]))[0][0].profile
     names = [event["sender"], *((profile["name"], *profile["aliases"]) if profile else ())]
+    names += [THE_OWNER] if stranger_in(runtime) is None else []
     people = [event["sender"], *owners_in(runtime)]
     heard = [
         str(one.text)

@@ -221,7 +221,7 @@ def _projects(projects: Projects, erasure: Erasure) -> Projects:
 
 
 def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
-    """A fact or pattern goes if it is the person's word, or if nothing of it is left."""
+    """A fact or pattern goes if it surely is the person's word, or if nothing of it is left."""
     scrub, names = erasure.scrubber, erasure.names
     said_by = memory.get("said_by", {})
 
@@ -239,6 +239,9 @@ def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
         after["said_by"] = {
             kept: scrub.label(by) for text, by in said_by.items() for kept in left([text])
         }
+    if origins := memory.get("origins"):
+        labels = {text: [*map(scrub.label, names)] for text, names in origins.items()}
+        after["origins"] = {kept: labels[text] for text in labels for kept in left([text])}
     if private := memory.get("private"):
         after["private"] = left(private)
     return after

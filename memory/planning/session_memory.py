@@ -47,11 +47,13 @@ def add(
     content: str,
     *,
     by: str | None = None,
+    rests_on: Sequence[str] = (),
     private: bool = False,
 ) -> tuple[SessionMemory, dict[str, Any]]:
     """Add a fact or pattern, unless it is known; return the new memory and the tool's result.
 
-    `by`: who said it, unless an owner did. `private`: nobody but owners heard it.
+    `by`: who said it, unless an owner did. `rests_on`: others on whose words it may rest.
+    `private`: nobody but owners heard it.
     """
     text = content.strip()
     if not text:
@@ -62,7 +64,8 @@ def add(
     result: dict[str, Any] = {"memory_type": memory_type, "added": text}
     after = memory
     if known is None:
-        after = _named(_with(memory, memory_type, [*standing, text]), {text: by})
+        after = _named(_with(memory, memory_type, [*standing, text]), "said_by", {text: by})
+        after = _named(after, "origins", {text: [*rests_on]})
         after = _hidden(after, [*memory.get("private", ()), *([text] if private else ())])
     else:
         result |= {"added": None, "message": f"Already known, not added twice: {known}"}
@@ -81,7 +84,7 @@ def compact(
     now: datetime,
     *,
     by: str | None = None,
-    rests_on: Mapping[str, str] = MappingProxyType({}),
+    rests_on: Mapping[str, Sequence[str]] = MappingProxyType({}),
     private: bool = False,
 ) -> tuple[SessionMemory, CompactResult]:
     """Replace both lists by consolidated ones, without duplicates; completed tasks stay.
@@ -114,8 +117,12 @@ def compact(
         "last_compacted": now.isoformat(),
     }
     items = (*facts, *patterns)
-    speakers = {one: rests_on.get(one) or _speaker(one, memory, by) for one in items}
-    after = _named(after, speakers)
+    nearest = {one: _nearest(one, memory) for one in items}
+    said, rested = memory.get("said_by", {}), memory.get("origins", {})
+    speakers = {one: by if old is None else said.get(old) for one, old in nearest.items()}
+    after = _named(after, "said_by", speakers)
+    origins = {one: [*rests_on.get(one, rested.get(old or "", ()))] for one, old in nearest.items()}
+    after = _named(after, "origins", origins)
     after = _hidden(after, [one for one in items if _is_private(one, memory, private)])
     return after, {"before": before, "after": _counts(after), "summary": summary}
 
@@ -150,7 +157,7 @@ def corrected(
     after: SessionMemory = {**memory, "key_facts": facts, "learned_patterns": patterns}
     hidden = memory.get("private", [])
     return _hidden(
-        _named(after, {said: None if by in owners else by}),
+        _named(after, "said_by", {said: None if by in owners else by}),
         [*hidden, *(new if wrong & {*hidden} else ())],
     )
 
@@ -185,13 +192,15 @@ def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> S
     return {**memory, "learned_patterns": texts}
 
 
-def _named(memory: SessionMemory, names: Mapping[str, str | None]) -> SessionMemory:
-    """The memory with the speakers of its items; removed items lose theirs."""
+def _named(
+    memory: SessionMemory, key: Literal["said_by", "origins"], names: Mapping[str, object]
+) -> SessionMemory:
+    """The memory with the speakers or origins of its items; removed items lose theirs."""
     standing = {*memory["key_facts"], *memory["learned_patterns"]}
-    known = {**memory.get("said_by", {}), **{text: by for text, by in names.items() if by}}
-    left = {text: by for text, by in known.items() if text in standing and names.get(text, by)}
-    bare = cast(SessionMemory, {key: value for key, value in memory.items() if key != "said_by"})
-    return {**bare, "said_by": left} if left else bare
+    known = {**memory.get(key, {}), **names}
+    left = {text: who for text, who in known.items() if text in standing and who}
+    bare = {each: value for each, value in memory.items() if each != key}
+    return cast(SessionMemory, {**bare, key: left} if left else bare)
 
 
 def _hidden(memory: SessionMemory, texts: Iterable[str]) -> SessionMemory:
@@ -204,20 +213,17 @@ def _hidden(memory: SessionMemory, texts: Iterable[str]) -> SessionMemory:
 
 def _is_private(text: str, memory: SessionMemory, private: bool) -> bool:
     """Whether an item was private, or is new in a tick that nobody but owners hears."""
-    standing = [*memory["key_facts"], *memory["learned_patterns"]]
     hidden = memory.get("private", [])
     if any(share(text, [one]) >= KEPT for one in hidden):
         return True
-    return private and not any(share(text, [one]) >= KEPT for one in standing)
+    return private and _nearest(text, memory) is None
 
 
-def _speaker(text: str, memory: SessionMemory, by: str | None) -> str | None:
-    """Speaker of the most similar earlier item; `by` if the item is new."""
+def _nearest(text: str, memory: SessionMemory) -> str | None:
+    """The most similar earlier item; None if the item is new."""
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     nearest = max(standing, key=lambda item: share(text, [item]), default="")
-    if share(text, [nearest]) < KEPT:
-        return by
-    return memory.get("said_by", {}).get(nearest)
+    return nearest if share(text, [nearest]) >= KEPT else None
 
 
 def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:

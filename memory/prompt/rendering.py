@@ -251,11 +251,13 @@ def session_memory(
     memory: SessionMemory, settings: Settings = DEFAULTS, calibration: float = 1.0
 ) -> str:
     """Part of component 1000: the newest facts, then the newest patterns, each oldest first."""
-    said = memory.get("said_by", {})
+    said, rests_on = memory.get("said_by", {}), memory.get("origins", {})
 
     def newest(kind: str, texts: list[str], room: int) -> tuple[list[str], int]:
         def line(text: str, most: int) -> str:
-            by = f" ({one_line(said[text])} said)" if text in said else ""
+            others = " or ".join(map(one_line, rests_on.get(text, ())))
+            by = f" (perhaps from words of {others})" if others else ""
+            by = f" ({one_line(said[text])} said)" if text in said else by
             return prompt_lines.remembered_line(kind, cut_to(one_line(text), most, calibration), by)
 
         shown, left = fitting(list(reversed(texts)), line, room, calibration)

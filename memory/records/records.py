@@ -171,6 +171,8 @@ class SessionMemory(TypedDict):
     last_compacted: str | None
     said_by: NotRequired[dict[str, str]]
     """Fact or pattern -> who said it, unless an owner did."""
+    origins: NotRequired[dict[str, list[str]]]
+    """Fact or pattern of an owner's tick -> those besides owners on whose words it may rest."""
     private: NotRequired[list[str]]
     """Facts and patterns from an owner's private talk: no prompt shows them if others listen."""
 

@@ -124,6 +124,7 @@ def _origins(
     lines = [line for one in held for line in one.lines]
     people = remembered["people"]
     said = state["session_memory"].get("said_by", {})
+    perhaps = state["session_memory"].get("origins", {})
     buffered = [one["sender"] for one in state["context_buffer"]]
     named: list[Iterable[str]] = [
         *(rests_on(hit["speaker"], hit, owners) for hit in remembered["memories"]),
@@ -132,6 +133,7 @@ def _origins(
         *(rests_on(None, one, owners) for who in people for one in who["attributes"].values()),
         *(rests_on(one.get("by"), one, owners) for one in standing),
         *(rests_on(one, {}, owners) for one in (*said.values(), *buffered)),
+        *(rests_on(None, {"origins": names}, owners) for names in perhaps.values()),
     ]
     return list(dict.fromkeys(name for names in named for name in names))
 

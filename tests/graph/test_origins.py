@@ -148,7 +148,8 @@ async def _taken_for_the_owners(agent: AsyncAgent, claims: Sequence[str] = CLAIM
     for profile in await entities.everyone(agent.store, agent.scope):
         found += [(one["text"], one["speaker"], one["trust"]) for one in profile["observations"]]
     for text in (*memory["key_facts"], *memory["learned_patterns"]):
-        found.append((text, memory.get("said_by", {}).get(text), 0.9))
+        others = " or ".join(memory.get("origins", {}).get(text, ()))
+        found.append((text, memory.get("said_by", {}).get(text) or others or None, 0.9))
     told = {claim.casefold() for claim in claims}
     return [
         f"{text}: {who}, {trust}"
@@ -247,6 +248,45 @@ async def test_a_fair_rewording_of_the_event_in_hand_is_its_speakers(
     assert memory.get("said_by", {}) == ({} if who in owned.owners else {noted: who})
 
 
+OWNERS_NOTES = (
+    # (what the owner says, what the model notes of it)
+    ("Remember that my dog is called Rex.", "The user's dog is called Rex."),
+    ("Remember that my dog is called Rex.", "The owner has a dog called Rex."),
+    (
+        "Remember that my sister Nora moves to Lisbon on 12 March",
+        'The user: "my sister Nora moves to Lisbon on 12 March"',
+    ),
+    ("Mein Hund wird Rex genannt.", "Der Hund der Nutzerin wird Rex genannt."),
+)
+
+
+@pytest.mark.parametrize(("text", "noted"), OWNERS_NOTES)
+async def test_a_note_may_call_the_owner_the_user(text: str, noted: str, tmp_path: Path) -> None:
+    note = call("add_session_memory", memory_type="fact", content=noted)
+    model = scripted("Good.", note, "Noted.")
+    async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
+        await agent.ainvoke(said("My goal is to build a greenhouse.", "Ada"))
+        await agent.ainvoke({"messages": text})
+        memory = (await agent.aget_state()).values["session_memory"]
+    assert memory["key_facts"] == [noted]
+    assert not {"said_by", "origins"} & memory.keys()
+
+
+async def test_what_may_rest_on_somebodys_words_is_not_erased_with_them(tmp_path: Path) -> None:
+    noted = "Rex is a dachshund."
+    note = call("add_session_memory", memory_type="fact", content=noted)
+    model = scripted("Good.", note, "Noted.", "Yes.")
+    async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
+        await agent.ainvoke(said("My goal is to build a greenhouse.", "Ada"))
+        await agent.ainvoke({"messages": "Remember my dog, please."})
+        before = (await agent.aget_state()).values["session_memory"]
+        await agent.forget("Ada")
+        after = (await agent.aget_state()).values["session_memory"]
+    assert (before.get("said_by"), before["origins"]) == (None, {noted: ["Ada"]})
+    assert after["key_facts"] == [noted]
+    assert "Ada" not in str(after)
+
+
 async def test_a_note_in_new_words_names_those_of_whom_one_may_have_said_it(tmp_path: Path) -> None:
     noted = "Goran needs help in the bakery."
     note = call("add_session_memory", memory_type="fact", content=noted)
@@ -256,7 +296,7 @@ async def test_a_note_in_new_words_names_those_of_whom_one_may_have_said_it(tmp_
         await agent.ainvoke(said("I am looking for somebody who kneads.", "Goran"))
         await agent.ainvoke({"messages": "Keep in mind what they both told you."})
         await agent.ainvoke({"messages": "Thanks."})
-    assert f"- fact: {noted} (Nadja or Goran said)" in model.calls[-1].text
+    assert f"- fact: {noted} (perhaps from words of Nadja or Goran)" in model.calls[-1].text
 
 
 HIGHER = "Unsere Miete steigt ab Januar auf 900 Euro."

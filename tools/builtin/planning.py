@@ -333,9 +333,12 @@ async def add_session_memory(
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
-    by = stranger_in(runtime) or " or ".join(await given_by(content, runtime)) or None
+    by = stranger_in(runtime)
+    rests_on = [] if by else await given_by(content, runtime)
     memory, private = runtime.state["session_memory"], not in_public(runtime)
-    after, result = session_memory.add(memory, memory_type, content, by=by, private=private)
+    after, result = session_memory.add(
+        memory, memory_type, content, by=by, rests_on=rests_on, private=private
+    )
     return answer(runtime, result, session_memory=after)
 
 
@@ -361,7 +364,7 @@ async def compact_session_memory(
         summary,
         now_of(runtime),
         by=by,
-        rests_on=dict.fromkeys(reworded, " or ".join(others)) if others else {},
+        rests_on=dict.fromkeys(reworded, others),
         private=not in_public(runtime),
     )
     return answer(runtime, result, session_memory=after)
