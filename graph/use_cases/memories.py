@@ -18,7 +18,7 @@ from graph.use_cases.context import AgentContext, match_id
 from memory import journal, night
 from memory.errors import FolderError, InputError, NotFoundError
 from memory.facts import SemanticMemory
-from memory.guards import persona
+from memory.guards import of_oneself, persona, speaks_of_oneself
 from memory.installation import open_installation
 from memory.operations import begin_correction, correction_id
 from memory.recall import index_entries
@@ -129,7 +129,7 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
 
     Raises:
         InputError: no such fact, one that is superseded (the error names its successor), no
-            text, or a text about the assistant itself.
+            text, a text about the assistant itself, or one in the first person of another's fact.
         BusyError: another process holds the agent.
         ModelError: the embedder gave no vector.
     """
@@ -148,12 +148,22 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         earlier = await _made_earlier(context, old, op)
         if old["text"] == said and earlier is None:
             return old
+        _check_person(old, said, who)
         at = earlier["created"] if earlier else context.now().isoformat()
         store, semantic, scope = context.store, context.semantic, context.scope
         begun = await begin_correction(
             old, said, who, at, store=store, semantic=semantic, scope=scope
         )
         return await context.carry_out(begun)
+
+
+def _check_person(old: Fact, said: str, who: str) -> None:
+    other = old["speaker"]
+    if other not in (None, who) and of_oneself(old) and speaks_of_oneself(said):
+        raise InputError(
+            f"{other} says this of themselves, and {who} is not {other}: write it about "
+            f'{other}, as in "{other}\'s ...", or name {other} as who says it'
+        )
 
 
 async def find_fact(context: AgentContext, given: str) -> Fact:

@@ -482,7 +482,7 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
         return True
     if speaker is not None and speaker not in owners and _passes_on(other, one["speaker"]):
         return one["trust"] >= other["trust"]
-    if speaker is not None and (_of_oneself(other) or speaker in owners):
+    if speaker is not None and (of_oneself(other) or speaker in owners):
         return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
     if owners and speaker is not None and one["speaker"] not in owners:
         return False
@@ -495,11 +495,13 @@ def _passes_on(fact: Fact, name: str | None) -> bool:
     if not name or not speaker or not text.startswith(speaker):
         return False
     told = text.removeprefix(speaker)
+    if told[:1].isalnum():  # "Annabelle says" begins with Anna
+        return False
     quoted = is_quote(text, languages(text)) and not speaks_of_oneself(told)
     return quoted and says(told, name) and not says(told, speaker)
 
 
-def _of_oneself(fact: Fact) -> bool:
+def of_oneself(fact: Fact) -> bool:
     """Whether the speaker speaks of themselves, by name or in the first person."""
     speaker = fact["speaker"]
     if speaker is None:

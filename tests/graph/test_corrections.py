@@ -115,7 +115,7 @@ async def test_the_journal_entry_is_the_new_facts_source(
 async def test_a_night_does_not_consolidate_a_correction_again(
     agent: AsyncAgent, paris: Fact, model: ScriptedChatModel
 ) -> None:
-    await correct(agent.context, paris["id"], OSLO)
+    await correct(agent.context, paris["id"], OSLO, by="Ada")
     assert await journal.pending(agent.store, agent.scope) == []
     night = (await agent.ainvoke({"request": "sleep"}))["report"]["night"]
     asked = [(step["step"], step["llm_calls"]) for step in night["steps"]]
@@ -125,14 +125,28 @@ async def test_a_night_does_not_consolidate_a_correction_again(
 
 
 async def test_the_new_fact_is_about_what_it_names(agent: AsyncAgent, paris: Fact) -> None:
-    oslo = await correct(agent.context, paris["id"], "I live in Oslo, near Ada's school")
+    oslo = await correct(agent.context, paris["id"], "I live in Oslo, near Ada's school", by="Ada")
     assert oslo["entities"] == ["Ada", "Oslo"]
-    again = await correct(agent.context, oslo["id"], "I lived in Oslo")
+    again = await correct(agent.context, oslo["id"], "I lived in Oslo", by="Ada")
     assert again["entities"] == ["Oslo"]
 
 
 async def test_the_default_speaker_is_the_owner(agent: AsyncAgent, paris: Fact) -> None:
-    assert (await correct(agent.context, paris["id"], OSLO))["speaker"] == "local"
+    made = await correct(agent.context, paris["id"], "Ada lives in Oslo")
+    assert made["speaker"] == "local"
+
+
+async def test_what_somebody_said_of_themselves_is_nobody_elses_first_person(
+    agent: AsyncAgent, paris: Fact
+) -> None:
+    with pytest.raises(InputError, match=r'local is not Ada: write it about Ada, as in "Ada\'s'):
+        await correct(agent.context, paris["id"], OSLO)
+    assert (await stored(agent), await entries(agent)) == ([paris], [])
+    (told,) = await agent.resources.semantic.add(
+        agent.scope,
+        [draft("told", "local has a cat called Tom", speaker="Ada", entities=["local"])],
+    )
+    assert (await correct(agent.context, told["id"], "My cat is called Tim"))["speaker"] == "local"
 
 
 @pytest.mark.parametrize("broken_off", [True, False])
@@ -190,13 +204,13 @@ async def test_an_interrupted_correction_is_named_and_finished_by_whatever_runs_
     with monkeypatch.context() as patch:
         patch.setattr("memory.operations.apply.write_batch", broken)
         with pytest.raises(MemoryStoreError):
-            await correct(agent.context, paris["id"], OSLO)
+            await correct(agent.context, paris["id"], OSLO, by="Ada")
     assert await entries(agent) == []
     assert "`circadian tick`" in (await half_done(agent.context))["correction"]
     began = clock().isoformat()
     clock.advance(days=1)
     if repeated:
-        await correct(agent.context, paris["id"], OSLO)
+        await correct(agent.context, paris["id"], OSLO, by="Ada")
     else:
         await agent.ainvoke({"request": "wake"})
     assert await half_done(agent.context) == {}
@@ -211,11 +225,11 @@ async def test_an_interrupted_correction_is_named_and_finished_by_whatever_runs_
 async def test_correcting_a_superseded_fact_is_an_error_that_names_its_successor(
     agent: AsyncAgent, paris: Fact
 ) -> None:
-    oslo = await correct(agent.context, paris["id"], OSLO)
-    bergen = await correct(agent.context, oslo["id"], BERGEN)
+    oslo = await correct(agent.context, paris["id"], OSLO, by="Ada")
+    bergen = await correct(agent.context, oslo["id"], BERGEN, by="Ada")
     for text in ("I live in Rome", OSLO, PARIS):
         with pytest.raises(InputError) as refused:
-            await correct(agent.context, paris["id"], text)
+            await correct(agent.context, paris["id"], text, by="Ada")
         assert f"what holds now is {bergen['id']}: '{BERGEN}'; correct that one" in str(
             refused.value
         )
@@ -229,13 +243,13 @@ async def test_correcting_an_invalid_fact_without_successor_is_an_error(
     at = "2026-03-02T10:00:00+00:00"
     await agent.resources.semantic.update(agent.scope, paris["id"], {"invalid_at": at})
     with pytest.raises(InputError, match=f"no longer holds since {at[:16]}"):
-        await correct(agent.context, paris["id"], OSLO)
+        await correct(agent.context, paris["id"], OSLO, by="Ada")
 
 
 async def test_correcting_back_makes_a_third_fact(agent: AsyncAgent, paris: Fact) -> None:
-    oslo = await correct(agent.context, paris["id"], OSLO)
-    again = await correct(agent.context, oslo["id"], PARIS)
-    third = await correct(agent.context, again["id"], OSLO)
+    oslo = await correct(agent.context, paris["id"], OSLO, by="Ada")
+    again = await correct(agent.context, oslo["id"], PARIS, by="Ada")
+    third = await correct(agent.context, again["id"], OSLO, by="Ada")
     assert len({paris["id"], oslo["id"], again["id"], third["id"]}) == 4
     assert [one["text"] for one in await stored(agent) if one["invalid_at"] is None] == [OSLO]
 
@@ -272,9 +286,9 @@ async def test_a_correction_needs_the_agents_lock(
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
     async with opened(tmp_path, scripted(), clock) as late:
         with held(tmp_path), pytest.raises(BusyError, match="in use by process"):
-            await correct(late.context, paris["id"], OSLO)
+            await correct(late.context, paris["id"], OSLO, by="Ada")
         assert await stored(agent) == [paris]
-        assert (await correct(late.context, paris["id"], OSLO))["text"] == OSLO
+        assert (await correct(late.context, paris["id"], OSLO, by="Ada"))["text"] == OSLO
 
 
 async def test_a_shortened_id_finds_its_fact(agent: AsyncAgent, paris: Fact) -> None:
