@@ -15,6 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph._branch import BranchSpec
 
 from graph.blocking import shared_loop
+from memory.models import costing
 from memory.settings import Settings
 from memory.state import AgentInput, AgentOutput, State
 from nodes.compaction import after_extraction, compact, extract_facts
@@ -171,13 +172,15 @@ async def tick(state: State, config: RunnableConfig) -> dict[str, Any]:
     event is still in the inbox, and what it wrote has ids that come from the event.
     """
     # Version 2 streams the values alone: nobody reads the updates.
-    ended = await awake.ainvoke(lent(state), config, durability="exit", version="v2")
+    with costing():
+        ended = await awake.ainvoke(lent(state), config, durability="exit", version="v2")
     return returned(state, ended.value)
 
 
 def tick_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
     """`tick`, in a blocking call."""
-    ended = awake.invoke(lent(state), config, durability="exit", version="v2")
+    with costing():
+        ended = awake.invoke(lent(state), config, durability="exit", version="v2")
     return returned(state, ended.value)
 
 

@@ -2,7 +2,7 @@
 
 from memory.models.answers import CUT_OFF, MALFORMED, ended_by, sure_words
 from memory.models.breaker import Breaker, Breakers, breakers_of, guarded
-from memory.models.client import Answer, ask, ask_for, charged, charging, in_vain, total
+from memory.models.client import Answer, ask, ask_for, charged, charging, costing, in_vain, total
 from memory.models.embed import DIMENSION, HashingEmbeddings, embed_query, embed_texts
 from memory.models.registry import (
     OFFLINE,
@@ -34,6 +34,7 @@ __all__ = [
     "checked_model",
     "choose_embedder",
     "choose_model",
+    "costing",
     "embed_query",
     "embed_texts",
     "embedding_dimension",

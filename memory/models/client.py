@@ -8,7 +8,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import Context
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -234,6 +234,22 @@ def charging(account: Payer) -> Iterator[None]:
         _accounts.remove(account)
 
 
+_answered: ContextVar[list[int]] = ContextVar("_answered")
+
+
+@contextmanager
+def costing() -> Iterator[None]:
+    """Let an error that leaves the block say in `tokens` what all answers in it have cost."""
+    token = _answered.set(told := list[int]())
+    try:
+        yield
+    except Exception as error:
+        vars(error)["tokens"] = sum(told)
+        raise
+    finally:
+        _answered.reset(token)
+
+
 @dataclass
 class _Meter:
     """Adds up what the answers to one prompt cost."""
@@ -294,6 +310,7 @@ async def _answer(
                     "circadian.llm_calls": meter.calls,
                 }
             )
+            _answered.get([]).append(meter.usage["tokens"])
             for account in _accounts:
                 await account.charge(meter.usage)
     return Answer(message, meter.usage)

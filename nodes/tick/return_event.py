@@ -91,8 +91,9 @@ async def return_event(
             who=audit.AGENT,
         )
         await audit.write(store_of(runtime), scope_of(config), [entry])
+    paid = getattr(error.error, "tokens", 0)  # of an ended process's error no more than a text
     update = {
-        "spending": spent(state["spending"], now, tokens=0, autonomous=event is None),
+        "spending": spent(state["spending"], now, tokens=paid, autonomous=event is None),
         "report": {**report, "failures": [*report["failures"], failure]},
         "returning": True,
         "event": None,

@@ -56,6 +56,25 @@ async def test_a_run_whose_tick_failed_raises_and_loses_nothing(opening: Opening
     assert out["report"]["ticks"][0]["reply"] == "There you are."
 
 
+@pytest.mark.parametrize("broken", [DOWN, ValueError("no such thing")])
+async def test_what_a_failed_tick_has_paid_counts(broken: Exception, opening: Opening) -> None:
+    goal = call("add_goal", description="Water the beans")
+    settings = Settings(max_failed_ticks=9)
+    async with opening(scripted(goal, broken), settings=settings) as agent:
+        with pytest.raises(Exception, match="e1"):
+            await agent.ainvoke(said("Please water the beans.", id="e1"))
+        spending = (await agent.aget_state()).values["spending"]
+    assert spending["tokens"] > 1_000  # the prompt of the call that was answered
+
+
+def test_in_a_blocking_call_what_a_failed_tick_has_paid_counts(tmp_path: Path) -> None:
+    goal = call("add_goal", description="Water the beans")
+    with open_agent(tmp_path, model=scripted(goal, DOWN), embedder="offline") as agent:
+        with pytest.raises(ModelError):
+            agent.invoke(said("Please water the beans.", id="e1"))
+        assert agent.get_state().values["spending"]["tokens"] > 1_000
+
+
 def test_an_error_without_a_text_is_told_by_its_type() -> None:
     assert describe(NotImplementedError()) == "NotImplementedError"
 
