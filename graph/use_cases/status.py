@@ -405,7 +405,7 @@ async def losses(context: AgentContext) -> list[str]:
     if linked and not await context.semantic.by_id(scope, linked[:SAMPLE]):
         found.append(
             f"{sum(map(bool, facts.values())):,} entries were made into facts, and no such fact is "
-            "there: facts.db is missing, older or another folder's"
+            "there, so that a backup alone has them: facts.db is missing, older or another folder's"
         )
     return found
 

@@ -237,6 +237,11 @@ class SemanticMemory:
         filters = {**scope_filters(scope), "kind": "episode", "op": list(ids)}
         return await self.run(lambda: self.open_table().delete(filters))
 
+    async def has_episodes(self, scope: Scope) -> bool:
+        """Whether the scope has any."""
+        filters = {**scope_filters(scope), "kind": "episode"}
+        return bool(await self.run(lambda: self.open_table().select(filters, 1)))
+
     async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
         """Count an access of each of the scope's rows with these ids."""
         table, filters = self.open_table, {**scope_filters(scope), "id": list(ids)}

@@ -77,9 +77,9 @@ async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -
 
 
 async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
-    """Index what a crash left unindexed, without a call of the embedder. Failures are logged."""
+    """Index what a crash, or a lost index, left out; calls no embedder. Failures are logged."""
     with _logged():
-        await _index_marked(store, index, scope)
+        await _index_marked(store, index, scope, lost=not await index.has_episodes(scope))
 
 
 def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:
@@ -157,8 +157,10 @@ def _logged() -> Iterator[None]:
         log.warning("new journal entries are not indexed yet, recall misses them: %s", error)
 
 
-async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
-    await _mark_all_once(store, scope)
+async def _index_marked(
+    store: BaseStore, index: SemanticMemory, scope: Scope, *, lost: bool = False
+) -> int:
+    await _mark_all_once(store, scope, lost=lost)
     done = 0
     while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
         await _index(store, index, scope, marks)
@@ -240,15 +242,15 @@ def _read(index: SemanticMemory, scope: Scope, there: Sequence[int]) -> list[Utt
     ]
 
 
-async def _mark_all_once(store: BaseStore, scope: Scope) -> None:
-    """Mark the whole journal if its index has no note of the present analysis of words.
+async def _mark_all_once(store: BaseStore, scope: Scope, *, lost: bool) -> None:
+    """Mark the whole journal if its index is lost, or has no note of the present analysis of words.
 
     The note is written last, so that a crash before it repeats the marking.
     """
     namespace = scope.namespace(INDEXING)
     current = {"analysis": ANALYSIS_VERSION, "rows": ROWS_VERSION}
     (note,) = await store.abatch([GetOp(namespace, JOURNAL)])
-    if isinstance(note, Item) and note.value == current:
+    if isinstance(note, Item) and note.value == current and not lost:
         return
     days = await journal.days(store, scope)
     for day in days:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ def test_a_program_that_reads_a_misspelt_agent_gets_an_error(
     ("file", "told"),
     [
         ("checkpoints.db", "the checkpoints end at tick 0, and the store knows tick 1"),
-        ("facts.db", "1 entries were made into facts, and no such fact"),
+        ("facts.db", "missing: `circadian reindex` indexes the journal again"),
         ("store.db", "the store has no record"),
     ],
 )
@@ -123,6 +124,7 @@ def test_doctor_finds_a_file_that_was_deleted(
     shown, lost = run(capsys, data, "status"), file == "checkpoints.db"
     assert (shown.status, told in shown.err) == (int(lost), lost)
     if file == "facts.db":  # and a night prunes no link that tells of the loss
+        assert "Miso" in run(capsys, data, "recall", "cat").out
         run(capsys, data, "send", "Thank you.")
         run(capsys, data, "sleep")
         assert run(capsys, data, "doctor").status == 1
@@ -180,6 +182,39 @@ def test_an_export_replaces_no_folder_no_device_and_no_link(
         assert (told.status, f"{place} is a folder or a device" in told.error) == (2, True)
     (link := tmp_path / "link").symlink_to(tmp_path / "file")
     assert (run(capsys, two, "export", link).status, link.is_symlink()) == (0, True)
+
+
+def test_an_export_is_private_and_replaces_nothing_but_an_export(
+    capsys: Capture, two: Path, tmp_path: Path
+) -> None:
+    file, notes = tmp_path / "memory.jsonl", tmp_path / "notes.txt"
+    notes.write_text("Buy seeds.\n")
+    assert run(capsys, two, "export", file).out.endswith("memory.jsonl.\n")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert ", in place of the export of " in " ".join(run(capsys, two, "export", file).out.split())
+    told = run(capsys, two, "export", notes)
+    assert (told.status, f"{notes} is no export, and is kept" in told.error) == (2, True)
+    assert notes.read_text() == "Buy seeds.\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", ["export", "log"])
+def test_an_output_that_cannot_be_written_is_one_line(two: Path, command: str) -> None:
+    words = [sys.executable, "-m", "graph.cli", command, "--data", str(two)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    told = "circadian: the output could not be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+@pytest.mark.parametrize("command", ["status", "nights"])
+def test_a_named_agent_without_data_is_an_error_that_names_those_that_are(
+    capsys: Capture, two: Path, command: str
+) -> None:
+    told = run(capsys, two, command, "--agent", "nosuch")
+    assert (told.status, told.out) == (2, "")
+    assert "there is no agent 'nosuch' here; `circadian agents` lists those that are " in told.error
+    assert "(default, garden)" in told.error
 
 
 def test_an_agent_that_is_not_there_replaces_no_earlier_export(

@@ -66,6 +66,21 @@ def reindexed(capsys: Capture, data: Path, *args: str) -> Done:
     return circadian(capsys, "reindex", "--data", data, *args)
 
 
+def test_the_journal_is_indexed_again_where_the_index_is_lost(capsys: Capture, data: Path) -> None:
+    for name in ("garden", "home"):
+        said = f"The key of the {name} is under the stone."
+        circadian(capsys, "send", said, "--data", data, "--agent", name)
+    for one in data.glob("facts.db*"):
+        one.unlink()
+    told = circadian(capsys, "doctor", "--data", data, "--agent", "home").out
+    assert "missing: `circadian reindex` indexes the journal again" in " ".join(told.split())
+    assert reindexed(capsys, data).out == "2 memories embedded (offline).\n"
+    assert reindexed(capsys, data).out == NOTHING
+    for name in ("garden", "home"):
+        found = circadian(capsys, "recall", "key", "--data", data, "--agent", name).out
+        assert f"The key of the {name}" in found
+
+
 def test_another_embedder_is_recorded_and_every_memory_embedded_with_it(
     capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
 ) -> None:

@@ -56,6 +56,17 @@ def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Pat
     assert {"store.db", "checkpoints.db"} <= set(names)
 
 
+def test_a_key_is_named_where_there_is_one(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("doctor", "--data", data, "--model", "openai:none", "--embedder", "offline")
+    with serving(monkeypatch):
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        assert " openai:none; --call asks it\n" in circadian(capsys, *command).out
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+        assert " openai:none, a key is set; --call asks it\n" in circadian(capsys, *command).out
+
+
 def test_call_asks_the_model(capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     circadian(capsys, "send", "Hello", "--data", data)
     command = ("doctor", "--data", data, "--model", "openai:none")

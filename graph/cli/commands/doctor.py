@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import sys
 import time
@@ -59,6 +60,8 @@ PATIENCE = 60.0
 """Seconds that a call to a model or an embedder may take here."""
 
 DATABASE, FOLDER = "database", "data folder"
+
+FACTS_LOST = "missing: `circadian reindex` indexes the journal again; facts are in a backup alone"
 
 
 class Check(TypedDict):
@@ -127,7 +130,9 @@ async def _model(options: Options, *, call: bool) -> str:
     if is_offline(model):
         return model_name(model)
     if not call:
-        return f"{model_name(model)}, a key is set; --call asks it"
+        name = model_name(model)
+        variable = f"{name.partition(':')[0].replace('-', '_').upper()}_API_KEY"
+        return f"{name}{', a key is set' if os.environ.get(variable) else ''}; --call asks it"
     question = HumanMessage("Answer with the one word: ready")
     asking = ask(model, [question], options.configuration.settings, attempts=1)
     answer, took = await _timed(asking, "the model")
@@ -235,6 +240,8 @@ async def _of_home(options: Options, home: Installation, *, call: bool) -> list[
     checks = []
     if isinstance(home, DataFolder):
         checks.append(_check(FOLDER, f"{home.path}, writable, schema {FOLDER_SCHEMA}"))
+        if home.store_db.exists() and not home.facts_db.exists():
+            checks.append(_problem(home.facts_db.name, FACTS_LOST))
     checks += [embedder, *[await _file(path) for path in _files(home)]]
     if not all(check["ok"] for check in checks if check is not embedder):
         return checks

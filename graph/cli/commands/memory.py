@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -35,6 +36,7 @@ from graph.use_cases import (
     Reindexing,
     export_memory,
     import_memory,
+    list_agents,
     meant_by,
     names_like,
 )
@@ -42,7 +44,8 @@ from graph.use_cases import reindex as embed_anew
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
-from memory.records import Fact, RecallHit
+from memory.recall import repair
+from memory.records import Fact, RecallHit, Scope
 from memory.transfer import importing, line_of
 
 MOST = 1_000
@@ -206,8 +209,9 @@ async def export(
             await _write(session, sys.stdout)
             return 0
         await must_be_here(session)  # an agent that is not there replaces no earlier export
+        earlier = await asyncio.to_thread(_earlier_export, file)
         number = await _write_file(session, file)
-    message = f"{counted(number, 'record')} exported to {one_line(str(file))}."
+    message = f"{counted(number, 'record')} exported to {one_line(str(file))}{earlier}."
     session.screen.result({"file": str(file), "records": number}, Text(message))
     return 0
 
@@ -254,6 +258,17 @@ async def _write(session: Session, out: TextIO) -> int:
     return number - 2
 
 
+def _earlier_export(file: Path) -> str:
+    """What the file holds, for a person. Raises InputError if that is anything but an export."""
+    if not file.is_file() or not file.stat().st_size:
+        return ""
+    try:
+        at = importing.header_of(next(iter(FileLines(file)))).exported_at
+        return f", in place of the export of {date(at)}"
+    except (InputError, ValueError):
+        raise InputError(f"{file} is no export, and is kept: name another file") from None
+
+
 async def _write_file(session: Session, file: Path) -> int:
     """Write a file beside `file`, then replace `file`: a broken export replaces nothing."""
     file = await asyncio.to_thread(file.resolve)  # a link stays, and its target is replaced
@@ -261,7 +276,8 @@ async def _write_file(session: Session, file: Path) -> int:
         raise InputError(f"{file} is a folder or a device: name a file, or - to print")
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with beside.open("x", encoding="utf-8") as out:
+        private = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(private, "w", encoding="utf-8") as out:
             number = await _write(session, out)
             os.fsync(out.fileno())
         beside.replace(file)
@@ -276,6 +292,7 @@ async def _write_file(session: Session, file: Path) -> int:
 async def reindex(options: Options) -> int:
     """Make missing vectors, or all with a new --embedder."""
     await must_be_made(options)
+    await _index_lost(options)
     screen, reached = Screen(json=options.json), (0, 0)
     try:
         with screen.progress() as progress:
@@ -298,6 +315,15 @@ async def reindex(options: Options) -> int:
         raise CircadianError(f"{error}; {_extent(*reached)}, and {RESUMES}") from error
     screen.result(done._asdict(), *map(Text, _lines(done)))
     return 0
+
+
+async def _index_lost(options: Options) -> None:
+    """Index the journal of every agent whose index is gone."""
+    with suppress(InputError):  # another embedder than the recorded one is asked for
+        async with reading(options, announce=False) as (_, _, agent):
+            for one in await list_agents(agent.context):
+                scope = Scope(agent.scope.user, one["thread"])
+                await repair(agent.store, agent.resources.semantic, scope)
 
 
 def _extent(done: int, total: int) -> str:
