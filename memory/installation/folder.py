@@ -179,7 +179,7 @@ def _make(path: Path, head: Metadata) -> Metadata:
 def _alone(path: Path) -> Iterator[None]:
     """Exclude other processes that change the metadata; what is written is on disk at the end."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDONLY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)

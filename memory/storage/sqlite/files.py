@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import sqlite3
 import threading
 import time
@@ -233,6 +234,7 @@ class OpenedFile:
         (another file). With NORMAL, a power failure can undo the last commits of one file alone,
         and so lose an acknowledged event.
         """
+        _make_private(self.path)
         try:
             with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
                 # Before write-ahead logging: it takes effect only in an empty file.
@@ -303,6 +305,12 @@ PAGE_SIZE = 8_192
 """Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
 
 
+def _make_private(path: Path) -> None:
+    """Make the file, if it is new, for its owner's eyes; SQLite gives its log the same mode."""
+    if not path.exists() and os.access(path.parent, os.W_OK):
+        path.touch(0o600)
+
+
 class SqliteFile:
     """An SQLite file with one connection: its lock, transactions and errors. Thread-safe."""
 
@@ -313,6 +321,7 @@ class SqliteFile:
         """A write transaction is open; its rows may yet be rolled back."""
         self._path = path
         with clear_errors(self._path):
+            _make_private(path)
             self.connection = sqlite3.connect(
                 path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )

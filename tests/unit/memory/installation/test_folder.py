@@ -41,6 +41,19 @@ def test_a_new_folder_records_its_metadata(tmp_path: Path) -> None:
     assert isinstance(folder.embeddings, HashingEmbeddings)
 
 
+def test_a_new_folder_and_its_databases_are_private(tmp_path: Path) -> None:
+    mask = os.umask(0)
+    try:
+        (given := tmp_path / "given").mkdir(0o755)
+        for path, mode in ((tmp_path / "new", 0o700), (given, 0o755)):
+            folder = open_folder(path, embedder="offline")
+            folder.open_facts().close()
+            assert path.stat().st_mode & 0o777 == mode
+            assert folder.facts_db.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(mask)
+
+
 def test_all_files_are_inside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = open_folder(Path("data"), offline=True)
