@@ -18,6 +18,10 @@ from tests.support.forked import forked_python
 Capture = pytest.CaptureFixture[str]
 
 
+_TOLD = ("step ", "weigh", "make ")
+"""How the rows of a night's table begin in the README's excerpt."""
+
+
 @pytest.fixture(autouse=True)
 def _parts_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part of the demo is a process of its own, but imports nothing anew."""
@@ -43,6 +47,10 @@ def test_the_demo_reads_like_a_conversation_and_leaves_a_dangerous_call_to_appro
     places = [out.find(part) for part in in_order]
     assert -1 not in places, in_order[places.index(-1)]
     assert places == sorted(places)
+    printed = [line.split()[:-1] for line in out.splitlines()]  # the time is the machine's
+    told = [one for one in (ROOT / "README.md").read_text().splitlines() if one[:5] in _TOLD]
+    assert [one for one in told if one.split()[:-1] not in printed] == []
+    assert len(told) == len(_TOLD)
     files = tmp_path / "data-files"
     assert f"CIRCADIAN_FOLDER={files}" in out
     assert list(files.iterdir()) == []
