@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -268,14 +267,10 @@ def checked_settings(given: Settings | Mapping[str, Any] | None) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-    if first["type"] != "extra_forbidden":
-        raise InputError(
-            f"settings: {name or 'give Settings or an object'}: {first['msg']}; got "
-            f"{first['input']!r:.80}"
-        )
-    close = get_close_matches(name, Settings.model_fields, n=1)
-    known = f"did you mean {close[0]}?" if close else "`circadian config --explain` lists all"
-    raise InputError(f"settings: there is no setting {name!r:.80}; {known}")
+    raise InputError(
+        f"settings: {name or 'give Settings or an object'}: {first['msg']}; got "
+        f"{first['input']!r:.80}"
+    )
 
 
 @dataclass

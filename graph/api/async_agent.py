@@ -251,9 +251,9 @@ class Agent:
 
     @property
     def handle(self) -> AsyncAgent:
-        """The asynchronous agent behind this one. Raises RuntimeError once it is closed."""
+        """The asynchronous agent behind this one. Raises InputError once it is closed."""
         if not self._loop.is_open:
-            raise RuntimeError("the agent is closed")
+            raise InputError("the agent is closed: open it again")
         return self._handle
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from graph.cli.program import Options
 from graph.console import Screen
 from graph.following import Listener, follow
 from graph.use_cases import list_agents
-from memory.errors import BusyError, CircadianError, FolderError, InputError
+from memory.errors import MOST, BusyError, CircadianError, FolderError, InputError
 from memory.installation import Installation, database_url, is_made, open_installation
 from memory.models import OFFLINE, is_offline
 from memory.records import LOCAL_USER, Report, thread_id
@@ -99,7 +99,7 @@ async def running(
         if new:
             await confirm_new_name(session)
         elif not await (_is_made if options.is_named else _is_known)(agent):
-            raise no_agent(options)
+            raise await no_agent(session)
         if announce:
             session.say_model()
         yield session
@@ -109,17 +109,18 @@ async def running(
 async def reading(options: Options, *, announce: bool = True) -> AsyncIterator[Session]:
     """Open the agent without running it: waits for nobody, needs no model, makes no data folder.
 
-    `announce`: note that the agent is not there, if the folder has others. With `--json` and a name
-    it is an InputError, since a program would take the empty document for its own.
+    `announce`: note that the agent is not there, if the folder has others. With a name it is an
+    InputError, since the empty answer would pass for that agent's own.
     """
     await must_be_made(options)
     screen = Screen(json=options.json)
     async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
+        session = Session(options, screen, agent)
         if announce and not await _is_known(agent):
-            if options.json and options.is_named:
-                raise no_agent(options)
+            if options.is_named:
+                raise await no_agent(session)
             screen.note(f"no agent {options.agent} here yet")
-        yield Session(options, screen, agent)
+        yield session
 
 
 def opening(
@@ -180,16 +181,18 @@ async def _typed(prompt: str) -> str:
     return sys.stdin.readline()
 
 
-def no_agent(options: Options) -> InputError:
-    """That the agent is not there."""
-    ways = "`circadian agents` lists those that are, and `circadian send` makes one"
-    return InputError(f"there is no agent {options.agent!r:.80} here; {ways}")
+async def no_agent(session: Session) -> InputError:
+    """That the agent is not there, and which are."""
+    names = [line["name"] for line in await list_agents(session.agent.context) if line["name"]]
+    some = f" ({', '.join(name[:80] for name in names[:MOST])})" if names else ""
+    ways = f"`circadian agents` lists those that are{some}, and `circadian send` makes one"
+    return InputError(f"there is no agent {session.options.agent!r:.80} here; {ways}")
 
 
 async def must_be_here(session: Session) -> None:
     """Raise InputError if the agent is not there."""
     if not await _is_made(session.agent):
-        raise no_agent(session.options)
+        raise await no_agent(session)
 
 
 async def _is_made(agent: AsyncAgent) -> bool:

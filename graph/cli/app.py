@@ -6,6 +6,7 @@ Everything slow to import is imported inside `main`, so that Ctrl-C there is no 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -45,15 +46,20 @@ def _run(args: list[str]) -> int:
 
     try:
         ordered = shared_options_last(args)
-        return int(program(ordered, prog_name="circadian", standalone_mode=False) or 0)
+        status = int(program(ordered, prog_name="circadian", standalone_mode=False) or 0)
+        sys.stdout.flush()
+        return status
     except TyperException as error:
         return fail(_usage(error), 2)
     except CircadianError as error:
         return fail(redact(str(error), os.environ), 2 if isinstance(error, InputError) else 1)
-    except BrokenPipeError:
-        # The reader has seen enough; send what the interpreter still flushes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still flushed
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            return 1
+        return fail(f"the output could not be written: {error.strerror}", 1)
 
 
 def _usage(error: TyperException) -> str:

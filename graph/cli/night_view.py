@@ -73,19 +73,20 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
     return table
 
 
-def nights_view(nights: Sequence[NightLine]) -> RenderableType:
-    """All nights, a line each, oldest first."""
+def nights_view(nights: Sequence[NightLine], year: int | None = None) -> RenderableType:
+    """All nights, a line each, oldest first. `year`: goes without saying; None: the newest's."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` starts one.")
+    year = year or here(nights[-1]["started"]).year
     when = f"when ({here(nights[-1]['started']):%Z})"
     table = ruled_table("night", when, "outcome", right=("changes", "calls", "tokens"))
-    table.padding = (0, 1, 0, 0)  # narrow, to fit into 80 columns; the year stands in the id
+    table.padding = (0, 1, 0, 0)  # narrow, to fit into 80 columns
     for column in table.columns[:2]:
         column.no_wrap = True
     for night in nights:
         table.add_row(
             Text(night["id"], "cyan"),
-            f"{date(night['started']).rpartition(' ')[0]} {here(night['started']):%H:%M}",
+            f"{date(night['started']).removesuffix(f' {year}')} {here(night['started']):%H:%M}",
             _outcome(night),
             f"{night['operations']:,}",
             f"{night['llm_calls']:,}",

@@ -214,8 +214,10 @@ def meant(given: str, ids: Iterable[str], kind: str) -> list[str]:
     if whole := [id_ for id_ in ids if wanted == id_] or [i for i in ids if wanted in rests[i]]:
         return whole
     fits = [id_ for id_ in ids if any(rest.startswith(wanted) for rest in rests[id_])]
-    if wanted and fits and len(wanted.removeprefix(f"{fits[0].partition('_')[0]}_")) < LEAST_PREFIX:
-        raise InputError(f"{wanted!r} is too short for one of the {kind}: {_ENOUGH}")
+    first = f"{fits[0].partition('_')[0]}_" if fits else ""
+    if wanted and fits and len(wanted.removeprefix(first)) < LEAST_PREFIX:
+        behind = f", {first} not counted" if wanted.startswith(first) else ""
+        raise InputError(f"{wanted!r} is too short for one of the {kind}: {_ENOUGH}{behind}")
     return fits if wanted else []
 
 

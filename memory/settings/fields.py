@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import tzinfo
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from memory.errors import InputError
 
 GROUPS = {
     "intake": "enabled names assistants permitted_senders channels room_default"
@@ -80,6 +84,18 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=arrange
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        """Raise InputError, one line, for a name that is no setting."""
+        names = sorted(given, key=str) if isinstance(given, Mapping) else ()
+        for name in (one for one in names if one not in cls.model_fields):
+            close = get_close_matches(str(name), cls.model_fields, n=1)
+            known = [f"did you mean {one}?" for one in close]
+            known += ["`circadian config --explain` lists all"]
+            raise InputError(f"settings: there is no setting {name!r:.80}; {known[0]}")
+        return given
 
     user_prompt: Prompt = Field(
         "",

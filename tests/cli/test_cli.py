@@ -162,18 +162,23 @@ def test_send_reads_the_message_from_standard_input(
     assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
 
 
-def test_reading_notes_an_unknown_agent_of_a_folder_in_use(capsys: Capture, data: Path) -> None:
+def test_reading_an_unknown_agent_of_a_folder_in_use_is_an_error(
+    capsys: Capture, data: Path
+) -> None:
     open_folder(data)
     assert circadian(capsys, "status", "--data", data).err == ""
     circadian(capsys, "send", "I moved to Oslo", "--data", data, "--agent", "one")
     for command in (["status"], ["recall", "Oslo"], ["log"], ["export", "-"]):
         other = circadian(capsys, *command, "--data", data, "--agent", "two")
-        assert (other.status, other.error.startswith("no agent two here yet")) == (0, True)
+        told = (
+            "circadian: there is no agent 'two' here; `circadian agents` lists those that are (one)"
+        )
+        assert (other.status, other.out, other.error.startswith(told)) == (2, "", True)
         known = circadian(capsys, *command, "--data", data, "--agent", "one", "--json")
         assert (known.status, known.err) == (0, "")
     with socket.create_server(("127.0.0.1", 0)) as taken:  # else it would serve
         inspect = ("inspect", "--port", taken.getsockname()[1], "--data", data, "--agent", "two")
-        assert "no agent two here yet" in circadian(capsys, *inspect).err
+        assert "there is no agent 'two' here" in circadian(capsys, *inspect).error
         assert "there is no agent 'two' here" in circadian(capsys, *inspect, "--json").error
 
 

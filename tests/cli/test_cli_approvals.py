@@ -181,6 +181,7 @@ def test_an_ambiguous_or_unknown_question_lists_those_that_wait(
     for given in ("ask_", first[:7], first[4]):
         short = circadian(capsys, "approve", given, "--data", data)
         assert (short.status, "too short for one of the questions" in short.error) == (2, True)
+        assert short.error.endswith(", ask_ not counted") == given.startswith("ask_")
     assert launches.done == []
 
 

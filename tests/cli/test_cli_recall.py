@@ -194,7 +194,7 @@ def test_listing_memory_counts_as_no_access(data: Path, facts: list[Fact]) -> No
 def test_another_agents_memory_is_not_shown(capsys: Capture, data: Path, facts: list[Fact]) -> None:
     other = circadian(capsys, "recall", "--all", "--data", data, "--agent", "other")
     assert all(fact["text"] not in other.out for fact in facts)
-    assert "no agent other here yet" in other.error
+    assert "there is no agent 'other' here" in other.error
 
 
 def test_memories_are_cleaned_of_control_characters() -> None:

@@ -308,6 +308,7 @@ def test_the_list_of_nights_has_a_line_per_night_with_its_outcome() -> None:
     narrow = plain(nights_view(cast(list[NightLine], became)), width=80).strip()
     assert len(narrow.splitlines()) == 2 + len(became), "each is one line on 80 columns"
     assert "  2 May 22:00  applied in part    1,234      5       6" in told
+    assert "  2 May 2026 22:00  applied in part " in plain(nights_view([line], 2027))
     assert "held back" in told
     settled = plain(
         nights_view([{**line, "complete": True}, {**line, "complete": True, "left": 3}])

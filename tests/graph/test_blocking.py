@@ -205,7 +205,7 @@ def test_ctrl_c_while_it_opens_lets_the_opening_end(monkeypatch: pytest.MonkeyPa
 async def test_an_exception_in_the_block_closes_the_agent(data: Path) -> None:
     with pytest.raises(ZeroDivisionError), opened(data, scripted()) as agent:
         raise ZeroDivisionError
-    with pytest.raises(RuntimeError, match="the agent is closed"):
+    with pytest.raises(InputError, match="the agent is closed"):
         agent.get_state()
 
 
@@ -213,7 +213,7 @@ async def test_closing_is_idempotent(data: Path) -> None:
     with opened(data, scripted()) as agent:
         agent.close()
         agent.close()
-        with pytest.raises(RuntimeError, match="the agent is closed"):
+        with pytest.raises(InputError, match="the agent is closed"):
             agent.invoke(None)
 
 

@@ -144,6 +144,12 @@ def test_settings_are_an_object_or_a_dict(tmp_path: Path, given: Any) -> None:
     assert "A gardener." in model.calls[1].text
 
 
+def test_a_wrong_name_of_a_setting_is_one_line() -> None:
+    with pytest.raises(InputError) as raised:
+        Settings(ownrs=["Ada"])  # type: ignore[call-arg]
+    assert str(raised.value) == "settings: there is no setting 'ownrs'; did you mean owners?"
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

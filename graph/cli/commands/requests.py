@@ -178,7 +178,7 @@ async def nights(options: Options) -> int:
     """List the nights, oldest first."""
     async with reading(options) as (_, screen, agent):
         found = await agent.nights()
-    screen.result(found, nights_view(found))
+    screen.result(found, nights_view(found, agent.context.now().year))
     return 0
 
 

@@ -45,6 +45,19 @@ def test_content_that_no_model_accepts_is_refused(content: Any, says: str) -> No
         valid_event(event(content=content))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"sender": ""}, "event e1: sender: it has to have at least 1 character"),
+        ({"text": "x" * 100_001}, "event e1: text: it has to have at most 100000 characters"),
+    ],
+)
+def test_a_wrong_length_is_told_plainly(wrong: dict[str, str], says: str) -> None:
+    with pytest.raises(InputError) as raised:
+        valid_event(event(**wrong))
+    assert str(raised.value) == says
+
+
 def test_an_events_text_comes_from_its_content() -> None:
     given = valid_event(event(text="Something else", content=CONTENT))
     assert given["text"] == text_of(CONTENT) == "What is this?\n[image_url]\nAnd that?"
