@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from memory.guards.overlap import Said, from_elsewhere, speaker_of, stands_near
+from memory.guards.overlap import Said, from_elsewhere, may_supersede, speaker_of, stands_near
+from tests.support import night_memories
 
 RECALLED = "- [fact_1] 2026-05-01 Ben: Ben keeps the keys of the mill in Turin"
 
@@ -38,6 +39,16 @@ def test_the_speaker_is_whose_words_they_are() -> None:
     assert speaker_of("Ada hates walnuts", "Ada", said) == "Olaf"
     assert speaker_of("The weather is nice", "Olaf", said) == "Ada"
     assert speaker_of("Ada hates walnuts", "Ben", said[:1]) == "Olaf"
+
+
+@pytest.mark.parametrize(("teller", "may"), [("Anna", True), ("Annabelle", False)])
+def test_who_passes_something_on_is_named_by_a_whole_word(teller: str, may: bool) -> None:
+    at = {"source_entries": ["e1"], "source_events": ["e1"], "entities": ["Ben"]}
+    text = f"{teller} says that Ben's wedding is on 2 May."
+    old = night_memories.fact("old", text, speaker="Anna", **at)
+    later = {**at, "speaker": "Ben", "valid_from": "2026-05-02T00:00:00+00:00"}
+    new = night_memories.fact("new", "Ben's wedding is on 9 May.", **later)
+    assert may_supersede(new, old, ["local"]) == may
 
 
 @pytest.mark.parametrize(("answer", "who"), [("Yes!", "Ada"), ("It is raining.", None)])
