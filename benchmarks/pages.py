@@ -34,8 +34,9 @@ from benchmarks.lives import live, made_up
 from benchmarks.words import asked
 from graph.agent import open_agent
 from graph.api import AsyncAgent, open_agents
+from graph.blocking import spare_collections
 from graph.documents import MemoryFilter, Paging, memory_page, night_page, people_page, tick_page
-from graph.inspector.app import OneAgent, local_inspector, spare_collections
+from graph.inspector.app import OneAgent, local_inspector
 from graph.inspector.visits import BackgroundJob
 from memory.events import entry_for_event
 from memory.journal import days
