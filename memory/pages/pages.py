@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, PutOp
@@ -292,6 +293,12 @@ def lines_of(
     return [line for line in lines if line is not None]
 
 
+@lru_cache(maxsize=4_096)
+def _says_all(line: str, fact: str) -> bool:
+    """Whether a line says all that a fact does; kept, as each prompt asks for the same lines."""
+    return line == fact or repeats(fact, [line])
+
+
 def _line(
     line: PageLine, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact]
 ) -> ShownLine | None:
@@ -304,7 +311,7 @@ def _line(
             return None
         text = f"{name.replace('_', ' ')}: {attributes[name]['value']}"
     text, people = shortened(text, LONGEST), {fact["speaker"] for fact in holding}
-    whole = (one["id"] for one in holding if text == one["text"] or repeats(one["text"], [text]))
+    whole = (one["id"] for one in holding if _says_all(text, one["text"]))
     return ShownLine(
         text=text,
         attribute=name,
