@@ -125,8 +125,7 @@ class FactCheck:
     """Checks the facts of one call against what they cite; the prompt is read once for all."""
 
     runtime: Runtime
-    profiles: Sequence[EntityProfile] = ()
-    """Of those whom the facts name and who have other names."""
+    profiles: Sequence[EntityProfile] = ()  # of those whom the facts name
 
     def unsupported(
         self,

@@ -539,10 +539,7 @@ def joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
 
 
 def lost_in(stays: Fact, goes: Fact) -> list[str]:
-    """The words that go with a duplicate, if these are most of its words, or more than words.
-
-    A paraphrase may leave as many, and a translation all.
-    """
+    """The words that go with a duplicate, if they are most of it, or names, numbers and days."""
     if stays["speaker"] != goes["speaker"] or not may_be_one(stays, goes):
         return []
     translated = {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))

@@ -13,6 +13,7 @@ from memory.night.dream_work import (
 )
 from memory.night.order import (
     account,
+    allowed,
     below_threshold,
     entities_left,
     entry_lines,
@@ -106,6 +107,7 @@ __all__ = [
     "Plans",
     "Thought",
     "account",
+    "allowed",
     "applied",
     "assistant_names",
     "begin_puts",

@@ -99,8 +99,8 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
     """The facts that consolidation shows with a batch: those made from it, then the facts nearest
     to any of its entries and their speakers, as many as the prompt has room for.
 
-    A batch of owners' words alone is shown no fact that rests on words of others, and none is shown
-    what may be anybody's word: a night makes that again, of the entry of whoever said it.
+    Owners' words alone are shown with no fact that rests on words of others, and none with what may
+    be anybody's word: a night makes that again.
     """
     found, most = list[RecallHit](), context.settings.recall_limit
     for entry in batch:

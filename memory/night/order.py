@@ -129,7 +129,7 @@ def may_ask_again(
     facts: int,
     mends: bool,
 ) -> bool:
-    """Whether consolidation may spend another call on a batch, or on judging its facts. Pure.
+    """Whether consolidation may spend another call on a batch. Pure.
 
     The calls that comparing the new facts, profiles and the batches in line need are kept for them:
     a night that mends every refused fact and compares none leaves outdated facts beside new ones.

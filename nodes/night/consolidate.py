@@ -43,6 +43,7 @@ from memory.night import (
     NightContext,
     Plans,
     Thought,
+    allowed,
     entry_lines,
     known_facts,
     may_ask_again,
@@ -50,6 +51,7 @@ from memory.night import (
     plan_batches,
     questions_before,
     to_consolidate,
+    used_up,
 )
 from memory.operations import PlanCollector, with_collector
 from memory.prompt import assembly
@@ -140,7 +142,7 @@ async def _turn(
     collector = PlanCollector(shown, earlier, judged=settings.judge_facts)
     side, config = _side(context, exchange), with_collector(context.config, collector)
     done = await execute(message.tool_calls, tools, side, config, seconds=settings.tool_timeout)
-    dropped, judging = await judged(context, collector, batch, answer.usage)
+    dropped, judging = await judged(context, collector)
     new = [one for one in collector.new if one["id"] not in dropped]
     answers = [taken_back(one, message, collector.operations, dropped) for one in done.messages]
     exchange = [*exchange, message, *answers]
@@ -168,15 +170,12 @@ async def _turn(
 
 def _may_go_on(
     context: NightContext,
-    batch: Sequence[JournalEntry],
+    batch: list[JournalEntry],
     usage: Usage,
     new: Sequence[Operation],
-    standing: LoopStanding | None = None,
+    standing: LoopStanding,
 ) -> bool:
-    """Whether the budget has another answer, or without `standing` a verdict on the new facts."""
-    mends = standing is not None and standing.mends
-    offline = is_offline(context.resources.chat_model)
-    if standing is not None and mends and not standing.refused and offline:
+    if standing.mends and not standing.refused and is_offline(context.resources.chat_model):
         return False  # It has no more to say.
     return may_ask_again(
         context.plans,
@@ -186,7 +185,7 @@ def _may_go_on(
         calls=usage["llm_calls"],
         mending=context.mending,
         facts=len(context.added_facts()) + len(_facts(new)),
-        mends=mends,
+        mends=standing.mends,
     )
 
 
@@ -499,19 +498,19 @@ class Verdicts(BaseModel):
     verdicts: list[Judgement]
 
 
-async def judged(
-    context: NightContext, collector: PlanCollector, batch: Sequence[JournalEntry], spent: Usage
-) -> tuple[dict[str, str], Usage]:
+async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[str, str], Usage]:
     """(the new facts that are not kept, by operation id, each with the reason; the cost).
 
-    One call for all, if the budget has calls left for what comes after. Else, offline, and without
-    a usable answer, the rules decide. `spent`: on the answer that made the facts of `batch`.
+    One call for all, while the budget lasts and consolidation has not used half of it. Offline, or
+    without a usable answer, the rules decide.
     """
     facts = {one["id"]: one for one in collector.new if one["kind"] == "add_fact"}
     by_rules = {id_: why for id_, why in (collector.doubts or {}).items() if id_ in facts}
     settings, offline = context.settings, is_offline(context.resources.chat_model)
-    may = _may_go_on(context, batch, spent, collector.new)
-    if not facts or offline or not may or not settings.judge_facts:
+    made = sum(plan["llm_calls"] for plan in context.plans.of("consolidate"))
+    half = 2 * made >= allowed(context.record, settings)
+    over = half or used_up(context.plans, context.record, settings) is not None
+    if not facts or offline or over or not settings.judge_facts:
         return by_rules, Usage(llm_calls=0, tokens=0)
     handles, asked = Handles(facts), questions_before(context.state["messages"])
     entries = {**(collector.shown or {}), **collector.looked_up}
