@@ -86,7 +86,11 @@ def valid_event(raw: Any) -> Event:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "event"
-        problem = first["msg"].removeprefix("Value error, ").replace("String should", "it has to")
+        problem = (
+            first["msg"]
+            .removeprefix("Value error, ")
+            .replace("String should have", "it has to have")
+        )
         raise InputError(f"event {raw.get('id', '?')!s:.80}: {where}: {problem}") from None
     if event["content"] is None:
         del event["content"]

@@ -136,7 +136,9 @@ def test_a_memory_moves_through_a_file(
     file.write_text("what was here before", encoding="utf-8")
     told = circadian(capsys, data, "export", file)
     assert told.status == 0
-    assert " ".join(told.out.split()).endswith(f"exported to {file}.")
+    assert " ".join(told.out.split()).endswith(
+        f"exported to {file}, in place of what it held (20 bytes)."
+    )
     assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["memory.jsonl"]
     lines = file.read_text(encoding="utf-8").splitlines()
     header = json.loads(lines[0])

@@ -61,7 +61,7 @@ class Elements(HTMLParser):
 async def seen(visitor: Visitor, text: str) -> None:
     """Look at every page on which a message, its sender and a correction appear."""
     facts = await visitor.agent.resources.semantic.all(visitor.agent.scope)
-    await visitor.post(f"/correct/{facts[0]['id']}", text=f"I live in {text} now.")
+    await visitor.post(f"/correct/{facts[0]['id']}", text=f"Home is in {text} now.")
     tick = (await visitor.agent.aget_state()).values["tick"]
     paths = ["/today", "/people", f"/ticks/{tick}", "/ticks", "/log", "/memory", "/nights"]
     lists = [await visitor.get(path) for path in ("/people", "/memory", "/nights")]

@@ -86,21 +86,19 @@ async def test_a_memory_leads_to_the_words_it_rests_on(visitor: Visitor) -> None
 
 async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> None:
     id_ = await fact_about(visitor, "Paris")
-    preview = text_of(await visitor.get(f"/correct/{id_}", text="I live in Oslo."))
+    preview = text_of(await visitor.get(f"/correct/{id_}", text="Ada lives in Oslo."))
     assert "as said by you" in preview
     assert "What would change" in preview
-    assert "I live in Oslo." in preview
+    assert "Ada lives in Oslo." in preview
     facts = await visitor.agent.resources.semantic.all(visitor.agent.scope)
     assert not any("Oslo" in fact["text"] for fact in facts)
-    page = await visitor.after(await visitor.post(f"/correct/{id_}", text="I live in Oslo."))
+    page = await visitor.after(await visitor.post(f"/correct/{id_}", text="Ada lives in Oslo."))
     shown = text_of(page)
     assert "Corrected." in shown
     assert "corrected by you" in shown
     assert "first said by Ada 2 Mar 2026 09:00" in shown
     log = text_of(await visitor.get("/log", who="you"))
-    assert (
-        "· you · ok fact corrected: I live in Paris and work at the harbour. is now I live" in log
-    )
+    assert "· you · ok fact corrected: I live in Paris and work at the harbour. is now Ada" in log
     assert "1 line," in log
     assert "What replaced what" in shown
     assert "Paris" in shown
@@ -196,7 +194,7 @@ async def test_a_busy_agent_is_read_and_not_changed(visitor: Visitor) -> None:
     async with visitor.home.agent_lock(visitor.agent.scope.thread):
         await visitor.get("/memory")
         await visitor.get("/today")
-        answer = await visitor.post(f"/correct/{id_}", 409, text="I live in Oslo.")
+        answer = await visitor.post(f"/correct/{id_}", 409, text="Ada lives in Oslo.")
     assert "in use by" in text_of(answer.text)
     assert await fact_about(visitor, "Paris") == id_
 

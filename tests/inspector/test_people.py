@@ -49,12 +49,12 @@ async def test_an_attribute_whose_fact_was_corrected_says_what_holds_instead(
     page = await visitor.get(f"/people/{id_}")
     assert "Paris no longer holds" not in text_of(page)
     assert '<span class="words">Paris</span>' in page
-    await visitor.agent.correct(old["id"], "I live in Oslo.")
+    await visitor.agent.correct(old["id"], "Ada lives in Oslo.")
     page = await visitor.get(f"/people/{id_}")
     assert 'noted earlier: <span class="words ended">Paris</span>' in page
     shown = text_of(page)
-    assert "home Paris no longer holds instead: I live in Oslo." in shown
-    assert "I live in Oslo. you 4 Mar 2026 new: the next night takes it up" in shown
+    assert "home Paris no longer holds instead: Ada lives in Oslo." in shown
+    assert "Ada lives in Oslo. you 4 Mar 2026 new: the next night takes it up" in shown
 
 
 async def test_forgetting_somebody_says_first_what_goes(visitor: Visitor) -> None:

@@ -209,7 +209,7 @@ async def export(
             await _write(session, sys.stdout)
             return 0
         await must_be_here(session)  # an agent that is not there replaces no earlier export
-        earlier = await asyncio.to_thread(_earlier_export, file)
+        earlier = await asyncio.to_thread(_replaced, file)
         number = await _write_file(session, file)
     message = f"{counted(number, 'record')} exported to {one_line(str(file))}{earlier}."
     session.screen.result({"file": str(file), "records": number}, Text(message))
@@ -258,15 +258,10 @@ async def _write(session: Session, out: TextIO) -> int:
     return number - 2
 
 
-def _earlier_export(file: Path) -> str:
-    """What the file holds, for a person. Raises InputError if that is anything but an export."""
-    if not file.is_file() or not file.stat().st_size:
-        return ""
-    try:
-        at = importing.header_of(next(iter(FileLines(file)))).exported_at
-        return f", in place of the export of {date(at)}"
-    except (InputError, ValueError):
-        raise InputError(f"{file} is no export, and is kept: name another file") from None
+def _replaced(file: Path) -> str:
+    """For a person, that the file holds something that an export takes the place of."""
+    size = file.stat().st_size if file.is_file() else 0
+    return f", in place of what it held ({counted(size, 'byte')})" if size else ""
 
 
 async def _write_file(session: Session, file: Path) -> int:
