@@ -1,7 +1,5 @@
 """Every action, end to end: what a person does in the browser is what memory then holds."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Browser, Page
 

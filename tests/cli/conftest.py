@@ -1,7 +1,5 @@
 """Where the agents of these tests are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

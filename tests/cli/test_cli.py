@@ -1,7 +1,5 @@
 """The command line: JSON shapes, exit statuses, one line for whatever went wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import socket

@@ -1,7 +1,5 @@
 """Agents by name on the command line, and small promises of several commands."""
 
-from __future__ import annotations
-
 import os
 import pty
 import sys

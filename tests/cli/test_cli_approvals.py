@@ -1,7 +1,5 @@
 """Questions on the command line: how one is asked, and answered with approve and refuse."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Questions in a conversation: asked at once, on a terminal and on a pipe."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterator

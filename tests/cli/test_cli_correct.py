@@ -1,7 +1,5 @@
 """`circadian correct`: a person mends a fact, and sees what became of it."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands on a database: what CIRCADIAN_DATABASE_URL names takes the data folder's place."""
 
-from __future__ import annotations
-
 import asyncio
 from importlib import import_module
 from pathlib import Path

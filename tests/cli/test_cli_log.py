@@ -1,7 +1,5 @@
 """`circadian log`: what was done, for people and as JSON; and which times it takes."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Nights on the command line: listed, shown, tried out, applied, let go, taken back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`circadian prompt`: the prompts, the versions, and going back to one of them."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

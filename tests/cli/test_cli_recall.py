@@ -1,7 +1,5 @@
 """`circadian recall`: searching memory, what scores are made of, and looking through all of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

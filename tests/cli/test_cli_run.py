@@ -3,8 +3,6 @@
 The processes are forked; `tests/frozen/test_processes.py` starts the command itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -1,7 +1,5 @@
 """What a person is told of a message: what was sent to others, why there is no answer, the stop."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

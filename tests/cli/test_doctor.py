@@ -1,7 +1,5 @@
 """`circadian doctor`: what it looks at, and what it finds wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The status for people: questions, what the prompt costs, what was spent, which services rest."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a listener is told of a run as it happens, and what it is not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

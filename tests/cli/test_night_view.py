@@ -1,7 +1,5 @@
 """A night as a person reads it: grouped, old before new, with reasons and who said it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, cast, get_args
 

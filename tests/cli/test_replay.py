@@ -1,7 +1,5 @@
 """Replaying a file: each line once, on the file's clock, and what a broken line does."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A compaction killed at any point: one archive, one summary in the history, both the same."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from functools import partial

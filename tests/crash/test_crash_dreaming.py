@@ -3,8 +3,6 @@
 As a program runs it, as a server does, and on PostgreSQL.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections import Counter

@@ -4,8 +4,6 @@ An undo, of which memory's two files know at different times; and a night that i
 applied before its history is cut.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

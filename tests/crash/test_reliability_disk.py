@@ -1,7 +1,5 @@
 """A full disk is one clear error: what was acknowledged stays, and work goes on with space."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

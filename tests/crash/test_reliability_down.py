@@ -1,7 +1,5 @@
 """A database that is down is told within three seconds; what had been accepted is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

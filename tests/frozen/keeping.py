@@ -1,7 +1,5 @@
 """Comparing what the product shows with what is kept in `tests/frozen/kept`."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json

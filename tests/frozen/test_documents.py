@@ -1,7 +1,5 @@
 """The `--json` documents of every command over one life, and the export at the end of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta

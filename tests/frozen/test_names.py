@@ -1,7 +1,5 @@
 """Names that are on disk, in checkpoints, in forms and on the command line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The blocking agent: in plain code, inside a running event loop, and how it closes."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

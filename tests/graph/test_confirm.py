@@ -1,7 +1,5 @@
 """A person is asked before a dangerous tool runs, and it runs once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Corrections: what a person says supersedes a fact, once; the old fact is kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from io import StringIO

@@ -1,7 +1,5 @@
 """The delegate subgraph: sub-agents side by side, in a parent that sends them their calls."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What an agent knows and did, as documents: pages of lists, and details with provenance."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path

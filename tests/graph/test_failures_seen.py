@@ -1,7 +1,5 @@
 """Failures are seen from Python, and no answer is handed out as another's."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import AsyncIterator

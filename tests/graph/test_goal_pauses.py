@@ -1,7 +1,5 @@
 """What `circadian run` spends on goals: no call while nothing changes, and waits that double."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The asynchronous agent: its input, known ids, edits by hand."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

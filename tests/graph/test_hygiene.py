@@ -1,7 +1,5 @@
 """Hygiene: what was recalled, ruled, returned or chatted never becomes a memory of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

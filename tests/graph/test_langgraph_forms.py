@@ -1,7 +1,5 @@
 """The agent's handles and graph take what LangGraph's users are used to give."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

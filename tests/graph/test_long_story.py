@@ -1,7 +1,5 @@
 """What prompts hold over three days with two nights: nothing twice, and not more than they need."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

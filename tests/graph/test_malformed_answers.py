@@ -1,7 +1,5 @@
 """Hundreds of malformed model answers through the real loop: no crash, no event lost."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Nights with models that answer as real ones do: slips, prose, wrong numbers, mended facts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

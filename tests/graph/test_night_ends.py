@@ -1,7 +1,5 @@
 """How a night ends: with its hours, its budget or its model, and what its report says of that."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A second look of the model at the facts that a night made."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

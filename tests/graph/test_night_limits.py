@@ -1,7 +1,5 @@
 """The budget through a whole night: it stops after a batch, and says why."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys

@@ -1,7 +1,5 @@
 """Previews: they change nothing, and applied they equal the night itself."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Which journal entries fade in a night: none that is cited, or may yet be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Undoing a night restores memory, or names what prevents it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress

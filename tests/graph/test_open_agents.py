@@ -1,7 +1,5 @@
 """Many agents of many users over one folder or database, in one process."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import tracemalloc

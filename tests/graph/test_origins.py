@@ -4,8 +4,6 @@ The model does what the attack wants. Nothing in the words says so: the claims a
 and what the model read may be in code, in another language, or in no words at all.
 """
 
-from __future__ import annotations
-
 import base64
 import codecs
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What an owner told in private: no prompt shows it, and no tool, where others read the answer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The prompt of a tick: what stays the same for a provider's cache, and what stands late."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

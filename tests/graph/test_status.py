@@ -1,7 +1,5 @@
 """The agent at a glance: every field of the contract, and how a person sees it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

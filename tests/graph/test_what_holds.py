@@ -1,7 +1,5 @@
 """People have profiles and pages after a night, and an owner is told what changed and asked."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator

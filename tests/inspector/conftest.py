@@ -1,7 +1,5 @@
 """A life to look at: two people, three days, two nights; lived once, and copied for each test."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Whatever people write, the pages have our own elements alone, and show the words as text."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile

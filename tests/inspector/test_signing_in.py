@@ -1,7 +1,5 @@
 """Who may look into the inspector, and what other sites can make a browser do."""
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

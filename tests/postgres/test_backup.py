@@ -1,7 +1,5 @@
 """A dump of the database, and a copy of the folder, are the whole memory."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Previews, held nights and undo on PostgreSQL work as in a folder."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

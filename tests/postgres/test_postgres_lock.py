@@ -1,7 +1,5 @@
 """The locks of a database: shared connections, lost connections, and who holds a lock."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """Properties of every compaction, for any history and any model answer."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

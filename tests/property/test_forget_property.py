@@ -1,8 +1,6 @@
 """Whatever three people said, whatever nights there were: of whoever is forgotten no byte is left,
 the others stay, and no night that had to do with the forgotten is undone or applied any more."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -2,8 +2,6 @@
 
 Links go both ways and lead somewhere, cited memories exist, and new observations stay."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from itertools import count

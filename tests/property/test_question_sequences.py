@@ -1,7 +1,5 @@
 """Whatever comes in whatever order: no event is lost, and what runs is what was approved."""
 
-from __future__ import annotations
-
 import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace

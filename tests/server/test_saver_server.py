@@ -1,7 +1,5 @@
 """What a server asks of a checkpointer: rolling runs back, copying and pruning threads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

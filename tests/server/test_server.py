@@ -1,7 +1,5 @@
 """The agent on LangGraph's own server, as Studio and deployments use it."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The operator's side: keys that rotate, tokens that are revoked, what users use and may use."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

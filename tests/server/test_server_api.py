@@ -1,7 +1,5 @@
 """The HTTP API on a real server: each route by a client made from its OpenAPI document."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

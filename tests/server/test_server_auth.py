@@ -1,7 +1,5 @@
 """Two users of one server: each sees and changes what is theirs, whatever endpoint they ask."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """An agent made by its name, before its first run: by commands, by A2A and over a socket."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ is, `rollback` takes back what it did to the thread. Whichever: no event is lost
 or answered twice in the state that stands, and the night is complete in the end.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

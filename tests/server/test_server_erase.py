@@ -1,7 +1,5 @@
 """Erasing a user reaches what the server's own list of threads does not name."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace

@@ -4,8 +4,6 @@ No answer is a failure of the server, every error is a problem document, every a
 declared form, and none has a word of another user's memory, which stays as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import httpx

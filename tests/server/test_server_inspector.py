@@ -1,7 +1,5 @@
 """The inspector on a real server: sign-in by token, and two users who each see their own agents."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What is the operator's: settings that cost or protect, and the names and pages that may ask."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """LangGraph's own server on PostgreSQL: one setting, and several servers share what they know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast

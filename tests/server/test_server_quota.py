@@ -1,7 +1,5 @@
 """What a user may keep, what a thread takes along when it goes, and who waits for whom."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Graceful shutdown: steps in hand are finished, none begins, and clients are disconnected."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

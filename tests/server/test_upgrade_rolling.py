@@ -3,8 +3,6 @@
 The newer one is this code's own, with the form of what it keeps counted further by hand.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable

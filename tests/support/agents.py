@@ -1,7 +1,5 @@
 """Opening agents in tests, and reading what a run did."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,7 +1,5 @@
 """A clock that tests set."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 

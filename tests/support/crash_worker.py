@@ -1,7 +1,5 @@
 """A process that runs an agent and is killed at a chosen point, or waits there to be killed."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

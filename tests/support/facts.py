@@ -1,7 +1,5 @@
 """Facts for tests: a small deterministic embedder, drafts, and writers that can be killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import zlib

@@ -1,7 +1,5 @@
 """Requests for an HTTP API, drawn from its OpenAPI document: such as it allows, and almost such."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

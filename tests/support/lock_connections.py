@@ -1,7 +1,5 @@
 """A database that two processes have open, and the connections that hold its locks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any

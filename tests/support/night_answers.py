@@ -1,7 +1,5 @@
 """Parts of the model's answers in a night."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nodes.night.consolidate_entities import AttributeGiven

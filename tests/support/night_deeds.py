@@ -1,7 +1,5 @@
 """Single decisions of a night on a small memory, made as nights make them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import count

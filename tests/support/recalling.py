@@ -1,7 +1,5 @@
 """Memories to recall: what was overheard and learnt, and a memory that is asked."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """A chat model that says what a test tells it to, and records what it was asked."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -9,8 +9,6 @@ takes seconds. Each test has an agent, or users, of its own.
 A test that needs other variables, or that kills its server, starts one of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -3,8 +3,6 @@
 `python -m tests.support.settings_table` writes it anew.
 """
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Calling one tool as a tick or a night does: through a real ToolNode inside a running graph."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

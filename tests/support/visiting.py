@@ -1,7 +1,5 @@
 """Visiting the inspector without a browser: its application, signed in, with a memory to see."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A night that has work for every step, and comparisons of what it leaves."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace

@@ -3,8 +3,6 @@
 They are forked from one process that has imported everything, so that a start takes milliseconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """LoCoMo's conversations and BEAM's chats: read, lived through and questioned."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The node `assess_task`: the heuristic assessment always, a model's within it, and the pattern."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The heuristic assessment by visible rules: class of event, complexity, urgency, advice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a subgraph deletes stays deleted in its parent."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """plan_execute: a large goal is broken down into steps, which are then worked on."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from pathlib import Path

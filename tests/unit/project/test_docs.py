@@ -1,7 +1,5 @@
 """What the pages under docs/ show is run; their tables and figures are the code's."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The recipes of docs/models.md are run against servers on loopback; its figures are true."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The package builds, and its wheel brings what runs: installed into an empty environment."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

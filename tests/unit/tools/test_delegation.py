@@ -1,7 +1,5 @@
 """What a sub-agent is told: each insulation's briefing word for word, and nothing beside it."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """The calls of one model answer: each answered exactly once, whatever the tool does."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """MCP servers: real ones, in a process of their own, over standard input and output."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

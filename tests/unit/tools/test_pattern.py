@@ -1,7 +1,5 @@
 """The execution pattern: layers that only narrow."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The assistant's own prompt: versions, rollback, and who may change it."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from datetime import datetime
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The tool that keeps entity profiles: sources, speakers, refusals, and whom a name means."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

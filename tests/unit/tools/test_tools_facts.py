@@ -1,7 +1,5 @@
 """store_memory: facts with their sources, awake and in a night."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Entities in the store: found by name, never across scopes; operations that change them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path

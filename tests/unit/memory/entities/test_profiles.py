@@ -1,7 +1,5 @@
 """Entity profiles: observations, relationship, aliases, and the overlay of operations."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from typing import Any, cast
 

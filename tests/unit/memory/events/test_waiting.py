@@ -1,7 +1,5 @@
 """How many events wait, over all agents: what was answered does not, also where it still stands."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

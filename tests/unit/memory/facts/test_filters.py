@@ -1,7 +1,5 @@
 """Filters of the table of memories: equality, lists and ranges, the same in both databases."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import count
 from typing import Any

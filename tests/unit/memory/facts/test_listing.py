@@ -1,7 +1,5 @@
 """Pages of a list of memories: what is on them and in what order, the same in both databases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

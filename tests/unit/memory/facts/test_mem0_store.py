@@ -1,7 +1,5 @@
 """Mem0's `Memory` and its vector store over the table of memories, in both databases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 from typing import Any

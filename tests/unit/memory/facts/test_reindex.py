@@ -1,7 +1,5 @@
 """Embedding everything anew: after another embedder, after a kill, beside other writers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

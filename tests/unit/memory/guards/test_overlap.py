@@ -1,7 +1,5 @@
 """Overlap: what comes from elsewhere, and whose word it is."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

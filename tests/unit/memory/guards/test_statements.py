@@ -1,7 +1,5 @@
 """Grounding: whose statement a fact takes, and in which mood it was made."""
 
-from __future__ import annotations
-
 import pytest
 
 from memory.guards.grounding import ungrounded

@@ -1,7 +1,5 @@
 """The writer's lock, between handles of one process and between processes, in both homes."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Several processes on one agent: posting while another runs, and waiting for one's turn."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -4,8 +4,6 @@
 goal and one night, made with the offline model. Every later form must still open it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Message classification: the ordered rules, and how far an event is trusted."""
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import pairwise
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Links go both ways, whatever is linked and unlinked; what others linked is left alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Chat messages and events: what the model sees, what is kept, who said it."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

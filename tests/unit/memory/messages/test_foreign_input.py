@@ -1,7 +1,5 @@
 """What input may not pass for: our messages, our marks, an owner, a provider's own blocks."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

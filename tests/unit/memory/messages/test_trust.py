@@ -1,7 +1,5 @@
 """Trust: what others wrote stands in blocks that nothing inside can close, or pass for another."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

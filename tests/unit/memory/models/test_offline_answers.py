@@ -1,7 +1,5 @@
 """What the offline model says: quotes with their sources, replies, and ticks of its own."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the offline model makes of facts and observations in a night: by visible rules."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from typing import Any
 

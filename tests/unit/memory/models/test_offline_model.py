@@ -1,7 +1,5 @@
 """The offline model behaves as a chat model does, and its rules make the calls they should."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The real OpenAI client against a server on loopback: every way a call and its answer can go."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any

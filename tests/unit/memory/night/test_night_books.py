@@ -1,7 +1,5 @@
 """What a night reports about its model answers: their cost, and what was refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

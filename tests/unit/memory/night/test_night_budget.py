@@ -1,7 +1,5 @@
 """The budget of a night, and when it stops."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The plans of a night: the same in whatever portions they come, and each read once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast

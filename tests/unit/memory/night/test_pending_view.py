@@ -1,7 +1,5 @@
 """Memory as a night sees it: the same whether its operations are applied already or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which entries a night prunes, and which it never does."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

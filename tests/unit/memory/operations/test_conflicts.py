@@ -1,7 +1,5 @@
 """Conflicts that prevent the application of a waiting night, or an undo."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Relations of new facts to their neighbours: the operations that claims lead to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

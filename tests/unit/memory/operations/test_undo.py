@@ -1,7 +1,5 @@
 """Undo: the inverse operations restore memory, unless a later night built on the night."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The goal tree."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, cast
 

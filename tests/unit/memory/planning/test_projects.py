@@ -1,7 +1,5 @@
 """Projects are paged in and out."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

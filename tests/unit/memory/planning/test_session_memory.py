@@ -1,7 +1,5 @@
 """Session memory."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from datetime import UTC, datetime
 

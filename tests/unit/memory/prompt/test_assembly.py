@@ -1,7 +1,5 @@
 """Assembly: what stays the same, what changes, in which order, and what gives way first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Prompt components: the nine built-in ones, and a user's own between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 To renew them after a wanted change: RENEW_GOLDEN=1 python -m pytest -k test_golden_prompts
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

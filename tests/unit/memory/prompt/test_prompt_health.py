@@ -1,7 +1,5 @@
 """Prompt health: what each part of a prompt costs, and what is wrong with that."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Rendering: no component outgrows its budget, and what is left out is said."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

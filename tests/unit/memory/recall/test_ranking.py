@@ -1,7 +1,5 @@
 """Ranking: what a score is made of, and in which direction each part goes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

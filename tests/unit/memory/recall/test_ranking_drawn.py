@@ -1,7 +1,5 @@
 """Ranking what was drawn from other memories: behind them, unless it says more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recall: facts and episodes together, by meaning and words, with what is linked to them."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """What holds: entries with the marks of their facts, and facts in place of entries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A history: each message is stored once, whatever checkpoints contain it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run holds back of its checkpoints, and when it is stored after all."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

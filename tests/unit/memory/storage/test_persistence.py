@@ -1,7 +1,5 @@
 """The factories that langgraph.json names."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Which checkpoints may go: decided by a pure function."""
 
-from __future__ import annotations
-
 from memory.storage.checkpoints import Root, retention
 from memory.storage.sqlite.files import FREE_PAGES_KEPT, VACUUM_PAGES, pages_to_free
 

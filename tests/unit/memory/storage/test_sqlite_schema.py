@@ -1,7 +1,5 @@
 """Upgrades of memory's SQLite file, newer files, and a new analysis of words."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """The store, on SQLite and on PostgreSQL: whole batches, several processes, no paging reads."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """One way to list, count and write, on any store: the fast one, the stock one and the test's."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

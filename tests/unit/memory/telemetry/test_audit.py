@@ -1,7 +1,5 @@
 """The audit log: what is told of what happened, how it is kept, and how it is read."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Analysis: index terms in any language, what is embedded, and how a query is read."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

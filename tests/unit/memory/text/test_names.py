@@ -1,7 +1,5 @@
 """Names: when two spellings are one, and where one stands in a text."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
