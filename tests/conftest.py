@@ -117,7 +117,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the home made for this run."""
     shutil.rmtree(config.stash[_HOME], ignore_errors=True)
 
 

@@ -12,7 +12,6 @@ pytestmark = pytest.mark.browser
 
 
 def first(place: Place, path: str, links: str) -> None:
-    """Open a list and follow its first such link."""
     place.go(path)
     place.page.locator(links).first.click()
 

@@ -10,11 +10,9 @@ from tests.support.launching import Launches
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data folder that is not there yet."""
     return tmp_path / "data"
 
 
 @pytest.fixture
 def launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launches:
-    """What a tool that asks first launched."""
     return launching.set_up(monkeypatch, tmp_path)

@@ -23,7 +23,6 @@ NOTICE = "model: offline (embedded rules, not a language model)."
 
 
 def in_a_process(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
     command = [forked_python(), "-m", "graph.cli", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -16,7 +16,6 @@ FLIES = text("It flies.")
 
 
 def waiting(capsys: Capture, data: Path) -> list[dict[str, Any]]:
-    """The questions that stand in the status."""
     done = circadian(capsys, "status", "--data", data, "--json")
     found: list[dict[str, Any]] = done.document["approvals"]
     return found

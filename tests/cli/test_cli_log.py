@@ -26,8 +26,6 @@ MINE = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
 
 
 def keep(data: Path, *entries: AuditEntry) -> None:
-    """Write entries into the log of a data folder, which is made."""
-
     async def run() -> None:
         folder = open_folder(data, embedder="offline")
         async with open_store(folder) as store:

@@ -27,8 +27,6 @@ HI = {"id": "e1", "text": "What is up?", "sender": "Ada"}
 
 
 class Held(OpenAIServer):
-    """Answers once it is let go."""
-
     def __init__(self, *replies: Reply) -> None:
         super().__init__(*replies)
         self.let_go = threading.Event()
@@ -77,7 +75,6 @@ class Runner:
 
 @pytest.fixture
 def running() -> Iterator[Callable[..., Runner]]:
-    """Starts runners; whatever still runs at the end is killed."""
     made: list[Runner] = []
 
     def start(data: Path, *options: str, model: OpenAIServer | None = None) -> Runner:

@@ -31,7 +31,6 @@ Patch = pytest.MonkeyPatch
 
 
 def checks(done: Done) -> dict[str, Any]:
-    """What was looked at, by name."""
     return {check["name"]: check for check in done.document["checks"]}
 
 
@@ -212,7 +211,6 @@ def test_vectors_of_another_length_than_those_kept_are_a_problem(
 
 
 def unembedded(data: Path, text: str) -> None:
-    """A memory that has no vector yet."""
     table = SqliteTable(data / "facts.db", model="offline", dimension=256)
     scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
     table.insert("waiting", None, {**scope_filters(scope), "kind": "episode", "data": text})

@@ -19,8 +19,6 @@ from tests.support.scripted import call, calls, scripted
 
 
 class Ear(Listener):
-    """Notes what it hears, in order."""
-
     def __init__(self) -> None:
         self.heard: list[str] = []
 

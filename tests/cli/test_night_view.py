@@ -37,7 +37,6 @@ FACTS = {
 
 
 def related(one: str, other: str, relation: Relation) -> list[Operation]:
-    """The operations that a relation leads to."""
     return settle([pair(one, other, relation, "he said so")], FACTS, [one], now=NOW).operations
 
 

@@ -28,7 +28,6 @@ def event(number: int, *, day: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def written(path: Path, *lines: dict[str, Any] | str) -> Path:
-    """A replay file; a string is a line as it stands."""
     rows = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("\n".join(rows) + "\n")
     return path

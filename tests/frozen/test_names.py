@@ -18,7 +18,6 @@ COMMANDS = """
 
 
 def subgraphs() -> list[tuple[str, Any]]:
-    """The compiled subgraphs by their paths."""
     return list(graph.get_subgraphs(recurse=True))
 
 

@@ -44,7 +44,6 @@ def _no_thread_stays() -> Iterator[None]:
 
 
 def use(data: Path) -> None:
-    """Every method once."""
     model = scripted(call("add_goal", description="Plant beans"), "Added.", "Hello.", "Fine.")
     with opened(data, model) as agent:
         out = agent.invoke(said("Add a goal", id="e1"))

@@ -221,8 +221,6 @@ async def test_question_answer_and_deed_stand_in_the_log(
 
 
 class Coerced(BaseModel):
-    """Paths, given as a list or as one."""
-
     paths: list[str]
 
     @field_validator("paths", mode="before")

@@ -35,7 +35,6 @@ PARIS, OSLO, BERGEN = "I live in Paris", "I live in Oslo", "I live in Bergen"
 
 @pytest.fixture
 def model() -> ScriptedChatModel:
-    """Answers nothing: a correction asks no model."""
     return scripted(otherwise=night_model)
 
 

@@ -104,8 +104,6 @@ LONG = "word " * 400
 
 
 def by_task(**replies: Reply | Exception | Callable[[], Reply]) -> ScriptedChatModel:
-    """A model that answers by the word that stands in the task."""
-
     def reply_to(messages: list[BaseMessage], tools: list[str]) -> Reply:
         task = str(messages[1].text).rpartition("<delegated_task>")[2]
         reply = next(reply for word, reply in replies.items() if word in task)

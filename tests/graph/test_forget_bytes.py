@@ -39,7 +39,6 @@ def data(tmp_path: Path, lived: Lived) -> Path:
 
 @pytest.fixture
 async def agent(data: Path, lived: Lived, clock: Clock) -> AsyncIterator[AsyncAgent]:
-    """One that has lived with Zora and Ben."""
     clock.set(lived.now)
     async with at_home(data, clock) as handle:
         yield handle

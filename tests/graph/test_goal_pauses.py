@@ -48,7 +48,6 @@ def idle_model() -> ScriptedChatModel:
 
 
 async def made(agent: AsyncAgent, model: ScriptedChatModel) -> int:
-    """The goal, and how many calls it took."""
     await agent.ainvoke(said("Please watch the pond, and keep it as a goal of yours"))
     return len(model.calls)
 

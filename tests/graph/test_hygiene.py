@@ -46,7 +46,6 @@ SINKS: Mapping[str, Callable[[str], AIMessage]] = {
 
 
 async def kept(agent: AsyncAgent) -> list[str]:
-    """The texts of everything that was made of what was said."""
     facts = await agent.resources.semantic.all(agent.scope)
     people = await entities.everyone(agent.store, agent.scope)
     return [

@@ -153,7 +153,6 @@ SMALL = Settings(
 
 
 async def known(agent: AsyncAgent, count: int) -> None:
-    """Observe something of each of `count` people."""
     memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}
     now = agent.resources.clock().isoformat()
     for number in range(count):

@@ -59,7 +59,6 @@ KEPT: dict[str, list[Operation]] = {
 
 
 async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
-    """The contents of the old entries that have not faded."""
     to_dream_of = add_fact(draft("new", "There is something to dream of."), "x")
     await apply_operations(
         [*operations, to_dream_of],

@@ -63,7 +63,6 @@ async def test_an_undo_restores_memory_and_the_next_night_does_the_work_again(
 
 
 def told(operation: Any) -> tuple[Any, ...]:
-    """An operation without the ids that differ from night to night."""
     of_night = operation["target"].startswith("insight_")
     return operation["kind"], None if of_night else operation["target"], operation["reason"]
 

@@ -59,7 +59,6 @@ CASES = list(zip(CLAIMS, FORMS, strict=True))
 
 
 def facts(claim: str) -> AIMessage:
-    """The claim as a fact of the owner, on the owner's entries."""
     ids = ["event_20260302_local-0", "event_20260302_local-1"]
     made = [{"text": claim, "source_ids": one, "speaker": "local"} for one in ([ids[0]], ids, [])]
     return calls(("store_memory", {"facts": made}))

@@ -24,7 +24,6 @@ def event(made: RecordedCall) -> str:
 
 
 def answers(made: RecordedCall) -> list[dict[str, Any]]:
-    """What the tools of the newest tick answered."""
     asked = max(at for at, one in enumerate(made.messages) if one.type == "human")
     tools = (one for one in made.messages[asked:] if isinstance(one, ToolMessage))
     return [json.loads(as_said(str(one.text))) for one in tools]

@@ -39,7 +39,6 @@ class Notes(Watcher):
 
 @asynccontextmanager
 async def going(agent: AsyncAgent) -> AsyncIterator[tuple[Scheduler, Notes, asyncio.Task[None]]]:
-    """A running scheduler, ended with the block."""
     notes = Notes()
     scheduler = Scheduler(agent.context, notes)
     task = asyncio.create_task(scheduler.run())

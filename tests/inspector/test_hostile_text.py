@@ -34,8 +34,6 @@ STRANGE = ("iframe", "object", "embed", "style", "base", "meta-refresh", "b")
 
 
 class Elements(HTMLParser):
-    """What a page consists of."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.strange: list[str] = []

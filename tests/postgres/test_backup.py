@@ -23,7 +23,6 @@ def live(agent: Any) -> None:
 
 
 def memory(agent: Any) -> dict[str, Any]:
-    """What is there, as people see it."""
     values = agent.get_state().values
     return {
         "tick": values["tick"],

@@ -132,7 +132,6 @@ def dreaming(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
 
 
 def _facts(lines: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """A fact of each entry, said by whoever said it."""
     said = [(id_, re.match(rf"{WHEN} (\w+): (.*)", line)) for id_, line in lines]
     return [
         {"text": f"{one[1]} said: {one[2]}", "source_ids": [id_], "speaker": one[1]}

@@ -125,7 +125,6 @@ class Steps:
         return found
 
     async def holds(self) -> None:
-        """The agent is as expected."""
         snapshot, expected = await self.agent.aget_state(), self.expected
         state = snapshot.values
         assert state_problem(state) is None, self.taken

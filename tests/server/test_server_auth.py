@@ -31,7 +31,6 @@ def http(server: Server, user: str | None, **more: Any) -> httpx.Client:
 
 
 def said(server: Server, user: str, agent: str, words: str) -> str:
-    """Say something to a user's agent; its thread."""
     with http(server, user) as client:
         thread = str(client.put(f"/circadian/agents/{agent}").json()["thread_id"])
         given = {"messages": [{"role": "user", "content": words}]}

@@ -64,8 +64,6 @@ class Issuer:
 
 
 class Adas(NamedTuple):
-    """What Ada has on the server."""
-
     api: SyncLangGraphClient
     ids: dict[str, str]
     """By the names of the paths' parameters."""

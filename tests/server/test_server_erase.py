@@ -84,6 +84,5 @@ def test_two_erasures_at_once_and_runs_beside_them_leave_nothing_half_done(
 
 
 def holding(folder: Path) -> list[Path]:
-    """The files that still contain the secret."""
     files = [one for one in folder.rglob("*") if one.is_file()]
     return [one for one in files if SECRET.encode() in one.read_bytes()]

@@ -32,8 +32,6 @@ OPERATIONS = operations(app.openapi(), "/circadian/")
 
 
 class World:
-    """Three users' agents, and the ids of what two of them have."""
-
     def __init__(self, server: Server) -> None:
         self.document = httpx.get(f"{server.url}/openapi.json", timeout=60).json()
         self.https = {user: http(server, user, operator=user == ROOT) for user in SAID}

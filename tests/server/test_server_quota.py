@@ -36,8 +36,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class User:
-    """A user with one agent."""
-
     def __init__(self, client: httpx.Client, name: str, agent: str) -> None:
         self.client, self.name, self.agent = client, name, agent
         made = self.client.put(f"/circadian/agents/{agent}")
@@ -68,7 +66,6 @@ Users = Callable[..., User]
 
 @pytest.fixture
 def user() -> Iterator[Users]:
-    """Makes users; closes their connections."""
     with ExitStack() as opened:
 
         def make(server: Server, name: str, agent: str = "default") -> User:

@@ -34,8 +34,6 @@ def steps_begin_again() -> Iterator[None]:
 
 
 class Client:
-    """One request, message by message."""
-
     def __init__(self, app: GracefulApp) -> None:
         self.says: asyncio.Queue[Any] = asyncio.Queue()
         self.heard: list[Any] = []

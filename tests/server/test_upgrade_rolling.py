@@ -47,7 +47,6 @@ class Place:
         return open_agents(place, model=OfflineChatModel(), embedder="offline")
 
     def count(self, more: int) -> None:
-        """Write a schema so much further down in its head."""
         if self.url:
             self.execute("UPDATE circadian_head SET schema_version = schema_version + %s", more)
             return

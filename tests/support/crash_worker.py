@@ -111,7 +111,6 @@ class Job:
 
     @property
     def errors(self) -> Path:
-        """The standard error of the process."""
         return Path(f"{self.data}.{self.name}.err")
 
     @property

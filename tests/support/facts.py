@@ -80,7 +80,6 @@ async def nearest_facts(
     *,
     include_superseded: bool = False,
 ) -> list[tuple[Fact, float]]:
-    """The `limit` facts nearest in meaning, nearest first, with cosine."""
     found = memory.lookup(
         scope,
         terms=[],

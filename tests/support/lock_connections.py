@@ -40,7 +40,6 @@ def cut_off(admin: psycopg.Connection[Any]) -> int:
 
 
 async def gone(admin: psycopg.Connection[Any]) -> bool:
-    """Whether no connection for locks is left; a server takes a moment to end one."""
     for _ in range(100):
         if not connections(admin):
             return True

@@ -69,8 +69,6 @@ async def marks(store: InMemoryStore) -> list[str]:
 
 
 class Asking:
-    """One memory, written to and asked."""
-
     def __init__(self, memory: SemanticMemory, store: InMemoryStore) -> None:
         self.memory, self.store = memory, store
 

@@ -51,7 +51,6 @@ class Server:
         self._process: BaseProcess | None = None
 
     def start(self) -> Self:
-        """Start it and wait until it answers. RuntimeError, with its log, where it does not."""
         assert self._process is None, "it runs already"
         self._configure()
         port = _free_port()
@@ -83,7 +82,6 @@ class Server:
         _end_of(process, seconds)
 
     def ended(self, seconds: float) -> int:
-        """Wait until it has ended by itself; its exit status."""
         process, self._process = self._process, None
         assert process is not None, "it does not run"
         return _end_of(process, seconds)

@@ -97,7 +97,6 @@ async def _with_an_orphan(job: Job) -> None:
 
 
 async def standing(job: Job) -> dict[str, Any]:
-    """All data of an agent, without durations."""
     async with running(job, Points(job)) as (agent, _):
         return await everything(agent)
 

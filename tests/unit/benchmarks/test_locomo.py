@@ -32,7 +32,6 @@ BESIDE = [
 
 
 def sample() -> dict[str, Any]:
-    """A conversation in LoCoMo's format, made up."""
     return {
         "sample_id": "conv-1",
         "conversation": {

@@ -20,7 +20,6 @@ LARGE = (
 
 
 def taken(text: str | None, **changes: Any) -> Assessment:
-    """The assessment of an event's text, in a quiet moment unless it is said otherwise."""
     quiet: dict[str, Any] = {
         "kind": "event",
         "goals": {},

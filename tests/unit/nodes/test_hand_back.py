@@ -31,7 +31,6 @@ def data(tmp_path: Path) -> Path:
 
 
 def short(messages: list[BaseMessage], tools: list[str]) -> Any:
-    """Nothing to journal, a short summary, a short answer."""
     if tools == EXTRACTING:
         return call("noop")
     return "Ada said many words." if not tools else "I see."

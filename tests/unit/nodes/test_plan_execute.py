@@ -28,13 +28,11 @@ def data(tmp_path: Path) -> Path:
 
 
 def goal(description: str = LARGE, **changes: Any) -> dict[str, Goal]:
-    """One open goal, made in tick 1."""
     made = {"description": description, "priority": "medium", **changes}
     return {"goal_1_0": goal_of(created="2026-03-01T09:00:00+00:00", **made)}
 
 
 async def ticked(agent: AsyncAgent, goals: dict[str, Goal]) -> dict[str, Any]:
-    """The report of an autonomous tick on these goals."""
     await agent.aupdate_state(None, {"goals": goals, "goal_index": 1})
     out = await agent.ainvoke({"request": "tick"})
     assert out["report"]["failures"] == []
@@ -49,7 +47,6 @@ def names(tick: dict[str, Any]) -> list[tuple[str, bool]]:
 
 
 def answers(model: ScriptedChatModel) -> list[str]:
-    """What the tools had answered at the newest call."""
     return [str(one.text) for one in model.calls[-1].messages if isinstance(one, ToolMessage)]
 
 

@@ -220,7 +220,6 @@ def test_demo_and_test_stand_with_their_output_in_the_first_thirty_lines() -> No
 
 
 def error_types() -> dict[str, str]:
-    """Every error of the family, and what it is; wherever it is defined."""
     known, found = {"CircadianError"}, {"CircadianError": "RuntimeError"}
     classes = [
         made.groups()

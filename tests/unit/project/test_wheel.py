@@ -15,7 +15,6 @@ SECONDS = 900
 
 
 def run(*command: str | Path, folder: Path) -> str:
-    """Run a command without this project's paths and variables; its output."""
     kept = {
         name: value
         for name, value in os.environ.items()

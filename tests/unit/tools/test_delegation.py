@@ -46,7 +46,6 @@ def blocks(told: AnyMessage) -> list[str]:
 
 
 def asking() -> State:
-    """An assistant that is about to delegate, with two open goals and one that is done."""
     answer = calls(("delegate_task", {"task": "..."}), text="I will have the prices looked up.")
     return tick_state(
         messages=[HumanMessage("Can you help me build a tavern?", name="Alice"), answer],

@@ -25,7 +25,6 @@ QUESTION = "ask_1"
 
 
 def written(*texts: str, keep: int = KEPT) -> AssistantPrompt:
-    """A prompt with these versions, oldest first."""
     prompt = EMPTY
     for text in texts:
         prompt = changed(prompt, text, at=NOW, reason="asked for", by="local", keep=keep)
@@ -134,7 +133,6 @@ def test_other_scripts_emoji_and_line_breaks_are_fine() -> None:
 
 
 def waiting(text: str = TEXT, **decision: Any) -> State:
-    """A tick of the owner's whose question about `text` was answered."""
     state = tick_state(event=OWNERS_EVENT, assistant_prompt=written("Be kind."))
     args = {"new_prompt": text}
     question = {"id": QUESTION, "args": args, "difference": difference_of(state, args)}

@@ -27,7 +27,6 @@ TICK, SESSION = ToolKind(cache="tick"), ToolKind(cache="session")
 
 @pytest.fixture
 def ran() -> list[str]:
-    """What `look` was asked, each time it ran."""
     ASKED.clear()
     return ASKED
 

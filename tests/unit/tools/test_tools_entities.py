@@ -233,7 +233,6 @@ async def test_without_an_event_nothing_is_kept_for_lack_of_a_source() -> None:
 
 
 def heard(*said: tuple[str, str]) -> list[Any]:
-    """The history of these messages (who, text), with ids m0, m1, ..."""
     messages: list[Any] = [SystemMessage("[CONTEXT SUMMARY]\nBea likes tulips")]
     for number, (name, text) in enumerate(said):
         at = f"2025-12-0{number + 1}T08:00:00+00:00"
@@ -248,7 +247,6 @@ TALK = heard(("Ann", "Bea likes tulips"), ("Bob", "Carl hates rain"), ("Ann", "H
 
 
 def extracting(*, asleep: bool) -> Bench:
-    """An extraction in a night, or in an emergency before a tick."""
     state = tick_state(messages=TALK, event=None if asleep else EVENT)
     if asleep:
         state["loop"] = None

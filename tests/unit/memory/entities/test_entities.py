@@ -29,8 +29,6 @@ NO_FACTS = cast(SemanticMemory, object())
 
 
 class Counting(InMemoryStore):
-    """Counts batches and the reads in them."""
-
     def __init__(self) -> None:
         super().__init__()
         self.batches, self.reads = 0, 0
@@ -58,7 +56,6 @@ async def apply(store: Any, *operations: Operation, scope: Scope = ANA) -> None:
 
 
 async def meet(store: Any, sender: str, id_: str = "e1") -> None:
-    """As the end of a tick does."""
     ((known,), _) = await entities.look_up(store, ANA, senders=[sender])
     await apply(store, meet_entity(known.id, event(sender, id_=id_), now=AT, reason="test"))
 

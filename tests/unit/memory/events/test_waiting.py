@@ -36,7 +36,6 @@ def mark(number: int) -> HandledMark:
 
 @pytest.fixture(params=[*homes.KINDS, "in memory"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BaseStore]:
-    """A store of each kind."""
     if request.param == "in memory":
         yield InMemoryStore()
     else:

@@ -11,7 +11,6 @@ from tests.support.tables import ids, put, scope
 
 @pytest.fixture
 def people(table: MemoryTable) -> MemoryTable:
-    """Four rows of Ana's agent, and one of Ben's."""
     told: dict[str, Any] = {"importance": 2, "source_events": ["told"]}
     put(table, "ana", "a", "Boats are red", speaker="Ana", valid_from="2026-03-03", **told)
     put(

@@ -31,7 +31,6 @@ def store(mem0_store: ModuleType, table: MemoryTable) -> Any:
 
 @pytest.fixture
 def filled(store: Any, table: MemoryTable) -> Any:
-    """Three facts of Ana, and an episode of hers that says the same as the first."""
     rows = [payload("ana", op, f"text {op}") for op in "abc"]
     vectors = [direction(1.0), direction(0.0, 1.0), direction(0.0, 0.0, 1.0)]
     store.insert(vectors, payloads=rows, ids=["one", "two", "three"])

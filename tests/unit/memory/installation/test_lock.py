@@ -40,7 +40,6 @@ def hold(where: str, kind: str, thread: str, other: Connection) -> None:
 def holder(
     kind: str, home: Installation, thread: str = "t"
 ) -> Iterator[tuple[BaseProcess, Connection]]:
-    """A second process that has the lock until it is killed or told to end."""
     where = str(home.path) if isinstance(home, DataFolder) else url_of(home)
     ours, theirs = forks().Pipe()
     process = forks().Process(target=hold, args=(where, kind, thread, theirs), daemon=True)

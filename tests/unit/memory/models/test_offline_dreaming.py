@@ -41,8 +41,6 @@ async def dreamt(*facts: Fact, new: int | None = None) -> Dream:
 
 
 def named(answer: Dream, handles: Handles) -> Dream:
-    """The answer with ids in place of numbers."""
-
     def id_of(number: str) -> str:
         id_ = handles.resolve(number)
         assert id_ is not None

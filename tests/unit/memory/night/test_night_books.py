@@ -13,8 +13,6 @@ from tests.support.scripted import ScriptedChatModel, scripted
 
 
 def model_that(step: str, instead: AIMessage | str) -> ScriptedChatModel:
-    """A model that answers `step` with `instead`."""
-
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         return instead if tools == [step] else answer(messages, tools)
 

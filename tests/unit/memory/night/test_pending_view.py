@@ -184,7 +184,6 @@ NEW = [
 
 
 async def dreamt(memory: Memory) -> list[Operation]:
-    """The operations that a night decides about these facts."""
     stored = {one["op"]: one for one in await memory.hold(STANDING)}
     added = [add_fact(one, "made from this entry") for one in NEW]
     facts = facts_after(stored, added)

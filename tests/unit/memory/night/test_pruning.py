@@ -37,7 +37,6 @@ def pruned(
 
 
 def bounded(kept: int, *entries: JournalEntry) -> list[Operation]:
-    """The operations where at most `kept` entries stay faded."""
     settings = Settings(faded_kept=kept)
     return prunable(
         entries,

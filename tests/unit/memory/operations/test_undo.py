@@ -42,7 +42,6 @@ TOLD = ("kind", "target", "before", "after", "sources")
 
 
 def each_kind() -> list[Operation]:
-    """An operation of each kind that has an inverse."""
     facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
     profile = ada(*(observation(n) for n in range(1, 6)))
     likes = [attribute_given("drink", "Likes tea.", ["o1"])]

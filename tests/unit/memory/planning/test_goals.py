@@ -49,7 +49,6 @@ def tavern() -> Goals:
 
 
 def three_levels() -> Goals:
-    """goal_42_0 over goal_42_1 and goal_42_2; goal_42_1 over goal_42_3 and goal_42_4."""
     goals, root = plus({}, "root")
     goals, middle = plus(goals, "middle", root)
     goals, _ = plus(goals, "side", root)

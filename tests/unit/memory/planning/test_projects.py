@@ -23,7 +23,6 @@ def slot(summary: str, context: str, status: ProjectStatus) -> Project:
 
 
 def page() -> Projects:
-    """The state before the swap."""
     return {
         "active": "build_tavern",
         "slots": {

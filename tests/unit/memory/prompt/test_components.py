@@ -75,7 +75,6 @@ def test_the_budgets_of_the_built_in_components_are_settings() -> None:
 def made(
     *extra: PromptComponent, settings: Settings | None = None, **more: Any
 ) -> tuple[Material, dict[str, str]]:
-    """What a prompt is made from, and its blocks."""
     state: State = {**fresh_state(), "messages": [], "tick": 7}
     state["event"] = {
         "id": "e1",

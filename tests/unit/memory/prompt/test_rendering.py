@@ -184,7 +184,6 @@ def test_a_memory_too_long_for_the_rest_is_skipped_and_the_next_is_tried() -> No
 
 
 def tick(number: int, words: int = 50) -> list[AnyMessage]:
-    """A tick's messages: a request, a tool call and its answer, the reply."""
     call = {"name": "noop", "args": {}, "id": f"c{number}", "type": "tool_call"}
     return [
         HumanMessage("word " * words, id=f"h{number}"),

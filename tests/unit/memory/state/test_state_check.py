@@ -137,7 +137,6 @@ def test_an_invalid_report_is_replaced_by_an_empty_one() -> None:
 
 
 def waiting() -> dict[str, Any]:
-    """A tick whose first call was answered and whose second one waits."""
     mark = {EVENT_KEY: {"tick": 4}}
     asked = calls(("noop", {}), ("launch", {"target": "the moon", "share": math.nan}))
     asked.additional_kwargs = dict(mark)

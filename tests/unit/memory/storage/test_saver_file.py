@@ -25,8 +25,6 @@ REFUSED = (sqlite3.IntegrityError, MemoryStoreError)
 
 
 class Loose(TypedDict, total=False):
-    """A state that takes anything."""
-
     value: Any
 
 

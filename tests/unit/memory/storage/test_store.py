@@ -265,6 +265,5 @@ async def test_a_corrupt_store_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def own(store: BaseStore) -> OwnStore:
-    """The store as one of ours."""
     assert isinstance(store, OwnStore)
     return store

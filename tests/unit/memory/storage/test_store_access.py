@@ -20,7 +20,6 @@ KINDS = [*homes.KINDS, "stock", "in memory"]
 
 @pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BaseStore]:
-    """A store of each kind that nodes may be given."""
     if request.param == "in memory":
         yield InMemoryStore()
     elif request.param == "stock":

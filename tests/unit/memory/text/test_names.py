@@ -10,7 +10,6 @@ NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(st
 
 
 def named(text: str, *known: str) -> list[str]:
-    """The names among `known` that `text` says, in order."""
     return longest(places(text), {name_key(one) for one in known})
 
 
