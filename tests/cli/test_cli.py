@@ -27,9 +27,6 @@ def in_a_process(*args: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-# Answers
-
-
 def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "send", "Hello there", "--data", data)
     assert done.status == 0
@@ -174,9 +171,6 @@ def test_reading_notes_an_unknown_agent_of_a_folder_in_use(capsys: Capture, data
         assert "there is no agent 'two' here" in circadian(capsys, *inspect, "--json").error
 
 
-# Options
-
-
 def test_shared_options_may_stand_before_the_command(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "--data", data, "--json", "send", "Hello")
     assert done.document["reply"] == "Hello."
@@ -197,9 +191,6 @@ def test_leading_shared_options_move_behind_the_command(
     given: list[str], expected: list[str]
 ) -> None:
     assert shared_options_last(given) == expected
-
-
-# Plain text
 
 
 def test_plain_output_has_no_escape_codes_and_no_padding(tmp_path: Path) -> None:

@@ -27,9 +27,6 @@ def asked(capsys: Capture, data: Path, text: str = "Launch it") -> str:
     return str(done.document["approvals"][-1]["id"])
 
 
-# Asking
-
-
 def test_send_shows_what_would_be_done_and_how_to_answer(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
@@ -80,9 +77,6 @@ def test_another_message_is_answered_with_a_note_on_the_waiting_question(
     assert (document["reply"], document["tick"], as_json.err) == ("Hello again.", 2, "")
     assert [one["id"] for one in document["approvals"]] == [question]
     assert launches.done == []
-
-
-# Answering
 
 
 def test_approve_runs_the_tool_once_and_shows_the_rest_of_the_tick(
@@ -189,9 +183,6 @@ def test_approve_without_a_waiting_question_says_so(capsys: Capture, data: Path)
     for command in (["approve"], ["refuse", "ask_0"]):
         done = circadian(capsys, *command, "--data", data)
         assert (done.status, done.error) == (2, "circadian: no question waits for an answer")
-
-
-# What goes wrong
 
 
 def test_while_the_agent_is_busy_the_answer_is_kept_and_holds(

@@ -57,9 +57,6 @@ def hit(text: str, score: float = 0.5, **more: Any) -> RecallHit:
     return {**hit_of(said), "kind": "fact", "score": score, **more}  # type: ignore[typeddict-item]
 
 
-# Searching
-
-
 def test_recall_shows_date_speaker_and_source(capsys: Capture, data: Path) -> None:
     circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
     out = circadian(capsys, "recall", "Oslo", "--data", data).out
@@ -127,9 +124,6 @@ def test_an_empty_query_is_one_line(capsys: Capture, data: Path, facts: list[Fac
         "",
         "circadian: there is nothing to recall: the query is empty",
     )
-
-
-# Looking through all of it
 
 
 def test_for_people_a_superseded_fact_names_the_one_that_holds(

@@ -258,9 +258,6 @@ def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Pa
     assert f"process {os.getpid()} (test)" in done.out
 
 
-# What the environment adds
-
-
 def test_absent_additions_are_no_problem(capsys: Capture, data: Path) -> None:
     found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
     assert [found[name]["ok"] for name in ("working folder", "extensions", "MCP servers")] == [

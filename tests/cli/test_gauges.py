@@ -73,9 +73,6 @@ def test_spending_is_shown_with_its_limits() -> None:
         assert plain(spending_gauge({**SPENT, **more})) == [line, *told]
 
 
-# The whole
-
-
 @pytest.fixture
 async def now(tmp_path: Path, clock: Clock) -> dict[str, Any]:
     async with opened(tmp_path, OfflineChatModel(), clock) as agent:

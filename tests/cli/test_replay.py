@@ -50,9 +50,6 @@ def status(capsys: Capture, data: Path) -> dict[str, Any]:
     return found
 
 
-# Reading
-
-
 def kinds(found: list[Step]) -> list[str | list[str]]:
     return [step.request or [one["id"] for one in step.events] for step in found]
 
@@ -133,9 +130,6 @@ def test_two_equal_requests_have_two_markers(file: Path) -> None:
     assert len(set(markers(file))) == 3
 
 
-# The clock
-
-
 def test_the_clock_is_the_latest_time_so_far() -> None:
     clock = Clock()
     assert abs((clock() - datetime.now(UTC)).total_seconds()) < 60
@@ -152,9 +146,6 @@ def test_a_night_happens_at_the_time_of_its_line(capsys: Capture, file: Path, da
     assert "night: 1 fact learned" in out
     hits = circadian(capsys, "recall", "beans", "--data", data, "--json").document
     assert [hit["at"][:10] for hit in hits] == ["2026-05-03", "2026-05-02"]
-
-
-# Playing
 
 
 def test_a_replay_prints_its_counts(capsys: Capture, file: Path, data: Path) -> None:

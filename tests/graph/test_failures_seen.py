@@ -330,9 +330,6 @@ def dies_at_once(error: Any) -> str:
     raise RuntimeError("killed")
 
 
-# While a service that kept failing is left alone
-
-
 ALONE = ServiceDown("no usable answer from the model after 4 tries: HTTP 503: no")
 
 

@@ -214,9 +214,6 @@ async def test_unknown_kinds_of_records_are_searched_too(agent: AsyncAgent) -> N
     assert left.value == {"notes": ["Beans."]}
 
 
-# One fact, and work on its way
-
-
 async def test_a_forgotten_fact_takes_its_links_and_revives_what_it_superseded(
     agent: AsyncAgent, data: Path
 ) -> None:

@@ -141,9 +141,6 @@ async def test_a_preview_ignores_the_end_of_the_sleeping_hours(
     assert asked_for(model).count("Dream") > 2
 
 
-# What ends a night
-
-
 async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(
     lived: Path, clock: Clock
 ) -> None:

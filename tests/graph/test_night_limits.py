@@ -139,9 +139,6 @@ def plots(messages: list[BaseMessage]) -> list[int]:
     return [int(found) for line in told for found in re.findall(r"Plot (\d+)", line)]
 
 
-# A visit to a step: batch after batch, within the budget
-
-
 SMALL = Settings(
     score_batch_size=2,
     consolidate_batch_size=2,

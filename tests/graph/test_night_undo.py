@@ -176,9 +176,6 @@ async def test_changes_of_one_fact_by_several_batches_can_be_undone(
         assert await whole(agent) == stood
 
 
-# An interrupted undo
-
-
 async def breaks_off_an_undo(agent: AsyncAgent) -> str:
     """Leave the data as a kill right after the beginning of an undo does."""
     name = (await agent.nights())[-1]["id"]

@@ -134,9 +134,6 @@ async def test_an_abandoned_run_leaves_its_event_in_the_inbox(place: Path | None
         assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 
 
-# What many ticks leave of checkpoints
-
-
 TICKS = 20
 
 

@@ -200,9 +200,6 @@ async def test_a_sub_agent_knows_what_its_requesters_audience_may_know(opening: 
     assert not any(SECRET in one for one in told)
 
 
-# Channels
-
-
 @pytest.mark.parametrize("addressed", [True, False])
 @pytest.mark.parametrize("privacy", [{}, {"group": "private"}])
 async def test_an_owner_writes_in_public_where_others_write(

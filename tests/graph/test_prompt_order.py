@@ -207,9 +207,6 @@ async def test_a_users_text_that_stays_is_in_the_system_message_and_one_that_cha
     assert all(text in front(made) and text not in system(made) for text in late)
 
 
-# Rarer tools
-
-
 async def test_a_rarer_tool_is_asked_for_by_its_own_name_and_nobody_is_passed_over(
     opening: Opening, clock: Clock
 ) -> None:

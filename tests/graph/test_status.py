@@ -65,9 +65,6 @@ async def test_prompt_tokens_count_every_part_of_the_prompt(opening: Opening) ->
     assert cut["goals"] < 150
 
 
-# For people
-
-
 def test_goals_are_a_tree_with_progress_bars() -> None:
     goals = [
         goal_of("goal_1_0", progress=50),

@@ -146,9 +146,6 @@ def test_what_was_stored_earlier_is_refused_by_the_run(monkeypatch: pytest.Monke
             runtime.settings_of(context)
 
 
-# From where
-
-
 def test_only_studio_may_talk_to_the_server_from_a_browser(server: Server) -> None:
     for origin, let in ((STUDIO, True), ("https://evil.example", False), ("null", False)):
         preflight = httpx.options(

@@ -104,9 +104,6 @@ async def test_waiting_clients_are_disconnected_without_an_answer() -> None:
     assert client.heard == []
 
 
-# Steps
-
-
 class Count(TypedDict):
     done: int
 

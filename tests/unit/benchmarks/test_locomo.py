@@ -235,9 +235,6 @@ def test_systems_that_share_an_embedder_pay_each_text_once() -> None:
     assert embeddings.calls == [["a b", "c"], ["d"]]
 
 
-# BEAM's chats
-
-
 def chat() -> dict[str, Any]:
     said = [
         ("user", "2024-03-15T09:00:00+00:00", "My harp lessons are on Mondays."),

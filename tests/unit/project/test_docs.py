@@ -188,9 +188,6 @@ def _arrows(graph: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str
     return {(edge.source, edge.target) for edge in graph.get_graph().edges}
 
 
-# The README
-
-
 @pytest.mark.parametrize("block", README.of_kind("python"))
 def test_a_python_block_runs_and_prints(block: str, tmp_path: Path) -> None:
     done = run([forked_python(), "-c", block], tmp_path)
@@ -214,9 +211,6 @@ def test_demo_and_test_stand_with_their_output_in_the_first_thirty_lines() -> No
     first = "\n".join(README.text.splitlines()[:30])
     assert "make demo" in first
     assert re.search(r"make test\n.*\d+ passed", first)
-
-
-# The page of errors
 
 
 def error_types() -> dict[str, str]:

@@ -252,9 +252,6 @@ def test_refused_calls_are_answered_and_recorded() -> None:
     assert (done.raised, succeeded(done)) == (0, 0)
 
 
-# Whatever a tool gives back
-
-
 @tool
 def give(what: str) -> Any:
     """Give what a test wants."""

@@ -31,9 +31,6 @@ def written(*texts: str, keep: int = KEPT) -> AssistantPrompt:
     return prompt
 
 
-# The record
-
-
 def test_a_change_is_a_new_version_and_leaves_the_old_record_as_it_is() -> None:
     first = written("one")
     before = deepcopy(first)
@@ -129,9 +126,6 @@ def test_other_scripts_emoji_and_line_breaks_are_fine() -> None:
     assert accepted(EMPTY, "one\r\ntwo") == "one\ntwo"
 
 
-# The tool
-
-
 def waiting(text: str = TEXT, **decision: Any) -> State:
     state = tick_state(event=OWNERS_EVENT, assistant_prompt=written("Be kind."))
     args = {"new_prompt": text}
@@ -188,9 +182,6 @@ async def test_only_a_change_that_a_person_confirmed_as_shown_takes_effect(
     assert called.result["success"] is False
     assert error in called.result["error"]
     assert called.update == {}
-
-
-# Who may set it off
 
 
 def asked(event: Event | None, *, context_type: str = "tick_event", **more: Any) -> State:

@@ -98,9 +98,6 @@ async def test_observations_kept_bounds_the_observations() -> None:
     assert (await texts(bench, "Bea"))[-1] == "Bea counts 14"
 
 
-# Whom a name means
-
-
 @pytest.mark.parametrize("name", ["the user", "User", "Alice", "@alice", "Alice's", "the human"])
 async def test_the_speaker_is_meant_by_name_or_as_the_user(name: str) -> None:
     bench = Bench(state=ticking("I like tea"))
@@ -170,9 +167,6 @@ async def test_an_entity_has_a_bounded_number_of_aliases() -> None:
     assert len((await everyone(bench))["Bea"]["aliases"]) == MOST_ALIASES
 
 
-# Refusals
-
-
 @pytest.mark.parametrize(
     ("entity", "observation"),
     [
@@ -227,9 +221,6 @@ async def test_without_an_event_nothing_is_kept_for_lack_of_a_source() -> None:
     called = await note(bench, "Bea", "Bea likes tulips")
     assert "No event is in hand" in called.result["error"]
     assert await everyone(bench) == {}
-
-
-# Extraction and nights
 
 
 def heard(*said: tuple[str, str]) -> list[Any]:

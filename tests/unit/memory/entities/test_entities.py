@@ -70,9 +70,6 @@ async def whose(store: Any, sender: str) -> EntityProfile | None:
     return known.profile
 
 
-# Names
-
-
 SPELLED = ["Ana Lopez", "ana lopez", "@Ana  Lopez", "Ana Lopez's", "anita"]
 NEAR = ["Ana", "Lopez", "Ana Lopes", "Ana Lopez Garcia", "Anit"]
 
@@ -102,9 +99,6 @@ def test_a_name_never_resolves_in_another_scope(name: str, other: str) -> None:
         assert len(await entities.everyone(store, ANA)) == 1
 
     asyncio.run(check())
-
-
-# Senders
 
 
 async def test_a_mentioned_person_who_writes_is_the_same_entity() -> None:
@@ -140,9 +134,6 @@ async def test_an_alias_does_not_change_a_senders_entity() -> None:
     bob = await whose(store, "Bob")
     assert bob is not None
     assert bob["aliases"] == []
-
-
-# Mentions
 
 
 async def test_names_in_a_text_cost_two_batches_of_reads() -> None:
@@ -201,9 +192,6 @@ async def test_a_sender_does_not_mention_themselves() -> None:
         (),
         ("Ana", "Anita"),
     ]
-
-
-# Operations
 
 
 async def test_operations_without_entities_read_nothing() -> None:

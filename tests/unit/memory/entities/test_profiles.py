@@ -53,9 +53,6 @@ def days(count: int) -> list[str]:
     return [str(date(2026, 3, 1) + timedelta(days=n)) for n in range(count)]
 
 
-# Relationship
-
-
 @pytest.mark.parametrize(
     ("favorability", "state"),
     [
@@ -128,9 +125,6 @@ def test_friends_and_close_ones_add_to_importance_and_nobody_else() -> None:
 def test_a_sender_is_a_person_and_what_it_was_before_stays() -> None:
     assert meeting(profile(), "a", "2026-03-02")["entity_type"] == "person"
     assert meeting(profile(entity_type="thing"), "a", "2026-03-02")["entity_type"] == "thing"
-
-
-# Observations
 
 
 def test_observations_stand_oldest_first_whatever_order_they_come_in() -> None:
@@ -206,9 +200,6 @@ def test_an_observation_id_derives_from_sources_and_position() -> None:
     assert observation_id("entity_b", ["e1"], "likes tea", []) != first
 
 
-# Senders and names
-
-
 def test_the_first_sender_with_a_name_owns_it() -> None:
     one = profile("Bea")
     assert speaks_as(one, "bea")
@@ -235,9 +226,6 @@ def test_a_profile_with_only_a_name_is_blank() -> None:
     assert is_blank(profile())
     assert not is_blank(having(observation(1)))
     assert not is_blank(profile(aliases=["A."]))
-
-
-# The overlay
 
 
 def observe(name: str, number: int = 1, *aliases: str) -> Operation:

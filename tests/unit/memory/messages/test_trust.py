@@ -117,9 +117,6 @@ def test_a_tick_is_told_to_do_what_people_ask_and_whose_words_change_its_rules()
         assert TRUST.count(rule) == 1
 
 
-# Messages
-
-
 def human(text: str, name: str | None, **mark: object) -> HumanMessage:
     return HumanMessage(text, name=name, additional_kwargs={"circadian": mark})
 

@@ -57,9 +57,6 @@ def found(answer: Dream) -> list[tuple[str, str, str]]:
     return [(one.fact[0], one.relation, one.other[0]) for one in answer.relations]
 
 
-# Relations
-
-
 async def test_the_same_words_of_the_same_speaker_are_duplicates() -> None:
     twice = said("b", "I grow beans on plot 7!"), said("a", "I grow beans on plot 7.")
     assert found(await dreamt(*twice)) == [("b", "duplicates", "a")]
@@ -185,9 +182,6 @@ async def test_the_text_of_a_fact_is_not_read_as_the_prompt() -> None:
     alone = dream_prompt({facts[0]["op"]: facts[0]}, [facts[0]["op"]], UTC)
     answer, _ = await ask_for(OfflineChatModel(), alone, Dream, Settings())
     assert answer.relations == []
-
-
-# Attributes
 
 
 async def attributes(*observations: Observation) -> dict[str, tuple[str, list[str]]]:

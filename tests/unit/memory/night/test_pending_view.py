@@ -32,9 +32,6 @@ def seen(facts: Sequence[Fact]) -> list[dict[str, Any]]:
     return [{key: one for key, one in fact.items() if key not in hidden} for fact in facts]
 
 
-# Facts
-
-
 def test_facts_are_added_changed_and_removed_in_order() -> None:
     old = fact("old")
     operations = [
@@ -136,9 +133,6 @@ async def test_the_sources_of_all_duplicates_are_kept(
     assert [(await memory.fact(op))["superseded_by"] for op in ("b", "c")] == [a["id"]] * 2
 
 
-# Profiles
-
-
 def test_profiles_show_pending_observations_and_attributes() -> None:
     standing = ada(observation(1))
     operations = [
@@ -165,9 +159,6 @@ async def test_profiles_are_read_through_the_operations(memory: Memory) -> None:
     overlay = memory.through([noticed(observation(2))])
     assert [len(one["observations"]) for one in (await overlay.everyone()).values()] == [2]
     assert list(await overlay.profiles([ADA, "entity_nobody"])) == [ADA]
-
-
-# The same with and without
 
 
 STANDING = [
@@ -281,9 +272,6 @@ async def test_a_repeated_fact_is_found_by_both_operation_ids(memory: Memory) ->
         "again": "first",
     }
     assert list(await overlay.holding()) == ["first"]
-
-
-# A recall that tries a night out
 
 
 def row(op: str, **payload: Any) -> tuple[Row, float]:

@@ -69,9 +69,6 @@ def test_the_budgets_of_the_built_in_components_are_settings() -> None:
     assert COMPONENTS[5000].budget(Settings(conversation_history_tokens=500)) == 500
 
 
-# A user's own
-
-
 def made(
     *extra: PromptComponent, settings: Settings | None = None, **more: Any
 ) -> tuple[Material, dict[str, str]]:
@@ -245,9 +242,6 @@ def test_an_override_stands_in_place_of_any_components_template() -> None:
     )
 
 
-# Live data
-
-
 def test_a_function_gives_live_data_of_the_state() -> None:
     def mood(state: Mapping[str, Any]) -> str:
         return f"Tick {state['tick']} {{tick}}"
@@ -275,9 +269,6 @@ def test_a_function_that_fails_fails_the_tick_and_is_named() -> None:
         made(component(1, "broken", broken))
     with pytest.raises(InputError, match="'odd' gave int"):
         made(component(1, "odd", lambda state: 7))  # type: ignore[arg-type, return-value]
-
-
-# Beyond the history
 
 
 def test_a_component_beyond_the_history_is_a_message_in_its_place() -> None:

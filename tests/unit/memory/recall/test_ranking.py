@@ -276,9 +276,6 @@ def test_of_equals_the_newer_comes_first_then_the_lower_id() -> None:
     assert ids(ranked(*rows, **WEIGHTLESS)) == ["new", "naive", "a", "b"]
 
 
-# Duplicates
-
-
 def once(*rows: Row) -> list[Candidate]:
     worded = [(one, 10.0 - place) for place, one in enumerate(rows)]
     return merged(placed(QUERY, [], worded))

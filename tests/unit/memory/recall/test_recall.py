@@ -299,9 +299,6 @@ async def test_a_date_in_a_query_finds_what_was_said_then(asking: Asking) -> Non
     assert (await asking.texts("Who tuned the harp on 10 February?"))[0].endswith("(02)")
 
 
-# The tool
-
-
 async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -133,9 +133,6 @@ def test_an_invalid_report_is_replaced_by_an_empty_one() -> None:
     assert report_so_far({**sound, "ticks": [{"tick": 1}]}) == empty_report()
 
 
-# Ticks that wait for a person
-
-
 def waiting() -> dict[str, Any]:
     mark = {EVENT_KEY: {"tick": 4}}
     asked = calls(("noop", {}), ("launch", {"target": "the moon", "share": math.nan}))
