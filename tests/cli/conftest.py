@@ -9,10 +9,5 @@ from tests.support.launching import Launches
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launches:
     return launching.set_up(monkeypatch, tmp_path)

@@ -31,11 +31,6 @@ def opened(data: Path, model: BaseChatModel) -> Iterator[Agent]:
         yield agent
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 @pytest.fixture(autouse=True)
 def _no_thread_stays() -> Iterator[None]:
     before = set(threading.enumerate())

@@ -12,11 +12,6 @@ from tests.support.clock import Clock
 from tests.support.visiting import ADDRESS, OURS, PORT, TOKEN, visiting
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 async def test_without_the_token_nothing_is_shown(data: Path, clock: Clock) -> None:
     async with visiting(data, clock, sign_in=False) as visitor:
         for path in ("/", "/default/today", "/default/memory/a/static/b", "/no/where"):

@@ -25,11 +25,6 @@ from tests.support.scripted import call, scripted
 RUNS = 25
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def short(messages: list[BaseMessage], tools: list[str]) -> Any:
     if tools == EXTRACTING:
         return call("noop")

@@ -2,10 +2,8 @@
 
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
@@ -20,11 +18,6 @@ from tests.support.tool_calls import goal_of
 
 LARGE = "Plan and hold the harvest festival: find a field, order tables, hire a band, print posters"
 STEPS = {"subtasks": ["Find a field", "Hire a band", "Print the posters"]}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 def goal(description: str = LARGE, **changes: Any) -> dict[str, Goal]:
