@@ -117,7 +117,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the home made for this run."""
     shutil.rmtree(config.stash[_HOME], ignore_errors=True)
 
 
@@ -135,8 +134,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def opening(tmp_path: Path, clock: Clock) -> Opening:
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def opening(data: Path, clock: Clock) -> Opening:
     """Opens the agent of a test: `opening(model, settings=...)`; again, it is the same agent."""
     from tests.support.agents import opened
 
-    return partial(opened, tmp_path / "data", clock=clock)
+    return partial(opened, data, clock=clock)

@@ -44,13 +44,11 @@ class Place(NamedTuple):
     files: Path
 
     def go(self, path: str) -> None:
-        """Open a page of the agent."""
         answer = self.page.goto(f"{self.base}/default/{path}")
         assert answer is not None
         assert answer.status == 200, path
 
     def shows(self, words: str) -> None:
-        """Wait until the page has these words."""
         self.page.locator("main").get_by_text(words).first.wait_for()
 
 
@@ -59,7 +57,6 @@ Open = Callable[..., Place]
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's chromium."""
     if CHROMIUM is None:
         pytest.skip("chromium is not on PATH: make test-browser says how to get it")
     from playwright.sync_api import sync_playwright
@@ -82,8 +79,6 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def live(folder: str) -> None:
-    """Live that life."""
-
     async def days() -> None:
         clock, data, files = Clock(), Path(folder, "data"), Path(folder, "files")
         model = OfflineChatModel()
@@ -105,7 +100,6 @@ def live(folder: str) -> None:
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """The environment of a process that opens the life."""
     return {
         **os.environ,
         "CIRCADIAN_OFFLINE": "1",

@@ -1,7 +1,5 @@
 """Every action, end to end: what a person does in the browser is what memory then holds."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Browser, Page
 
@@ -14,7 +12,6 @@ pytestmark = pytest.mark.browser
 
 
 def first(place: Place, path: str, links: str) -> None:
-    """Open a list and follow its first such link."""
     place.go(path)
     place.page.locator(links).first.click()
 

@@ -1,7 +1,5 @@
 """Every page as a person sees it: both schemes, narrow and wide; axe finds nothing."""
 
-from __future__ import annotations
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect

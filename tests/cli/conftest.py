@@ -1,7 +1,5 @@
 """Where the agents of these tests are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,5 @@ from tests.support.launching import Launches
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder that is not there yet."""
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launches:
-    """What a tool that asks first launched."""
     return launching.set_up(monkeypatch, tmp_path)

@@ -1,7 +1,5 @@
 """The command line: JSON shapes, exit statuses, one line for whatever went wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import socket
@@ -25,12 +23,8 @@ NOTICE = "model: offline (embedded rules, not a language model)."
 
 
 def in_a_process(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
     command = [forked_python(), "-m", "graph.cli", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-# Answers
 
 
 def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> None:
@@ -182,9 +176,6 @@ def test_reading_an_unknown_agent_of_a_folder_in_use_is_an_error(
         assert "there is no agent 'two' here" in circadian(capsys, *inspect, "--json").error
 
 
-# Options
-
-
 def test_shared_options_may_stand_before_the_command(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "--data", data, "--json", "send", "Hello")
     assert done.document["reply"] == "Hello."
@@ -205,9 +196,6 @@ def test_leading_shared_options_move_behind_the_command(
     given: list[str], expected: list[str]
 ) -> None:
     assert shared_options_last(given) == expected
-
-
-# Plain text
 
 
 def test_plain_output_has_no_escape_codes_and_no_padding(tmp_path: Path) -> None:

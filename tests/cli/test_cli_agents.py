@@ -1,7 +1,5 @@
 """Agents by name on the command line, and small promises of several commands."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess
@@ -28,7 +26,6 @@ def run(capsys: Capture, data: Path, command: str, *args: str | Path) -> Done:
 
 @pytest.fixture
 def two(capsys: Capture, data: Path) -> Path:
-    """A folder with the agents default and garden."""
     assert run(capsys, data, "send", "My cat is called Miso.").status == 0
     told = run(capsys, data, "send", "The quinces are ripe.", "--agent", "garden")
     assert told.status == 0

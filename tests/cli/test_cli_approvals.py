@@ -1,7 +1,5 @@
 """Questions on the command line: how one is asked, and answered with approve and refuse."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ FLIES = text("It flies.")
 
 
 def waiting(capsys: Capture, data: Path) -> list[dict[str, Any]]:
-    """The questions that stand in the status."""
     done = circadian(capsys, "status", "--data", data, "--json")
     found: list[dict[str, Any]] = done.document["approvals"]
     return found
@@ -28,9 +25,6 @@ def asked(capsys: Capture, data: Path, text: str = "Launch it") -> str:
     """Send a message that ends in a question; its id."""
     done = circadian(capsys, "send", text, "--data", data, "--json")
     return str(done.document["approvals"][-1]["id"])
-
-
-# Asking
 
 
 def test_send_shows_what_would_be_done_and_how_to_answer(
@@ -83,9 +77,6 @@ def test_another_message_is_answered_with_a_note_on_the_waiting_question(
     assert (document["reply"], document["tick"], as_json.err) == ("Hello again.", 2, "")
     assert [one["id"] for one in document["approvals"]] == [question]
     assert launches.done == []
-
-
-# Answering
 
 
 def test_approve_runs_the_tool_once_and_shows_the_rest_of_the_tick(
@@ -193,9 +184,6 @@ def test_approve_without_a_waiting_question_says_so(capsys: Capture, data: Path)
     for command in (["approve"], ["refuse", "ask_0"]):
         done = circadian(capsys, *command, "--data", data)
         assert (done.status, done.error) == (2, "circadian: no question waits for an answer")
-
-
-# What goes wrong
 
 
 def test_while_the_agent_is_busy_the_answer_is_kept_and_holds(

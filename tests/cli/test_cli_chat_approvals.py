@@ -1,7 +1,5 @@
 """Questions in a conversation: asked at once, on a terminal and on a pipe."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterator
@@ -54,9 +52,6 @@ def piped(capsys: Capture, data: Path, monkeypatch: Patch, *lines: str) -> Done:
     """A conversation whose lines stand in a file."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     return circadian(capsys, "chat", "--data", data)
-
-
-# On a terminal
 
 
 @pytest.mark.parametrize("answer", ["y", "Yes", " YES "])
@@ -146,9 +141,6 @@ def test_an_edit_that_is_left_empty_asks_again(
     assert launches.done == []
 
 
-# Later
-
-
 def test_chat_starts_with_the_waiting_question_and_a_command_answers_it(
     capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
 ) -> None:
@@ -175,9 +167,6 @@ def test_a_command_takes_arguments_and_a_reason(
         typing(capsys, data, monkeypatch, f"/refuse {question['id'][:8]} too early")
     assert launches.done == ["Mars"]
     assert "local refused it: too early" in server.requests[-1]["messages"][-1]["content"]
-
-
-# On a pipe
 
 
 def test_on_a_pipe_a_question_waits_until_a_command_answers_it(

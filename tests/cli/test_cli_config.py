@@ -1,7 +1,5 @@
 """`circadian config`, `--config` and `--set`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`circadian correct`: a person mends a fact, and sees what became of it."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,6 @@ PARIS, OSLO = "Ada lives in Paris", "Ada lives in Oslo"
 
 @pytest.fixture
 def paris(data: Path, clock: Clock) -> Fact:
-    """The one fact of the agent."""
-
     async def make() -> list[Fact]:
         async with opened(data, OfflineChatModel(), clock) as agent:
             return await agent.resources.semantic.add(agent.scope, [draft("paris", PARIS)])
@@ -34,7 +30,6 @@ def paris(data: Path, clock: Clock) -> Fact:
 
 
 def facts(capsys: Capture, data: Path) -> list[dict[str, Any]]:
-    """The facts that stand, newest first."""
     found = circadian(capsys, "recall", "--all", "--data", data, "--json").document
     return [one for one in found if one["kind"] == "fact"]
 

@@ -1,7 +1,5 @@
 """The commands on a database: what CIRCADIAN_DATABASE_URL names takes the data folder's place."""
 
-from __future__ import annotations
-
 import asyncio
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +19,6 @@ PARIS, OSLO = "Ada lives in Paris", "Ada lives in Oslo"
 
 @pytest.fixture
 def database(postgres_url: str, monkeypatch: Patch, tmp_path: Path) -> str:
-    """The variable set, and a working folder with nothing in it."""
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     monkeypatch.chdir(tmp_path)
     return postgres_url
@@ -39,7 +36,6 @@ def facts(database: str) -> None:
 
 
 def checks(done: Done) -> dict[str, Any]:
-    """What was looked at, by name; no name twice."""
     found = {check["name"]: check for check in done.document["checks"]}
     assert len(found) == len(done.document["checks"])
     return found

@@ -1,7 +1,5 @@
 """What goes wrong on the command line: one line on stderr, no traceback, the right status."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -1,7 +1,5 @@
 """Ctrl-C: one line on stderr and status 130, wherever it comes; in chat a half-typed line goes."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

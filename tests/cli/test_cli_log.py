@@ -1,7 +1,5 @@
 """`circadian log`: what was done, for people and as JSON; and which times it takes."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from datetime import UTC, datetime, timedelta
@@ -28,8 +26,6 @@ MINE = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
 
 
 def keep(data: Path, *entries: AuditEntry) -> None:
-    """Write entries into the log of a data folder, which is made."""
-
     async def run() -> None:
         folder = open_folder(data, embedder="offline")
         async with open_store(folder) as store:
@@ -48,9 +44,6 @@ def view(*entries: AuditEntry, color: bool = False, width: int = 100) -> str:
     console.print(log_view(entries))
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
-
-
-# The command
 
 
 def test_log_shows_what_a_message_caused(capsys: Capture, data: Path) -> None:
@@ -88,9 +81,6 @@ def test_an_empty_log_says_so(capsys: Capture, data: Path) -> None:
     done = circadian(capsys, "log", "--since", "2h", "--data", data)
     assert (done.status, done.out) == (0, "Nothing is logged.\n")
     assert circadian(capsys, "log", "--since", "2h", "--data", data, "--json").document == []
-
-
-# Times
 
 
 def test_times_are_shown_and_read_in_the_setting_s_zone(capsys: Capture, data: Path) -> None:
@@ -134,9 +124,6 @@ def test_since_understands_times(given: str, meant: datetime) -> None:
 def test_since_refuses_other_text(given: str) -> None:
     with pytest.raises(InputError, match="is not a time"):
         parse_since(given, NOW)
-
-
-# The view
 
 
 def test_each_day_has_its_head_and_each_entry_its_sentence() -> None:

@@ -1,7 +1,5 @@
 """What a person sees where a model is set up wrongly, or answers as models do."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from pathlib import Path

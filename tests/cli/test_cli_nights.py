@@ -1,7 +1,5 @@
 """Nights on the command line: listed, shown, tried out, applied, let go, taken back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil
@@ -24,7 +22,6 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A day, a night, and a second day."""
     data, clock = tmp_path_factory.mktemp("lived") / "data", Clock()
 
     async def live() -> None:

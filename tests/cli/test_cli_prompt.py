@@ -1,7 +1,5 @@
 """`circadian prompt`: the prompts, the versions, and going back to one of them."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 
@@ -25,7 +23,6 @@ TEXTS = ("Be concise.\nPrefer actions.", "Be [bold]loud[/bold].\x1b[31m", "Be ki
 
 
 def written(clock: Clock, *texts: str) -> AssistantPrompt:
-    """A prompt with these versions."""
     prompt: AssistantPrompt = {"version": 0, "text": "", "versions": []}
     for number, text in enumerate(texts, 1):
         prompt = changed(
@@ -36,8 +33,6 @@ def written(clock: Clock, *texts: str) -> AssistantPrompt:
 
 @pytest.fixture
 def data(tmp_path: Path, clock: Clock) -> Path:
-    """A data folder whose agent has three versions of its prompt."""
-
     async def make() -> None:
         async with opened(tmp_path / "data", OfflineChatModel(), clock) as agent:
             await agent.ainvoke(said("Hello"))

@@ -1,7 +1,5 @@
 """`circadian recall`: searching memory, what scores are made of, and looking through all of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,9 +55,6 @@ def facts(data: Path, clock: Clock) -> list[Fact]:
 def hit(text: str, score: float = 0.5, **more: Any) -> RecallHit:
     said = entry(text, content=text, source_entity=None, sources=["e1"])
     return {**hit_of(said), "kind": "fact", "score": score, **more}  # type: ignore[typeddict-item]
-
-
-# Searching
 
 
 def test_recall_shows_date_speaker_and_source(capsys: Capture, data: Path) -> None:
@@ -129,9 +124,6 @@ def test_an_empty_query_is_one_line(capsys: Capture, data: Path, facts: list[Fac
         "",
         "circadian: there is nothing to recall: the query is empty",
     )
-
-
-# Looking through all of it
 
 
 def test_for_people_a_superseded_fact_names_the_one_that_holds(

@@ -1,7 +1,5 @@
 """`circadian reindex`: another embedder, and vectors for what has none; broken off, it goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -3,8 +3,6 @@
 The processes are forked; `tests/frozen/test_processes.py` starts the command itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
@@ -29,8 +27,6 @@ HI = {"id": "e1", "text": "What is up?", "sender": "Ada"}
 
 
 class Held(OpenAIServer):
-    """Answers once it is let go."""
-
     def __init__(self, *replies: Reply) -> None:
         super().__init__(*replies)
         self.let_go = threading.Event()
@@ -79,7 +75,6 @@ class Runner:
 
 @pytest.fixture
 def running() -> Iterator[Callable[..., Runner]]:
-    """Starts runners; whatever still runs at the end is killed."""
     made: list[Runner] = []
 
     def start(data: Path, *options: str, model: OpenAIServer | None = None) -> Runner:

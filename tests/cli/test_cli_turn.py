@@ -1,7 +1,5 @@
 """What a person is told of a message: what was sent to others, why there is no answer, the stop."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 
@@ -26,9 +24,6 @@ BEN = {"to": "Ben", "text": "Dinner is at seven.", "channel": "kitchen"}
 def data(tmp_path: Path, monkeypatch: Patch) -> Path:
     launching.set_up(monkeypatch, tmp_path)
     return tmp_path / "data"
-
-
-# What was said to others
 
 
 def test_a_message_to_somebody_else_is_a_line(
@@ -84,9 +79,6 @@ def test_tick_shows_sent_messages(capsys: Capture, data: Path, monkeypatch: Patc
     assert (done.status, "→ Ben (#kitchen): Dinner is at seven." in done.out) == (0, True)
 
 
-# No answer, and why
-
-
 def test_a_message_that_is_left_alone_says_why(capsys: Capture, data: Path) -> None:
     args = ("send", "Hello", "--from", "Circadian", "--data", data, "--model", "offline")
     done = circadian(capsys, *args, "--json")
@@ -106,9 +98,6 @@ def test_what_next_tells_what_becomes_of_a_failed_tick() -> None:
     assert what_next(failure("e1", 0), 3) == "kept in the inbox"
     assert what_next(failure("e1", 3, aside=True), 3) == "set aside after 3 attempts"
     assert what_next(failure(None, 0), 3) == "that tick is dropped"
-
-
-# The emergency stop
 
 
 async def _failed_before(data: Path, clock: Clock, errors: int) -> None:
@@ -169,9 +158,6 @@ def test_a_stop_set_by_a_person_names_no_failure(capsys: Capture, data: Path) ->
     assert "Stopped  a person asked for it" in circadian(capsys, "status", *args).out
     circadian(capsys, "clear-stop", *args)
     assert "Stopped" not in circadian(capsys, "status", *args).out
-
-
-# Another run
 
 
 def test_a_reply_that_another_run_gave_is_shown_whole(

@@ -1,7 +1,5 @@
 """What is printed: words broken between words, text cleaned, numbers counted."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

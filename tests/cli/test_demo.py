@@ -1,7 +1,5 @@
 """The demo: three days, two nights, a restart; what it shows is found in the agent."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`circadian doctor`: what it looks at, and what it finds wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -33,7 +31,6 @@ Patch = pytest.MonkeyPatch
 
 
 def checks(done: Done) -> dict[str, Any]:
-    """What was looked at, by name."""
     return {check["name"]: check for check in done.document["checks"]}
 
 
@@ -225,7 +222,6 @@ def test_vectors_of_another_length_than_those_kept_are_a_problem(
 
 
 def unembedded(data: Path, text: str) -> None:
-    """A memory that has no vector yet."""
     table = SqliteTable(data / "facts.db", model="offline", dimension=256)
     scope = Scope(LOCAL_USER, thread_id(LOCAL_USER, "default"))
     table.insert("waiting", None, {**scope_filters(scope), "kind": "episode", "data": text})
@@ -271,9 +267,6 @@ def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Pa
         done = circadian(capsys, "doctor", "--data", data)
     assert done.status == 0
     assert f"process {os.getpid()} (test)" in done.out
-
-
-# What the environment adds
 
 
 def test_absent_additions_are_no_problem(capsys: Capture, data: Path) -> None:

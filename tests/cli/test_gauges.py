@@ -1,7 +1,5 @@
 """The status for people: questions, what the prompt costs, what was spent, which services rest."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any
@@ -73,9 +71,6 @@ def test_spending_is_shown_with_its_limits() -> None:
         ({"next_look": "2026-03-02T12:07:00+00:00"}, [look]),
     ):
         assert plain(spending_gauge({**SPENT, **more})) == [line, *told]
-
-
-# The whole
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What a listener is told of a run as it happens, and what it is not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,6 @@ from tests.support.scripted import call, calls, scripted
 
 
 class Ear(Listener):
-    """Notes what it hears, in order."""
-
     def __init__(self) -> None:
         self.heard: list[str] = []
 

@@ -1,7 +1,5 @@
 """Logging: level and format by variable, and no secret in any line."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

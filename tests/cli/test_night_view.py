@@ -1,7 +1,5 @@
 """A night as a person reads it: grouped, old before new, with reasons and who said it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, cast, get_args
 
@@ -39,7 +37,6 @@ FACTS = {
 
 
 def related(one: str, other: str, relation: Relation) -> list[Operation]:
-    """The operations that a relation leads to."""
     return settle([pair(one, other, relation, "he said so")], FACTS, [one], now=NOW).operations
 
 

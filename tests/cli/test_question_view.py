@@ -1,7 +1,5 @@
 """How a person reads a question: all that is to be decided on, and nothing that pretends."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replaying a file: each line once, on the file's clock, and what a broken line does."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -30,7 +28,6 @@ def event(number: int, *, day: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def written(path: Path, *lines: dict[str, Any] | str) -> Path:
-    """A replay file; a string is a line as it stands."""
     rows = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("\n".join(rows) + "\n")
     return path
@@ -51,9 +48,6 @@ def replayed(capsys: Capture, file: Path, data: Path, *more: str) -> Done:
 def status(capsys: Capture, data: Path) -> dict[str, Any]:
     found: dict[str, Any] = circadian(capsys, "status", "--data", data, "--json").document
     return found
-
-
-# Reading
 
 
 def kinds(found: list[Step]) -> list[str | list[str]]:
@@ -136,9 +130,6 @@ def test_two_equal_requests_have_two_markers(file: Path) -> None:
     assert len(set(markers(file))) == 3
 
 
-# The clock
-
-
 def test_the_clock_is_the_latest_time_so_far() -> None:
     clock = Clock()
     assert abs((clock() - datetime.now(UTC)).total_seconds()) < 60
@@ -155,9 +146,6 @@ def test_a_night_happens_at_the_time_of_its_line(capsys: Capture, file: Path, da
     assert "night: 1 fact learned" in out
     hits = circadian(capsys, "recall", "beans", "--data", data, "--json").document
     assert [hit["at"][:10] for hit in hits] == ["2026-05-03", "2026-05-02"]
-
-
-# Playing
 
 
 def test_a_replay_prints_its_counts(capsys: Capture, file: Path, data: Path) -> None:

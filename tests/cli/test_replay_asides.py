@@ -1,7 +1,5 @@
 """Replaying what gets no answer: events left alone, questions, looks back, a model that is down."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

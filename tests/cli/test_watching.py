@@ -1,7 +1,5 @@
 """What `circadian run` shows a person, and the lines that a program reads."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A compaction killed at any point: one archive, one summary in the history, both the same."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -32,7 +30,6 @@ def said(number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def talked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose agent has a history over both thresholds."""
     data = tmp_path_factory.mktemp("talk") / "data"
     settings = {**SETTINGS, "compact_enabled": False}
     workers().done(Job(data=str(data), inputs=[said(n) for n in range(8)], settings=settings))

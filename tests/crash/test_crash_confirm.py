@@ -1,7 +1,5 @@
 """A tick that asks a person, killed at any point: the tool runs once, and never unasked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 As a program runs it, as a server does, and on PostgreSQL.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections import Counter
@@ -83,14 +81,12 @@ FAST = (
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose agent has much to dream of."""
     data = tmp_path_factory.mktemp("whole") / "data"
     evening(data)
     return data
 
 
 def job_in(lived: Path, folder: Path, **more: Any) -> Job:
-    """The night in a copy of it."""
     data = folder / "data"
     shutil.copytree(lived, data)
     return Job(data=str(data), inputs=[SLEEP], settings=SETTINGS, now=NIGHT, model="dreams", **more)
@@ -104,7 +100,6 @@ class Undisturbed:
         self._found: tuple[dict[str, Any], Counter[str]] | None = None
 
     async def __call__(self) -> tuple[dict[str, Any], Counter[str]]:
-        """What stands, and what was asked."""
         if self._found is None:
             job = job_in(self._lived, self._folder)
             workers().done(job)

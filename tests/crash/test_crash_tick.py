@@ -1,7 +1,5 @@
 """A tick killed at any point: its event is handled exactly once, whatever the next run brings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from functools import partial

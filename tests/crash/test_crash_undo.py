@@ -4,8 +4,6 @@ An undo, of which memory's two files know at different times; and a night that i
 applied before its history is cut.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -39,7 +37,6 @@ GIVEN: dict[str, dict[str, Any] | None] = {"a run": None, "a night": SLEEP, "the
 
 
 def copied(job: Job, folder: Path, given: dict[str, Any]) -> Job:
-    """`given` to a copy of a job's data folder."""
     shutil.copytree(job.data, folder)
     return replace(job, data=str(folder), inputs=[given])
 
@@ -80,7 +77,6 @@ async def test_an_undo_killed_when(
 
 
 async def learned(agent: AsyncAgent) -> list[str]:
-    """Ids of the facts that stand there, and that the newest night made."""
     report = await agent.night("last")
     made = [one["target"] for one in report["operations"] if one["kind"] == "add_fact"]
     found = await agent.resources.semantic.by_op(agent.scope, made)

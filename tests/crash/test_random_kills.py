@@ -64,7 +64,6 @@ class Home:
     url: str | None = None
 
     def copy(self, name: str) -> Home:
-        """Another one, as it is."""
         if self.postgres is None:
             return replace(self, folder=Path(shutil.copytree(self.folder, f"{self.folder}-{name}")))
         assert self.url is not None
@@ -72,13 +71,11 @@ class Home:
         return replace(self, url=made, folder=Path(f"{self.folder}-{name}"))
 
     def remove(self) -> None:
-        """Remove a copy."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.postgres is not None and self.url is not None:
             self.postgres.drop(self.url)
 
     async def run(self, act: Callable[[AsyncAgent], Awaitable[Any]], agent: str) -> Any:
-        """Open an agent of it, and do something."""
         named = {"CIRCADIAN_DATABASE_URL": self.url} if self.url else {}
         data = None if self.url else self.folder / "data"
         with patch.dict(os.environ, named):
@@ -112,7 +109,6 @@ async def take(agent: AsyncAgent) -> Any:
 
 
 async def run(agent: AsyncAgent) -> Any:
-    """What waits, and then its goals, until it rests."""
     while (await agent.ainvoke(None))["report"]["ticks"]:
         pass
 

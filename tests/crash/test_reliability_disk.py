@@ -1,7 +1,5 @@
 """A full disk is one clear error: what was acknowledged stays, and work goes on with space."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess
@@ -48,7 +46,6 @@ class Disk:
         os.truncate(self._ballast, max(0, self._ballast.stat().st_size - leave))
 
     def free(self) -> None:
-        """There is space again."""
         self._ballast.unlink()
 
 
@@ -95,7 +92,6 @@ async def write(memory: SemanticMemory, told: list[str], count: int) -> None:
 
 
 async def keeps(memory: SemanticMemory, told: list[str]) -> None:
-    """What was acknowledged is there, and is found."""
     assert [fact["text"] for fact in await memory.all(ANA)] == told
     [(found, _)] = await nearest_facts(memory, ANA, told[-1], 1)
     assert found["text"] == told[-1]
@@ -156,7 +152,6 @@ async def test_events_on_a_full_disk(disk: Disk, clock: Clock) -> None:
 
 
 async def post(agent: AsyncAgent, told: list[str], count: int) -> None:
-    """Post events, one after the other; those that were accepted are `told`."""
     for number in range(count):
         await agent.post({"id": f"e{number}", "text": "copper " * 100})
         told.append(f"e{number}")
@@ -198,6 +193,5 @@ async def test_a_tick_during_which_the_disk_becomes_full(
 
 
 async def waiting(agent: AsyncAgent) -> list[str]:
-    """The ids in the inbox, oldest first."""
     items = await inbox.waiting(agent.store, agent.scope, [])
     return [item["event"]["id"] for item in items]

@@ -1,7 +1,5 @@
 """A database that is down is told within three seconds; what had been accepted is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -56,7 +54,6 @@ class Outage:
             {"is stopped": Postgres.stop, "crashes": Postgres.crash}[self._kind](self._server)
 
     def end(self) -> None:
-        """It is back."""
         if self.down and self._kind == "stands still":
             self._signal(signal.SIGCONT)
         elif self.down:
@@ -95,7 +92,6 @@ def opening(
 
 
 async def refused(work: Awaitable[Any], match: str = "cannot be reached") -> None:
-    """It fails in time, in one line."""
     began = time.monotonic()
     with pytest.raises(DatabaseDown, match=match) as raised:
         await asyncio.wait_for(work, 4 * SECONDS)
@@ -191,7 +187,6 @@ def test_the_command_line_says_so_in_one_line(
 
 @asynccontextmanager
 async def locked(file: Path) -> AsyncIterator[None]:
-    """Another program has the file to itself."""
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield

@@ -1,7 +1,5 @@
 """Writers that are killed, and writers in a crowd: what they were told is written, stands whole."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Comparing what the product shows with what is kept in `tests/frozen/kept`."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json
@@ -55,7 +53,6 @@ def compare(name: str, seen: str) -> None:
 
 
 def document(value: Any) -> str:
-    """A value as indented JSON."""
     return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True, default=str) + "\n"
 
 
@@ -73,7 +70,6 @@ class Normaliser:
         self._labels: dict[str, str] = {}
 
     def name_facts(self, value: Any) -> None:
-        """Find the facts in a document."""
         if isinstance(value, dict):
             text, id_ = value.get("text"), value.get("id")
             if isinstance(text, str) and isinstance(id_, str) and re.fullmatch(UUID, id_):
@@ -161,7 +157,6 @@ class WallClock:
         self.set(now)
 
     def set(self, now: datetime) -> None:
-        """Move to `now`."""
         WallClock.now = now
 
 

@@ -1,7 +1,5 @@
 """The `--json` documents of every command over one life, and the export at the end of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
@@ -53,7 +51,6 @@ class Life:
         return found
 
     def shown(self) -> dict[str, Any]:
-        """Every document so far, without what differs from run to run."""
         normaliser = Normaliser((self.data, "<data>"), (self.place, "<place>"))
         normaliser.name_facts(self._shown)
         return {
@@ -116,7 +113,6 @@ def test_the_documents_of_every_command(life: Life) -> None:
 
 
 async def namespaces(data: Path) -> dict[str, int]:
-    """How many records stand in each namespace."""
     used = {}
     async with open_agent(data, model="offline") as agent:
         for namespace in await agent.store.alist_namespaces(limit=10_000):

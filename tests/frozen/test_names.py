@@ -1,7 +1,5 @@
 """Names that are on disk, in checkpoints, in forms and on the command line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ COMMANDS = """
 
 
 def subgraphs() -> list[tuple[str, Any]]:
-    """The compiled subgraphs by their paths."""
     return list(graph.get_subgraphs(recurse=True))
 
 

@@ -1,7 +1,5 @@
 """The documents of the commands that are, or start, processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

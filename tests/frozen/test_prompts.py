@@ -143,7 +143,6 @@ def kind_of(messages: list[BaseMessage], tools: list[dict[str, Any]]) -> str:
 
 
 def rendered(messages: list[BaseMessage], tools: list[dict[str, Any]]) -> str:
-    """A call as a person reads it."""
     parts = [f"tools: {', '.join(tool['name'] for tool in tools) or 'none'}"]
     for message in messages:
         name = f" ({message.name})" if message.name else ""

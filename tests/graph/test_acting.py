@@ -1,7 +1,5 @@
 """How a tick ends, what stops the agent, what it may spend, and its look at its own work."""
 
-from __future__ import annotations
-
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 

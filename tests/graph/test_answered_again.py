@@ -1,7 +1,5 @@
 """An answer to one question never answers another, whatever is sent or done again."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

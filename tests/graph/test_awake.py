@@ -1,5 +1,4 @@
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,6 @@ from memory.settings import Settings
 from tests.support.agents import Opening, entries, result_of, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, calls, scripted
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 async def test_tools_run_in_order_and_the_goal_and_project_survive_a_restart(

@@ -1,7 +1,5 @@
 """The blocking agent: in plain code, inside a running event loop, and how it closes."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys
@@ -33,11 +31,6 @@ def opened(data: Path, model: BaseChatModel) -> Iterator[Agent]:
         yield agent
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 @pytest.fixture(autouse=True)
 def _no_thread_stays() -> Iterator[None]:
     before = set(threading.enumerate())
@@ -46,7 +39,6 @@ def _no_thread_stays() -> Iterator[None]:
 
 
 def use(data: Path) -> None:
-    """Every method once."""
     model = scripted(call("add_goal", description="Plant beans"), "Added.", "Hello.", "Fine.")
     with opened(data, model) as agent:
         out = agent.invoke(said("Add a goal", id="e1"))

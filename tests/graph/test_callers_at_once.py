@@ -1,7 +1,5 @@
 """Many callers of one agent at once: each gets the reply to their own input, also in the report."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Compaction through the graph with any model behaviour: awake, asleep, previewed, held back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module

@@ -1,7 +1,5 @@
 """A person is asked before a dangerous tool runs, and it runs once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -223,8 +221,6 @@ async def test_question_answer_and_deed_stand_in_the_log(
 
 
 class Coerced(BaseModel):
-    """Paths, given as a list or as one."""
-
     paths: list[str]
 
     @field_validator("paths", mode="before")

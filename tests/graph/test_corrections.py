@@ -1,7 +1,5 @@
 """Corrections: what a person says supersedes a fact, once; the old fact is kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from io import StringIO
@@ -37,7 +35,6 @@ PARIS, OSLO, BERGEN = "I live in Paris", "I live in Oslo", "I live in Bergen"
 
 @pytest.fixture
 def model() -> ScriptedChatModel:
-    """Answers nothing: a correction asks no model."""
     return scripted(otherwise=night_model)
 
 

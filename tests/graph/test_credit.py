@@ -1,7 +1,5 @@
 """Credit: a recalled fact counts as accessed only where the tick used it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

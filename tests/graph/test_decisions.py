@@ -1,7 +1,5 @@
 """Answers to a question about a dangerous tool: the first one holds."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

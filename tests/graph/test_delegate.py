@@ -1,7 +1,5 @@
 """The delegate subgraph: sub-agents side by side, in a parent that sends them their calls."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Sequence
@@ -106,8 +104,6 @@ LONG = "word " * 400
 
 
 def by_task(**replies: Reply | Exception | Callable[[], Reply]) -> ScriptedChatModel:
-    """A model that answers by the word that stands in the task."""
-
     def reply_to(messages: list[BaseMessage], tools: list[str]) -> Reply:
         task = str(messages[1].text).rpartition("<delegated_task>")[2]
         reply = next(reply for word, reply in replies.items() if word in task)

@@ -1,7 +1,5 @@
 """Ticks that delegate: results in the order of the calls, a few at once, and only where allowed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

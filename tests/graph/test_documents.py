@@ -1,7 +1,5 @@
 """What an agent knows and did, as documents: pages of lists, and details with provenance."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,7 +37,6 @@ async def agent(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
 
 @pytest.fixture
 async def living(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
-    """An agent that answers whatever it is asked, after a night."""
     async with opened(tmp_path, OfflineChatModel(), clock) as handle:
         await handle.ainvoke(said(PARIS))
         clock.advance(hours=12)

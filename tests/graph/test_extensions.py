@@ -1,7 +1,5 @@
 """What a user adds: in Python, by a module the environment names, a working folder, MCP servers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

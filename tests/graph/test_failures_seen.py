@@ -1,7 +1,5 @@
 """Failures are seen from Python, and no answer is handed out as another's."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import AsyncIterator
@@ -349,9 +347,6 @@ async def test_a_failure_is_noted_though_the_process_died_meanwhile(
 
 def dies_at_once(error: Any) -> str:
     raise RuntimeError("killed")
-
-
-# While a service that kept failing is left alone
 
 
 ALONE = ServiceDown("no usable answer from the model after 4 tries: HTTP 503: no")

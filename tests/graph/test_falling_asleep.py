@@ -1,7 +1,5 @@
 """Falling asleep and waking through the real graph: by its tool, its hours, fatigue, a person."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any

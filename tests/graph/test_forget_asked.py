@@ -1,7 +1,5 @@
 """An owner asks in a conversation to forget something: a person approves, and it is gone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -39,7 +39,6 @@ def data(tmp_path: Path, lived: Lived) -> Path:
 
 @pytest.fixture
 async def agent(data: Path, lived: Lived, clock: Clock) -> AsyncIterator[AsyncAgent]:
-    """One that has lived with Zora and Ben."""
     clock.set(lived.now)
     async with at_home(data, clock) as handle:
         yield handle
@@ -213,9 +212,6 @@ async def test_unknown_kinds_of_records_are_searched_too(agent: AsyncAgent) -> N
     left = await store.aget(scope.namespace("diary", "Ben"), "page")
     assert left is not None
     assert left.value == {"notes": ["Beans."]}
-
-
-# One fact, and work on its way
 
 
 async def test_a_forgotten_fact_takes_its_links_and_revives_what_it_superseded(

@@ -1,7 +1,5 @@
 """A preview of a forget reads little, and tells the same as a reading of the whole memory."""
 
-from __future__ import annotations
-
 import json
 import random
 import sqlite3

@@ -1,7 +1,5 @@
 """Forgetting a fact or an entry erases what it says: no recall and no prompt has it afterwards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

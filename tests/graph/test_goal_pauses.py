@@ -1,7 +1,5 @@
 """What `circadian run` spends on goals: no call while nothing changes, and waits that double."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,7 +48,6 @@ def idle_model() -> ScriptedChatModel:
 
 
 async def made(agent: AsyncAgent, model: ScriptedChatModel) -> int:
-    """The goal, and how many calls it took."""
     await agent.ainvoke(said("Please watch the pond, and keep it as a goal of yours"))
     return len(model.calls)
 

@@ -1,7 +1,5 @@
 """The asynchronous agent: its input, known ids, edits by hand."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -51,9 +49,6 @@ async def serve(agent: AsyncAgent, run: str | None = None, **given: Any) -> dict
 
 def texts(out: dict[str, Any]) -> list[str]:
     return [str(message.text) for message in out["messages"]]
-
-
-# Ids that are known
 
 
 @pytest.mark.parametrize("way", ["python", "server"])
@@ -123,9 +118,6 @@ def test_a_slip_of_the_finger_means_nothing(given: str) -> None:
         match_id(given, IDS[2:4], "facts")
 
 
-# Edits by hand
-
-
 @pytest.mark.parametrize(
     ("edit", "key"),
     [
@@ -180,9 +172,6 @@ async def test_an_event_edited_into_the_state_does_not_block_a_run(
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["One."]
 
 
-# Requests and limits
-
-
 async def test_the_recursion_limit_leaves_room_for_events_during_the_run(
     agent: AsyncAgent,
 ) -> None:
@@ -201,9 +190,6 @@ async def test_a_run_at_its_recursion_limit_is_resumed_by_the_next(opening: Open
     assert sorted(done) == [event["text"] for event in events]
     assert len(out["report"]["ticks"]) == len(events)
     assert len(model.calls) == len(events)
-
-
-# Recall
 
 
 class LooseStore(InMemoryStore):

@@ -1,7 +1,5 @@
 """Nights that would take too much from memory wait for a person."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Hygiene: what was recalled, ruled, returned or chatted never becomes a memory of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 
@@ -48,7 +46,6 @@ SINKS: Mapping[str, Callable[[str], AIMessage]] = {
 
 
 async def kept(agent: AsyncAgent) -> list[str]:
-    """The texts of everything that was made of what was said."""
     facts = await agent.resources.semantic.all(agent.scope)
     people = await entities.everyone(agent.store, agent.scope)
     return [

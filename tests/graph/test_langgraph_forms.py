@@ -1,7 +1,5 @@
 """The agent's handles and graph take what LangGraph's users are used to give."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,9 +47,6 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         yield one
 
 
-# State
-
-
 def test_a_state_is_edited_with_the_config_in_front(agent: Agent) -> None:
     own: RunnableConfig = {"configurable": {"thread_id": agent.handle.scope.thread}}
     goal = {"id": "goal_1_0", "description": "Plant beans"}
@@ -73,9 +68,6 @@ def test_values_before_the_config_are_an_error_that_names_the_order(agent: Agent
         agent.update_state(values, "intake")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the state has no 'goal_indx'"):
         agent.update_state(None, {"goal_indx": 1})
-
-
-# Questions
 
 
 def test_a_bare_function_is_a_tool_that_asks_first_and_its_interrupt_is_answered_by_id(
@@ -131,9 +123,6 @@ def test_a_tool_of_ones_own_may_interrupt(tmp_path: Path) -> None:
     assert "The user says: Graz" in model.calls[1].text
 
 
-# Settings and tools
-
-
 @pytest.mark.parametrize("given", [Settings(persona="A pilot."), {"persona": "A pilot."}])
 def test_settings_are_an_object_or_a_dict(tmp_path: Path, given: Any) -> None:
     model = scripted("Hello.", "Hi.")
@@ -173,9 +162,6 @@ def test_wrong_settings_are_one_line(tmp_path: Path, given: Any, told: str) -> N
         assert agent.get_state().values == {}
 
 
-# Many agents, without an event loop
-
-
 def test_many_agents_in_blocking_code(tmp_path: Path) -> None:
     with open_agents(tmp_path, model=OfflineChatModel(), embedder="offline") as agents:
         for user, nut in (("ada", "walnuts"), ("ben", "hazels")):
@@ -184,9 +170,6 @@ def test_many_agents_in_blocking_code(tmp_path: Path) -> None:
         assert "walnuts" in ada.invoke({"messages": "What do I dislike?"})["reply"]
     with pytest.raises(RuntimeError, match="the agent is closed"):
         ada.get_state()
-
-
-# Persistence of one's own
 
 
 def graph_of(data: Path, model: BaseChatModel, **more: Any) -> CompiledStateGraph[Any, Any, Any]:

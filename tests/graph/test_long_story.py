@@ -1,7 +1,5 @@
 """What prompts hold over three days with two nights: nothing twice, and not more than they need."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -145,7 +143,6 @@ class Tick(NamedTuple):
 
     @property
     def history(self) -> list[str]:
-        """What stands before the event, but for the system message."""
         before = self.sent.messages[: self.sent.messages.index(self.newest)]
         return [str(one.text) for one in before[1:]]
 
@@ -158,7 +155,6 @@ class Lived(NamedTuple):
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    """Three days of a choir, with a night after the first two."""
     return asyncio.run(_live(tmp_path_factory.mktemp("choir") / "data"))
 
 

@@ -1,7 +1,5 @@
 """Hundreds of malformed model answers through the real loop: no crash, no event lost."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -69,7 +67,6 @@ def odd(dice: random.Random, depth: int = 0) -> Any:
 
 
 def arguments(dice: random.Random, name: str) -> dict[str, Any]:
-    """Arguments of a tool, some of them right, some missing, some beyond."""
     known = list(BUILT_IN[name][0].args) if name in BUILT_IN else ["target", "depth"]
     given = {key: odd(dice) for key in known if dice.random() < 0.8}
     return given | ({"surprise": odd(dice)} if dice.random() < 0.3 else {})

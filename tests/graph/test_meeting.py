@@ -1,7 +1,5 @@
 """People through real ticks and nights: what is noticed of them, and how they come to stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

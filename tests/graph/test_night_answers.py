@@ -1,7 +1,5 @@
 """Nights with models that answer as real ones do: slips, prose, wrong numbers, mended facts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -98,9 +96,6 @@ def of(asked: ScriptedChatModel, tool: str) -> list[list[BaseMessage]]:
     return [one.messages for one in asked.calls if tool in one.tools]
 
 
-# Prompts
-
-
 async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_time(
     tmp_path: Path, clock: Clock
 ) -> None:
@@ -134,9 +129,6 @@ async def test_an_entry_is_shown_with_the_question_that_it_answers(opening: Open
         "[2] Mon 2026-03-02 09:00 Goran: Yes, by Ilir.",
         "    (answers the assistant's question) Is the loan taken?",
     ]
-
-
-# Consolidation
 
 
 async def test_the_facts_that_were_stored_awake_of_the_entries_are_shown_with_them(
@@ -402,9 +394,6 @@ async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock
     assert (len(facts), report["held"]) == (3, [])
 
 
-# Scores
-
-
 def scores(*given: tuple[Any, Any]) -> AIMessage:
     return calls(("Scores", {"scores": [{"id": id_, "importance": n} for id_, n in given]}))
 
@@ -452,9 +441,6 @@ async def test_scores_are_given_in_view_of_goals_and_the_active_project(opening:
     (prompt,) = of(asked, "Scores")
     assert "Active project: shop - Open the second shop\n- goal_1_0" in str(prompt[1].text)
     assert "The current goals and projects are shown above them" in str(prompt[0].text)
-
-
-# Dreams
 
 
 def relation(fact: Any, other: Any, kind: str = "relates") -> dict[str, Any]:
@@ -514,9 +500,6 @@ async def test_an_unreadable_pair_is_dreamt_of_again_in_the_next_night(
     assert ("oven" in new, "rent" in new) == (True, False)
     done = [one["target"] for one in again["operations"] if one["kind"] == "settle_fact"]
     assert done == [oven["op"]]
-
-
-# Insights
 
 
 async def test_evidence_that_was_not_shown_is_told_and_mended(tmp_path: Path, clock: Clock) -> None:
@@ -589,9 +572,6 @@ def _more(clock: Clock) -> list[dict[str, Any]]:
     """Two messages that bring a day over the threshold of a reflection."""
     said = [("Ben", "The glass is for the greenhouse."), ("Ben", "It is green.")]
     return [{**one, "id": f"{clock():%d}m{one['id']}"} for one in heard(said)["events"]]
-
-
-# Cost
 
 
 async def test_the_last_night_s_facts_are_seen_again_where_a_batch_has_room(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """How a night ends: with its hours, its budget or its model, and what its report says of that."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -141,9 +139,6 @@ async def test_a_preview_ignores_the_end_of_the_sleeping_hours(
         tried = await agent.sleep(dry_run=True)
     assert (tried["complete"], tried["stopped"]) == (True, None)
     assert asked_for(model).count("Dream") > 2
-
-
-# What ends a night
 
 
 async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(

@@ -1,7 +1,5 @@
 """A second look of the model at the facts that a night made."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +36,6 @@ def stored(*facts: tuple[str, str]) -> AIMessage:
 
 
 def judged(judge: Answer, *answers: AIMessage) -> ScriptedChatModel:
-    """A night's model: `answers` of the loop in turn, and `judge` for the second look."""
     return model(Verdicts=lambda messages, tools: judge(messages), consolidate=answers)
 
 
@@ -47,7 +44,6 @@ async def judging(folder: Path, clock: Clock, asked: ScriptedChatModel, **settin
 
 
 def looks(asked: ScriptedChatModel) -> list[str]:
-    """The prompts of the second look."""
     return [one.text for one in asked.calls if one.tools == ["Verdicts"]]
 
 

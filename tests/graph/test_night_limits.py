@@ -1,7 +1,5 @@
 """The budget through a whole night: it stops after a batch, and says why."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys
@@ -141,9 +139,6 @@ def plots(messages: list[BaseMessage]) -> list[int]:
     return [int(found) for line in told for found in re.findall(r"Plot (\d+)", line)]
 
 
-# A visit to a step: batch after batch, within the budget
-
-
 SMALL = Settings(
     score_batch_size=2,
     consolidate_batch_size=2,
@@ -155,7 +150,6 @@ SMALL = Settings(
 
 
 async def known(agent: AsyncAgent, count: int) -> None:
-    """Observe something of each of `count` people."""
     memory: Any = {"store": agent.store, "semantic": agent.resources.semantic, "scope": agent.scope}
     now = agent.resources.clock().isoformat()
     for number in range(count):

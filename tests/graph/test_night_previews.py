@@ -1,7 +1,5 @@
 """Previews: they change nothing, and applied they equal the night itself."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
@@ -50,7 +48,6 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Lived:
 
 @pytest.fixture
 def lived(life: Lived, tmp_path: Path, clock: Clock) -> Path:
-    """A copy of that life, at its end."""
     clock.set(life.now)
     return copied(life, tmp_path / "lived")
 
@@ -67,7 +64,6 @@ async def copy_of(
 
 
 async def state_of(agent: AsyncAgent) -> dict[str, Any]:
-    """The state without the keys about the last run."""
     values = (await agent.aget_state()).values
     return {key: one for key, one in values.items() if key not in ("report", "turn", "night")}
 
@@ -141,7 +137,6 @@ async def test_events_keep_waiting_during_a_preview_and_its_application(
 
 
 async def an_entry(agent: AsyncAgent) -> str:
-    """Remove an entry of Sunday."""
     entry = (await journal.newest(agent.store, agent.scope, limit=1))[0]
     changed: Any = {**entry, "importance": 10, "scoring_method": "manual"}
     await agent.store.abatch(journal.puts(agent.scope, changed))

@@ -1,7 +1,5 @@
 """Which journal entries fade in a night: none that is cited, or may yet be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -61,7 +59,6 @@ KEPT: dict[str, list[Operation]] = {
 
 
 async def night(agent: AsyncAgent, *operations: Operation) -> list[str]:
-    """The contents of the old entries that have not faded."""
     to_dream_of = add_fact(draft("new", "There is something to dream of."), "x")
     await apply_operations(
         [*operations, to_dream_of],

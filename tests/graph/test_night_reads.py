@@ -1,7 +1,5 @@
 """What a night reads: what is new and what that touches, and not the whole memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Undoing a night restores memory, or names what prevents it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress
@@ -65,7 +63,6 @@ async def test_an_undo_restores_memory_and_the_next_night_does_the_work_again(
 
 
 def told(operation: Any) -> tuple[Any, ...]:
-    """An operation without the ids that differ from night to night."""
     of_night = operation["target"].startswith("insight_")
     return operation["kind"], None if of_night else operation["target"], operation["reason"]
 
@@ -177,9 +174,6 @@ async def test_changes_of_one_fact_by_several_batches_can_be_undone(
         assert left["importance"] in (8, 9)
         await agent.undo_night("last")
         assert await whole(agent) == stood
-
-
-# An interrupted undo
 
 
 async def breaks_off_an_undo(agent: AsyncAgent) -> str:

@@ -1,7 +1,5 @@
 """Many agents of many users over one folder or database, in one process."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import tracemalloc
@@ -134,9 +132,6 @@ async def test_an_abandoned_run_leaves_its_event_in_the_inbox(place: Path | None
             await task
         out = await agents.agent("default", user="ada").ainvoke(None)
         assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
-
-
-# What many ticks leave of checkpoints
 
 
 TICKS = 20

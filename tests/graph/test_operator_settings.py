@@ -1,7 +1,5 @@
 """On a server, the operator's settings reach every call of a model."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The model does what the attack wants. Nothing in the words says so: the claims a
 and what the model read may be in code, in another language, or in no words at all.
 """
 
-from __future__ import annotations
-
 import base64
 import codecs
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +59,6 @@ CASES = list(zip(CLAIMS, FORMS, strict=True))
 
 
 def facts(claim: str) -> AIMessage:
-    """The claim as a fact of the owner, on the owner's entries."""
     ids = ["event_20260302_local-0", "event_20260302_local-1"]
     made = [{"text": claim, "source_ids": one, "speaker": "local"} for one in ([ids[0]], ids, [])]
     return calls(("store_memory", {"facts": made}))

@@ -1,7 +1,5 @@
 """People are one entity under the names that they give for themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

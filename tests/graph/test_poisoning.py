@@ -1,7 +1,5 @@
 """Poisoning: attacks on memory through a model that obeys them, awake and over nights."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from pathlib import Path

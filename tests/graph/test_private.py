@@ -1,7 +1,5 @@
 """What an owner told in private: no prompt shows it, and no tool, where others read the answer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, cast
 
@@ -26,7 +24,6 @@ def event(made: RecordedCall) -> str:
 
 
 def answers(made: RecordedCall) -> list[dict[str, Any]]:
-    """What the tools of the newest tick answered."""
     asked = max(at for at, one in enumerate(made.messages) if one.type == "human")
     tools = (one for one in made.messages[asked:] if isinstance(one, ToolMessage))
     return [json.loads(as_said(str(one.text))) for one in tools]
@@ -201,9 +198,6 @@ async def test_a_sub_agent_knows_what_its_requesters_audience_may_know(opening: 
     assert "<delegated_task>" in told[0]
     assert "tool_result" in told[1]
     assert not any(SECRET in one for one in told)
-
-
-# Channels
 
 
 @pytest.mark.parametrize("addressed", [True, False])

@@ -1,7 +1,5 @@
 """Changing the assistant's prompt in the whole agent: who may, who is asked, what takes effect."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The prompt of a tick: what stays the same for a provider's cache, and what stands late."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -207,9 +205,6 @@ async def test_a_users_text_that_stays_is_in_the_system_message_and_one_that_cha
     late = ("It is 2026-03-02.", "Tick 1.")
     assert "circadian never shouts." in system(made)
     assert all(text in front(made) and text not in system(made) for text in late)
-
-
-# Rarer tools
 
 
 async def test_a_rarer_tool_is_asked_for_by_its_own_name_and_nobody_is_passed_over(

@@ -1,7 +1,5 @@
 """Reminders: a message to an owner of what an owner wants, whose goal is done when it is sent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The scheduler in process, with a clock that the test sets."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -41,7 +39,6 @@ class Notes(Watcher):
 
 @asynccontextmanager
 async def going(agent: AsyncAgent) -> AsyncIterator[tuple[Scheduler, Notes, asyncio.Task[None]]]:
-    """A running scheduler, ended with the block."""
     notes = Notes()
     scheduler = Scheduler(agent.context, notes)
     task = asyncio.create_task(scheduler.run())

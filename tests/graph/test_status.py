@@ -1,7 +1,5 @@
 """The agent at a glance: every field of the contract, and how a person sees it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,9 +63,6 @@ async def test_prompt_tokens_count_every_part_of_the_prompt(opening: Opening) ->
     assert twice["conversation_history"] == pytest.approx(2 * full["conversation_history"], abs=2)
     assert twice["goals"] == pytest.approx(2 * full["goals"], abs=2)
     assert cut["goals"] < 150
-
-
-# For people
 
 
 def test_goals_are_a_tree_with_progress_bars() -> None:

@@ -1,7 +1,5 @@
 """What the tools of a tick write stands with its source, also when the tick fails in the end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

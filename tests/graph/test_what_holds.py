@@ -1,7 +1,5 @@
 """People have profiles and pages after a night, and an owner is told what changed and asked."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator
@@ -245,9 +243,6 @@ async def test_forgetting_erases_lines_and_attributes_with_their_facts(agent: As
     assert not any(op in json.dumps(kept) for op in gone)
 
 
-# The briefing
-
-
 async def test_a_briefing_tells_what_changed_and_asks_what_contradicts(
     agent: AsyncAgent, clock: Clock
 ) -> None:
@@ -350,9 +345,6 @@ async def test_someone_else_cannot_call_the_tool(opening: Opening) -> None:
         await agent.ainvoke(said("It is settled.", "Mallory"))
         answered = result_of(rude.calls[-1].messages[-1])
     assert "not an owner" in answered["error"]
-
-
-# Answers that have to be mended
 
 
 async def test_ids_and_inventions_are_told_to_the_model_once(

@@ -1,7 +1,5 @@
 """A life to look at: two people, three days, two nights; lived once, and copied for each test."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
@@ -17,7 +15,6 @@ from tests.support.visiting import Visitor, visiting
 
 @pytest.fixture(scope="session")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder at the end of that life."""
     data = tmp_path_factory.mktemp("lived") / "data"
 
     async def live() -> None:
@@ -41,7 +38,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def visitor(lived: Path, tmp_path: Path, clock: Clock) -> AsyncIterator[Visitor]:
-    """Somebody who is signed in and looks at that life."""
     clock.advance(days=2)
     await asyncio.to_thread(shutil.copytree, lived, tmp_path / "data")
     async with visiting(tmp_path / "data", clock) as found:

@@ -1,7 +1,5 @@
 """Whatever people write, the pages have our own elements alone, and show the words as text."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile
@@ -36,8 +34,6 @@ STRANGE = ("iframe", "object", "embed", "style", "base", "meta-refresh", "b")
 
 
 class Elements(HTMLParser):
-    """What a page consists of."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.strange: list[str] = []

@@ -1,7 +1,5 @@
 """The pages of memories: the list, one memory, correcting and forgetting."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo

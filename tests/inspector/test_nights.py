@@ -1,7 +1,5 @@
 """The pages of nights: the difference, undo, and a preview that is applied or let go."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """The pages of people and things."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Who may look into the inspector, and what other sites can make a browser do."""
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path
@@ -12,11 +10,6 @@ import pytest
 from graph.inspector.security import POLICY
 from tests.support.clock import Clock
 from tests.support.visiting import ADDRESS, OURS, PORT, TOKEN, visiting
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 async def test_without_the_token_nothing_is_shown(data: Path, clock: Clock) -> None:

@@ -1,7 +1,5 @@
 """The pages of ticks and of the log, and the answer to a question."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from graph.agent import open_agent

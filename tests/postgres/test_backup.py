@@ -1,7 +1,5 @@
 """A dump of the database, and a copy of the folder, are the whole memory."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -25,7 +23,6 @@ def live(agent: Any) -> None:
 
 
 def memory(agent: Any) -> dict[str, Any]:
-    """What is there, as people see it."""
     values = agent.get_state().values
     return {
         "tick": values["tick"],

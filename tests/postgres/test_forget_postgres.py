@@ -24,7 +24,6 @@ from tests.support.postgres import Postgres
 
 @pytest.fixture(scope="module")
 def life(postgres: Postgres) -> Iterator[tuple[str, datetime]]:
-    """A database in which an agent has lived, and when that ended."""
     clock = Clock()
     url = postgres.database()
 
@@ -42,7 +41,6 @@ def life(postgres: Postgres) -> Iterator[tuple[str, datetime]]:
 
 @pytest.fixture
 def postgres_url(postgres: Postgres, life: tuple[str, datetime], clock: Clock) -> Iterator[str]:
-    """A copy of that database, at the end of the life."""
     url, now = life
     clock.set(now)
     own = postgres.copy(url)

@@ -1,7 +1,5 @@
 """Previews, held nights and undo on PostgreSQL work as in a folder."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -26,8 +24,6 @@ GATED = SETTINGS.model_copy(update={"gate_facts": 1, "gate_share": 0.01})
 
 
 class Lives:
-    """Copies of one life, each in a database of its own."""
-
     def __init__(self, server: Postgres, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self._server, self._life, self._patch = server, url, monkeypatch
         self.url = ""
@@ -37,7 +33,6 @@ class Lives:
     async def copy(
         self, clock: Clock, model: ScriptedChatModel, settings: Settings = SETTINGS
     ) -> AsyncIterator[AsyncAgent]:
-        """An agent with a copy of the life."""
         self.url = url = self._server.copy(self._life)
         self._patch.setenv("CIRCADIAN_DATABASE_URL", url)
         try:
@@ -66,7 +61,6 @@ def lives(
     monkeypatch: pytest.MonkeyPatch,
     clock: Clock,
 ) -> Lives:
-    """Copies of that life, at its end."""
     url, now = life_in_database
     clock.set(now)
     return Lives(postgres, url, monkeypatch)

@@ -1,7 +1,5 @@
 """The embedded PostgreSQL that tests stand on."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

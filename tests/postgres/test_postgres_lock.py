@@ -1,7 +1,5 @@
 """The locks of a database: shared connections, lost connections, and who holds a lock."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -39,7 +37,6 @@ def server_lock(address: Address, *, timeout: float = 30.0) -> WriterLock:
 
 
 async def run_under(lock: WriterLock) -> asyncio.Task[None]:
-    """A run that has the lock and goes on."""
     began = asyncio.Event()
 
     async def run() -> None:

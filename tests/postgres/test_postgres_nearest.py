@@ -1,7 +1,5 @@
 """Nearest neighbours in PostgreSQL are exact, however many rows and whatever the filter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

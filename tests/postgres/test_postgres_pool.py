@@ -1,7 +1,5 @@
 """Connections to PostgreSQL: cut off, short of, refused; and what may stand in a text."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PostgreSQL's store alone: shared statements, reads without a transaction, items that expire."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The table of memories in PostgreSQL: what holds for it beside the contract of both tables."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

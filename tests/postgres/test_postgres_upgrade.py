@@ -1,7 +1,5 @@
 """Upgrades of the tables of memories in PostgreSQL, by a made-up step."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from pydantic import SecretStr

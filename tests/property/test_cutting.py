@@ -1,7 +1,5 @@
 """Properties of every compaction, for any history and any model answer."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
@@ -108,7 +106,6 @@ ANSWERS = {
 def compacted(
     messages: list[AnyMessage], window: int, fits: int, calibration: float, answer: str
 ) -> list[AnyMessage]:
-    """The history after a compaction with this model answer."""
     parts = cut(messages, window, fits=fits, calibration=calibration)
     stands = None
     if parts.gives_way(calibration):

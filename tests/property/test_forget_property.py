@@ -1,8 +1,6 @@
 """Whatever three people said, whatever nights there were: of whoever is forgotten no byte is left,
 the others stay, and no night that had to do with the forgotten is undone or applied any more."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -134,7 +132,6 @@ def dreaming(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
 
 
 def _facts(lines: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """A fact of each entry, said by whoever said it."""
     said = [(id_, re.match(rf"{WHEN} (\w+): (.*)", line)) for id_, line in lines]
     return [
         {"text": f"{one[1]} said: {one[2]}", "source_ids": [id_], "speaker": one[1]}

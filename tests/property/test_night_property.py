@@ -2,8 +2,6 @@
 
 Links go both ways and lead somewhere, cited memories exist, and new observations stay."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from itertools import count
@@ -59,7 +57,6 @@ class Life:
         self.previews.append(await self._thought_out(deeds))
 
     async def apply(self, place: int) -> None:
-        """Apply a preview unless it conflicts."""
         if not self.previews:
             return
         operations = self.previews.pop(place % len(self.previews))
@@ -72,7 +69,6 @@ class Life:
             await self._apply(self.previews.pop(place % len(self.previews)))
 
     async def undo(self, place: int) -> None:
-        """Undo a night unless a later night built on it or it conflicts."""
         if not self.nights:
             return
         at = place % len(self.nights)
@@ -86,7 +82,6 @@ class Life:
         del self.nights[at]
 
     async def correct(self, place: int) -> None:
-        """Supersede a fact by a correction."""
         facts = await self.memory.semantic.all(self.memory.scope)
         facts = sorted((one for one in facts if not one["invalid_at"]), key=lambda one: one["op"])
         if not facts:
@@ -112,7 +107,6 @@ class Life:
             await self.memory.apply([add_fact(made, "told")])
 
     async def notice(self, place: int) -> None:
-        """Awake, observe something of Ada."""
         number = 50 + next(self._names)
         self.seen.append(f"o{number}")
         sources = [ENTRIES[place % len(ENTRIES)]]

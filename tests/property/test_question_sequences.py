@@ -1,7 +1,5 @@
 """Whatever comes in whatever order: no event is lost, and what runs is what was approved."""
 
-from __future__ import annotations
-
 import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -128,7 +126,6 @@ class Steps:
         return found
 
     async def holds(self) -> None:
-        """The agent is as expected."""
         snapshot, expected = await self.agent.aget_state(), self.expected
         state = snapshot.values
         assert state_problem(state) is None, self.taken

@@ -66,8 +66,6 @@ def answer(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
 
 
 class Agents(RuleBasedStateMachine):
-    """Two users with two agents each."""
-
     def __init__(self, world: World, example: int) -> None:
         super().__init__()
         self.world = world
@@ -192,7 +190,6 @@ class World:
         self.store = self.run(self.stack.enter_async_context(open_store(self.home)))
 
     def agent(self, scope: Scope) -> AsyncAgent:
-        """The agent of one scope, as a process that serves several users has it."""
         model = ScriptedChatModel(otherwise=answer)
         resources = Resources(
             model=lambda: model,

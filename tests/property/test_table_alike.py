@@ -1,7 +1,5 @@
 """Both tables of memories side by side: the same operations, the same answers, the same order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count

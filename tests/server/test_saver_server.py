@@ -1,7 +1,5 @@
 """What a server asks of a checkpointer: rolling runs back, copying and pruning threads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +20,10 @@ OPTIONAL = ["adelete_thread", "adelete_for_runs", "acopy_thread", "aprune"]
 
 @pytest.fixture(params=KINDS)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    """Every test here holds for both."""
     return home_of(request, tmp_path)
 
 
 async def state(graph: Graph, name: str = "t") -> Any:
-    """What can be seen of a thread."""
     found = await graph.aget_state(thread(name), subgraphs=True)
     return found.values, found.next, [asked.value for asked in found.interrupts]
 

@@ -1,7 +1,5 @@
 """Replacing a schedule's crons, without a server."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 

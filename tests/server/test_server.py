@@ -1,7 +1,5 @@
 """The agent on LangGraph's own server, as Studio and deployments use it."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,14 +24,11 @@ REMEMBER = "Remember that my sister is allergic to nuts"
 
 @pytest.fixture
 def client(server: Server) -> Iterator[SyncLangGraphClient]:
-    """The real client of the running server."""
     with get_sync_client(url=server.url) as opened:
         yield opened
 
 
 class Thread:
-    """One thread of the server."""
-
     def __init__(self, client: SyncLangGraphClient, known: str | None = None) -> None:
         made = client.threads.create(
             thread_id=known, if_exists="do_nothing", graph_id="agent" if known else None
@@ -41,7 +36,6 @@ class Thread:
         self.client, self.id = client, made["thread_id"]
 
     def run(self, *texts: str, **more: Any) -> dict[str, Any]:
-        """One run, waited for: what it returns."""
         given: Any = {"messages": [said(text) for text in texts], **more}
         found = self.client.runs.wait(self.id, "agent", input=given)
         assert isinstance(found, dict)
@@ -49,7 +43,6 @@ class Thread:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The state as it is stored."""
         return cast(dict[str, Any], self.client.threads.get_state(self.id)["values"])
 
     def edit(self, **values: Any) -> None:

@@ -1,7 +1,5 @@
 """The operator's side: keys that rotate, tokens that are revoked, what users use and may use."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -94,8 +92,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator
 
 
 class Clients:
-    """Clients of one server, by token."""
-
     def __init__(self, server: Server, issuer: Issuer, opened: ExitStack) -> None:
         self.server, self.issuer, self._opened = server, issuer, opened
 

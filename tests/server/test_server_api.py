@@ -1,7 +1,5 @@
 """The HTTP API on a real server: each route by a client made from its OpenAPI document."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +46,6 @@ class Home:
         said(self.server, ADA, NAME["name"], text)
 
     def finish(self, started: dict[str, str]) -> None:
-        """Wait for the end of a run that an action began."""
         with get_sync_client(url=self.server.url, api_key=token(ADA)) as client:
             client.runs.join(started["thread_id"], started["run_id"])
 

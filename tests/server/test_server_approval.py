@@ -58,11 +58,9 @@ class Desk:
 
     @property
     def launched(self) -> list[str]:
-        """What was launched in this test."""
         return self._launches.done[len(self._before) :]
 
     def begin(self) -> None:
-        """Forget what earlier tests launched."""
         self._before = self._launches.done
 
     def thread(self, known: str | None = None) -> Asked:
@@ -92,10 +90,7 @@ class Desk:
 
 
 class Asked(Thread):
-    """A thread on which questions are asked."""
-
     def say(self, **message: Any) -> dict[str, Any]:
-        """One run with a message, waited for."""
         given: Any = {"messages": [{"type": "human", "name": "Ada", **message}]}
         return cast(dict[str, Any], self.client.runs.wait(self.id, "agent", input=given))
 
@@ -137,7 +132,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 @pytest.fixture
 def desk(opened: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """The server, with a model that has nothing to say."""
     launching.set_up(monkeypatch, opened.server.folder.parent)
     monkeypatch.setenv("OPENAI_BASE_URL", opened.model.base_url)
     opened.model.says()

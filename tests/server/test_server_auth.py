@@ -1,7 +1,5 @@
 """Two users of one server: each sees and changes what is theirs, whatever endpoint they ask."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -33,7 +31,6 @@ def http(server: Server, user: str | None, **more: Any) -> httpx.Client:
 
 
 def said(server: Server, user: str, agent: str, words: str) -> str:
-    """Say something to a user's agent; its thread."""
     with http(server, user) as client:
         thread = str(client.put(f"/circadian/agents/{agent}").json()["thread_id"])
         given = {"messages": [{"role": "user", "content": words}]}

@@ -1,7 +1,5 @@
 """An agent made by its name, before its first run: by commands, by A2A and over a socket."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator
@@ -21,19 +19,16 @@ ADA, BEN = "alma", "bruno"  # the server is shared, and other tests count what t
 
 
 def fresh(client: httpx.Client, name: str) -> str:
-    """The thread of an agent that has no memory yet."""
     return str(client.put(f"/circadian/agents/{name}").json()["thread_id"])
 
 
 def started(number: int = 1) -> dict[str, Any]:
-    """The command that begins a run."""
     given = {"messages": [{"role": "user", "content": SAID}]}
     params = {"assistant_id": "agent", "input": given}
     return {"jsonrpc": "2.0", "id": number, "method": "run.start", "params": params}
 
 
 def ticks(server: Server, user: str, thread: str) -> int:
-    """How many ticks there were, once no run goes on."""
     with get_sync_client(url=server.url, api_key=token(user)) as api:
         deadline = time.monotonic() + 30
         while any(run["status"] in ("pending", "running") for run in api.runs.list(thread)):

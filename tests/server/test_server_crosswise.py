@@ -4,8 +4,6 @@ The requests are made from the server's own `openapi.json`: a new endpoint is as
 anybody's thinking of it, and fails here until it is clear what it has to answer.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import time
@@ -66,8 +64,6 @@ class Issuer:
 
 
 class Adas(NamedTuple):
-    """What Ada has on the server."""
-
     api: SyncLangGraphClient
     ids: dict[str, str]
     """By the names of the paths' parameters."""

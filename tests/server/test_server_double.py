@@ -5,8 +5,6 @@ is, `rollback` takes back what it did to the thread. Whichever: no event is lost
 or answered twice in the state that stands, and the night is complete in the end.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +37,6 @@ class Model(OpenAIServer):
         self.held, self.go = threading.Event(), threading.Event()
 
     def begin(self) -> None:
-        """Forget what other tests asked."""
         self.requests.clear()
         self.held.clear()
         self.go.clear()
@@ -122,7 +119,6 @@ class Two:
 
     @property
     def first(self) -> str | None:
-        """What became of the first run. None: it is not there."""
         found = {run["run_id"]: run["status"] for run in self._runs.list(self.thread.id)}
         return found.get(self._first["run_id"])
 
@@ -179,14 +175,12 @@ def test_a_night(offline: SyncLangGraphClient, strategy: Strategy) -> None:
 
 
 def items(thread: Thread, kind: str) -> list[Any]:
-    """What stands in one part of the agent's memory."""
     return list(
         thread.client.store.search_items((LOCAL_USER, thread.id, kind), limit=1000)["items"]
     )
 
 
 def waiting(thread: Thread) -> list[str]:
-    """The events in the inbox that no tick has done with."""
     done = {mark["id"] for mark in thread.values["handled"]}
     return [one["key"] for one in items(thread, "inbox") if one["key"] not in done]
 

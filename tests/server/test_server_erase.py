@@ -1,7 +1,5 @@
 """Erasing a user reaches what the server's own list of threads does not name."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,6 +84,5 @@ def test_two_erasures_at_once_and_runs_beside_them_leave_nothing_half_done(
 
 
 def holding(folder: Path) -> list[Path]:
-    """The files that still contain the secret."""
     files = [one for one in folder.rglob("*") if one.is_file()]
     return [one for one in files if SECRET.encode() in one.read_bytes()]

@@ -1,7 +1,5 @@
 """Headers that claim another sender, host or page: none of them makes anybody somebody else."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

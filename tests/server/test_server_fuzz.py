@@ -4,8 +4,6 @@ No answer is a failure of the server, every error is a problem document, every a
 declared form, and none has a word of another user's memory, which stays as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import httpx
@@ -34,8 +32,6 @@ OPERATIONS = operations(app.openapi(), "/circadian/")
 
 
 class World:
-    """Three users' agents, and the ids of what two of them have."""
-
     def __init__(self, server: Server) -> None:
         self.document = httpx.get(f"{server.url}/openapi.json", timeout=60).json()
         self.https = {user: http(server, user, operator=user == ROOT) for user in SAID}

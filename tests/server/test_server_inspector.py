@@ -1,7 +1,5 @@
 """The inspector on a real server: sign-in by token, and two users who each see their own agents."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator
@@ -20,8 +18,6 @@ SAID = "My canary Zeno sings in Frisian"
 
 
 class Browser:
-    """A user's browser."""
-
     def __init__(self, server: Server, user: str, agent: str) -> None:
         self.http = httpx.Client(base_url=server.url, timeout=120)
         self.agent = f"{PAGES}/{agent}"

@@ -1,7 +1,5 @@
 """What is the operator's: settings that cost or protect, and the names and pages that may ask."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -146,9 +144,6 @@ def test_what_was_stored_earlier_is_refused_by_the_run(monkeypatch: pytest.Monke
     for context in ({"tool_timeout": 1.0}, Settings(tool_timeout=1.0)):
         with pytest.raises(InputError, match="operator of this server decides on tool_timeout"):
             runtime.settings_of(context)
-
-
-# From where
 
 
 def test_only_studio_may_talk_to_the_server_from_a_browser(server: Server) -> None:

@@ -1,7 +1,5 @@
 """LangGraph's own server on PostgreSQL: one setting, and several servers share what they know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +19,6 @@ NINA = "My sister Nina lives in Lisbon with her dog Rex"
 
 @pytest.fixture
 def server(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server on an empty database."""
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")

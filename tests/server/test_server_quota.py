@@ -1,7 +1,5 @@
 """What a user may keep, what a thread takes along when it goes, and who waits for whom."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -38,8 +36,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class User:
-    """A user with one agent."""
-
     def __init__(self, client: httpx.Client, name: str, agent: str) -> None:
         self.client, self.name, self.agent = client, name, agent
         made = self.client.put(f"/circadian/agents/{agent}")
@@ -70,7 +66,6 @@ Users = Callable[..., User]
 
 @pytest.fixture
 def user() -> Iterator[Users]:
-    """Makes users; closes their connections."""
     with ExitStack() as opened:
 
         def make(server: Server, name: str, agent: str = "default") -> User:

@@ -1,7 +1,5 @@
 """`circadian token` and `circadian schedule`, against a real server with real users."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """SIGTERM ends a server between steps: what a model was asked is heard, the run goes on later."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

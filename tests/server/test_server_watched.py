@@ -1,7 +1,5 @@
 """A server as its operator sees it: counters that move, parts that are down, a clean stop."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

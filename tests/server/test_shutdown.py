@@ -1,7 +1,5 @@
 """Graceful shutdown: steps in hand are finished, none begins, and clients are disconnected."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -36,8 +34,6 @@ def steps_begin_again() -> Iterator[None]:
 
 
 class Client:
-    """One request, message by message."""
-
     def __init__(self, app: GracefulApp) -> None:
         self.says: asyncio.Queue[Any] = asyncio.Queue()
         self.heard: list[Any] = []
@@ -106,9 +102,6 @@ async def test_waiting_clients_are_disconnected_without_an_answer() -> None:
     app.state.shutdown.over.set()
     await asyncio.wait_for(client.served, 10)
     assert client.heard == []
-
-
-# Steps
 
 
 class Count(TypedDict):

@@ -1,7 +1,5 @@
 """What Studio calls, as docs/studio.md tells of it: each block is run against a real server."""
 
-from __future__ import annotations
-
 import re
 from contextlib import redirect_stdout
 from io import StringIO

@@ -3,8 +3,6 @@
 The newer one is this code's own, with the form of what it keeps counted further by hand.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable
@@ -49,7 +47,6 @@ class Place:
         return open_agents(place, model=OfflineChatModel(), embedder="offline")
 
     def count(self, more: int) -> None:
-        """Write a schema so much further down in its head."""
         if self.url:
             self.execute("UPDATE circadian_head SET schema_version = schema_version + %s", more)
             return

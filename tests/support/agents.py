@@ -1,7 +1,5 @@
 """Opening agents in tests, and reading what a run did."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -68,7 +66,6 @@ Opening = Callable[..., AbstractAsyncContextManager[AsyncAgent]]
 
 
 def said(text: str, sender: str = "Ada", **more: Any) -> dict[str, Any]:
-    """An input with one addressed event."""
     return {"events": [{"text": text, "sender": sender, **more}]}
 
 
@@ -91,12 +88,10 @@ def result_of(message: BaseMessage) -> dict[str, Any]:
 
 
 async def entries(agent: AsyncAgent) -> list[JournalEntry]:
-    """The whole journal, oldest first."""
     return list(reversed(await journal.newest(agent.store, agent.scope, limit=10_000)))
 
 
 def shown_ids(messages: Sequence[BaseMessage]) -> list[str]:
-    """The entry ids in a night's batch."""
     lines = str(messages[1].text).splitlines()[1:]
     return [line[1 : line.index("]")] for line in lines if line.startswith("[")]
 
@@ -112,7 +107,6 @@ def shown_lines(messages: Sequence[BaseMessage]) -> list[tuple[str, str, str]]:
 
 
 def scored(messages: Sequence[BaseMessage], importance: int = 7) -> AIMessage:
-    """The same score for every entry in a night's batch."""
     scores = [{"id": one, "importance": importance} for one in shown_ids(messages)]
     return calls(("Scores", {"scores": scores}))
 

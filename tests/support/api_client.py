@@ -3,8 +3,6 @@
 It sends only what the document declares, and accepts only answers that have the declared form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Each claims something of its target, and carries a word of its own (`zq17`) by w
 it is found again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, product

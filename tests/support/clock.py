@@ -1,7 +1,5 @@
 """A clock that tests set."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 
@@ -15,7 +13,6 @@ class Clock:
         return self.now
 
     def set(self, now: datetime) -> None:
-        """Move to `now`; a time without a zone is an error."""
         if now.tzinfo is None:
             raise ValueError("a time of the clock needs a zone")
         self.now = now.astimezone(UTC)

@@ -1,7 +1,5 @@
 """The command `circadian`, run inside the test's own process."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

@@ -5,8 +5,6 @@ it, and becomes a fact. Two facts that begin alike, as "Ada lives in Oslo" and "
 are related.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

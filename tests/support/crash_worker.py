@@ -1,7 +1,5 @@
 """A process that runs an agent and is killed at a chosen point, or waits there to be killed."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
@@ -113,7 +111,6 @@ class Job:
 
     @property
     def errors(self) -> Path:
-        """The standard error of the process."""
         return Path(f"{self.data}.{self.name}.err")
 
     @property

@@ -1,7 +1,5 @@
 """A dangerous tool for tests, the model that asks for it, and the questions that stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from langchain_core.messages import ToolMessage

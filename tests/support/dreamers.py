@@ -3,8 +3,6 @@
 The model reads what it is shown and answers by rules, so that a night does all that nights do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Running tool calls as a tick does: through `execute`, inside a running graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any

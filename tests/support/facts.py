@@ -1,7 +1,5 @@
 """Facts for tests: a small deterministic embedder, drafts, and writers that can be killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import zlib
@@ -82,7 +80,6 @@ async def nearest_facts(
     *,
     include_superseded: bool = False,
 ) -> list[tuple[Fact, float]]:
-    """The `limit` facts nearest in meaning, nearest first, with cosine."""
     found = memory.lookup(
         scope,
         terms=[],

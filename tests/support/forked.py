@@ -7,8 +7,6 @@ ends as that one ends; killed, it takes that process with it. It passes no signa
 sends one starts a `ForkedPython`. Neither is for tests of imports.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

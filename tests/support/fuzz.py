@@ -1,7 +1,5 @@
 """Requests for an HTTP API, drawn from its OpenAPI document: such as it allows, and almost such."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -71,7 +69,6 @@ class Asked(NamedTuple):
     headers: Mapping[str, str]
 
     def target(self, known: Mapping[str, str]) -> str:
-        """The path with the values in their places, each of them quoted whole."""
         path = self.path
         for name, value in self.parts.items():
             path = path.replace(f"{{{name}}}", _quoted(resolved(value, known)))

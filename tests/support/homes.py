@@ -3,8 +3,6 @@
 A test file that wants them has `from tests.support.homes import home as home`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

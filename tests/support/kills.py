@@ -4,8 +4,6 @@ The points are counted in an undisturbed run, so that no test knows their number
 often something is written needs no change of a test.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

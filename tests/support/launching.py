@@ -3,8 +3,6 @@
 What was launched is a line each in the file that the variable LAUNCHED names.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

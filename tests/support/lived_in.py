@@ -4,8 +4,6 @@ What is made at first use, as the forms of tools, is then there in each process:
 went there. Its counters stand at zero again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from pathlib import Path

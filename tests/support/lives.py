@@ -1,7 +1,5 @@
 """A life with two people in it, of whom one is to be forgotten; and looking through bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterable

@@ -1,7 +1,5 @@
 """A database that two processes have open, and the connections that hold its locks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any
@@ -42,7 +40,6 @@ def cut_off(admin: psycopg.Connection[Any]) -> int:
 
 
 async def gone(admin: psycopg.Connection[Any]) -> bool:
-    """Whether no connection for locks is left; a server takes a moment to end one."""
     for _ in range(100):
         if not connections(admin):
             return True

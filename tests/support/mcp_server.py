@@ -1,7 +1,5 @@
 """A small MCP server over standard input and output, started by the tests of the MCP tools."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 

@@ -24,8 +24,6 @@ from tests.support.tables import DATABASES
 
 
 class Memories:
-    """One database with facts in it."""
-
     def __init__(self, folder: Path, pool: BlockingPool | None) -> None:
         self._folder, self._pool = folder, pool
         self.opened: list[SemanticMemory] = []

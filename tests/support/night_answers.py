@@ -1,7 +1,5 @@
 """Parts of the model's answers in a night."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memory.night.relations import Described, Pair, Relation

@@ -1,7 +1,5 @@
 """Single decisions of a night on a small memory, made as nights make them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import count
@@ -118,7 +116,6 @@ class Night:
         return shown[number % len(shown)]
 
     def _entry(self, number: int) -> list[JournalEntry]:
-        """The entry, unless it was pruned."""
         standing = entries_after({id_: entry(id_) for id_ in ENTRIES}, self.made)
         id_ = ENTRIES[number % len(ENTRIES)]
         return [standing[id_]] if id_ in standing else []

@@ -59,7 +59,6 @@ def entry(id_: str, **fields: Any) -> JournalEntry:
 
 
 def observation(number: int, text: str = "", **fields: Any) -> Observation:
-    """An observation of Ada's that nobody consolidated."""
     made = {
         "id": f"o{number}",
         "text": text or f"Ada likes tea number {number}.",
@@ -95,8 +94,6 @@ def noticed(one: Observation, *, aliases: Sequence[str] = ()) -> Operation:
 
 @dataclass
 class Memory:
-    """A scope of a store and of a semantic memory."""
-
     semantic: SemanticMemory
     scope: Scope
     store: BaseStore

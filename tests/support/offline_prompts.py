@@ -1,7 +1,5 @@
 """A prompt as the nodes write it, and the offline model's decision on it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A small OpenAI-compatible server on loopback that answers as a test says."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -1,7 +1,5 @@
 """The documentation's pages: their code blocks, tables and figures, and a shell to try them in."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Where tests keep their files: in memory, where the machine has such a place with room."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -81,7 +81,6 @@ class Postgres:
         self.execute(f"DROP DATABASE IF EXISTS {conninfo_to_dict(url)['dbname']} WITH (FORCE)")
 
     def execute(self, *statements: str) -> None:
-        """Run statements as the owner of the server, each by itself."""
         import psycopg
 
         with psycopg.connect(self.url(), autocommit=True) as connection:

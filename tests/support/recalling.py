@@ -1,7 +1,5 @@
 """Memories to recall: what was overheard and learnt, and a memory that is asked."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -71,8 +69,6 @@ async def marks(store: InMemoryStore) -> list[str]:
 
 
 class Asking:
-    """One memory, written to and asked."""
-
     def __init__(self, memory: SemanticMemory, store: InMemoryStore) -> None:
         self.memory, self.store = memory, store
 

@@ -1,7 +1,5 @@
 """A parent with a subgraph, small enough to be told node by node, and LangGraph's own savers."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal

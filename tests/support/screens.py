@@ -1,7 +1,5 @@
 """What a view looks like: as plain text, and with the escape codes of a terminal."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 from rich.console import Console, RenderableType

@@ -1,7 +1,5 @@
 """A chat model that says what a test tells it to, and records what it was asked."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -172,7 +170,6 @@ def calls(*wanted: tuple[str, dict[str, Any]], text: str = "") -> AIMessage:
 
 
 def logged_calls(path: Path) -> list[dict[str, Any]]:
-    """The calls that all processes wrote to a `log_path`, in order."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().splitlines()]

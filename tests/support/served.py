@@ -3,8 +3,6 @@
 The server's own waits from half a second to a second before each run that comes while it is idle.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

@@ -9,8 +9,6 @@ takes seconds. Each test has an agent, or users, of its own.
 A test that needs other variables, or that kills its server, starts one of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -53,7 +51,6 @@ class Server:
         self._process: BaseProcess | None = None
 
     def start(self) -> Self:
-        """Start it and wait until it answers. RuntimeError, with its log, where it does not."""
         assert self._process is None, "it runs already"
         self._configure()
         port = _free_port()
@@ -85,7 +82,6 @@ class Server:
         _end_of(process, seconds)
 
     def ended(self, seconds: float) -> int:
-        """Wait until it has ended by itself; its exit status."""
         process, self._process = self._process, None
         assert process is not None, "it does not run"
         return _end_of(process, seconds)

@@ -3,8 +3,6 @@
 `python -m tests.support.settings_table` writes it anew.
 """
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -16,7 +14,6 @@ _TABLE = re.compile(r"\| setting \| default \|.*?\n\n", re.DOTALL)
 
 
 def settings_table() -> str:
-    """A row for each setting: name, default, description."""
     lines = ["| setting | default | what it says |", "|---|---|---|"]
     for name, field in {**Settings.model_fields, **Deployment.model_fields}.items():
         default = field.default

@@ -1,7 +1,5 @@
 """The product's source files and what their syntax trees import."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass

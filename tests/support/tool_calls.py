@@ -1,7 +1,5 @@
 """Calling one tool as a tick or a night does: through a real ToolNode inside a running graph."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +48,6 @@ class Shelf:
         self.facts: dict[str, Fact] = {}
 
     async def add(self, scope: Scope, drafts: Sequence[FactDraft]) -> list[Fact]:
-        """Keep each operation once."""
         assert scope == SCOPE
         for draft in drafts:
             fact = {**draft, "id": f"fact-{len(self.facts)}", "invalid_at": None}
@@ -58,11 +55,9 @@ class Shelf:
         return [self.facts[draft["op"]] for draft in drafts]
 
     async def by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, Fact]:
-        """The facts with these ids."""
         return {one["id"]: one for one in self.facts.values() if one["id"] in ids}
 
     async def by_op(self, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
-        """The facts of these operations."""
         assert scope == SCOPE
         return {op: self.facts[op] for op in ops if op in self.facts}
 
@@ -97,7 +92,6 @@ class Called:
 
     @property
     def result(self) -> dict[str, Any]:
-        """The JSON that the model reads."""
         assert isinstance(self.message.content, str)
         return cast(dict[str, Any], json.loads(self.message.content))
 

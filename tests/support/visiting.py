@@ -1,7 +1,5 @@
 """Visiting the inspector without a browser: its application, signed in, with a memory to see."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import AsyncIterator
@@ -46,7 +44,6 @@ class Visitor:
         return answer
 
     async def after(self, answer: httpx.Response) -> str:
-        """The page to which an answer leads."""
         found = await self.client.get(answer.headers["location"])
         assert found.status_code == 200, found.text
         return found.text
@@ -62,7 +59,6 @@ class Visitor:
 async def visiting(
     data: Path, clock: Clock, *, sign_in: bool = True, agent: str = "default"
 ) -> AsyncIterator[Visitor]:
-    """The inspector of an agent under `data`."""
     async with open_agents(
         data, model=OfflineChatModel(), embedder="offline", clock=clock
     ) as agents:
@@ -77,6 +73,5 @@ async def visiting(
 
 
 def text_of(page: str) -> str:
-    """What a reader sees of a page: its text, on one line."""
     body = page.partition("<body")[2]
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())

@@ -1,7 +1,5 @@
 """A night that has work for every step, and comparisons of what it leaves."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
@@ -99,7 +97,6 @@ async def _with_an_orphan(job: Job) -> None:
 
 
 async def standing(job: Job) -> dict[str, Any]:
-    """All data of an agent, without durations."""
     async with running(job, Points(job)) as (agent, _):
         return await everything(agent)
 

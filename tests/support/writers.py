@@ -3,8 +3,6 @@
 They are forked from one process that has imported everything, so that a start takes milliseconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -51,7 +49,6 @@ class Where:
 
 @contextmanager
 def opened(where: Where) -> Iterator[SemanticMemory]:
-    """Its semantic memory; all is closed at the end."""
     home = where.open()
     try:
         yield home.semantic()
@@ -69,7 +66,6 @@ class Told:
     """What was in hand at the end: "add" and texts, "update" and (id, text), "delete" and an id."""
 
     def hear(self, said: tuple[str, Any]) -> None:
-        """Take in one line."""
         kind, value = said
         if kind == "done":
             self.facts |= value
@@ -90,7 +86,6 @@ class Writer:
             self.told.hear(self._heard.recv())
 
     def kill(self) -> Told:
-        """End it with SIGKILL; all that it told."""
         assert self._process.pid is not None
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.join(SECONDS)
@@ -103,7 +98,6 @@ class Writer:
         return self.told
 
     def ended(self) -> Told:
-        """Wait for its end; all that it told."""
         try:
             while True:
                 self.until(1)

@@ -5,8 +5,6 @@ a test starts imports it too, before anything else. An audit hook sees what sock
 whichever library they come, and cannot be taken back.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """The benchmarks of load and growth: that they measure the real thing, and see what goes wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

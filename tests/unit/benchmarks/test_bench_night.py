@@ -1,7 +1,5 @@
 """The benchmark of a night: what it measures, and that it measures the real thing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

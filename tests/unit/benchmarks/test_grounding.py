@@ -1,7 +1,5 @@
 """The benchmark of grounding: the rules alone, and a chat model's verdicts over them."""
 
-from __future__ import annotations
-
 from langchain_core.messages import AIMessage, BaseMessage
 
 from benchmarks.grounding import Proposal, Scene, judge

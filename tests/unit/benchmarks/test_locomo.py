@@ -1,7 +1,5 @@
 """LoCoMo's conversations and BEAM's chats: read, lived through and questioned."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,6 @@ BESIDE = [
 
 
 def sample() -> dict[str, Any]:
-    """A conversation in LoCoMo's format, made up."""
     return {
         "sample_id": "conv-1",
         "conversation": {
@@ -236,9 +233,6 @@ def test_systems_that_share_an_embedder_pay_each_text_once() -> None:
     assert once[0] == once[2] == embeddings.embed_query("a b")
     assert shared.embed_query("a b") == shared.embed_query("a b")
     assert embeddings.calls == [["a b", "c"], ["d"]]
-
-
-# BEAM's chats
 
 
 def chat() -> dict[str, Any]:

@@ -26,8 +26,6 @@ from memory.records.records import Fact, RecallHit
 
 
 def life() -> dict[str, Any]:
-    """Two days, made up: the harp moves."""
-
     def said(id_: str, day: int, text: str, sender: str = "Ada") -> dict[str, Any]:
         at = f"2026-03-0{day}T09:00:00+01:00"
         return {"id": id_, "at": at, "sender": sender, "channel": None, "text": text} | {

@@ -1,7 +1,5 @@
 """The node `assess_task`: the heuristic assessment always, a model's within it, and the pattern."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any, cast
 
@@ -34,7 +32,6 @@ async def assessed(
     settings: Settings | None = None,
     breakers: Breakers | None = None,
 ) -> State:
-    """The state after the assessment, and after the node where a model is asked."""
     settings = settings or Settings()
     state = cast(State, {**state, **by_rules(state, settings)})
     if state["pattern"] is not None:
@@ -58,12 +55,10 @@ async def assessed(
 
 
 def on(text: str, **changes: Any) -> State:
-    """A tick on an event with this text."""
     return begun(event={**EVENT, "text": text}, **changes)
 
 
 def begun(**changes: Any) -> State:
-    """A tick that nothing was done in yet."""
     return tick_state(**{"loop": loop_of(), **changes})
 
 
@@ -75,12 +70,10 @@ def on_goals(*descriptions: str, **changes: Any) -> State:
 
 
 def found(state: State) -> tuple[Assessment, PatternState]:
-    """What the node wrote."""
     return held(state["assessment"]), held(state["pattern"])
 
 
 def judged(**arguments: Any) -> Any:
-    """A model's answer in the form that is asked for."""
     return call("TaskAssessment", **{"complexity": 3, "reasoning": "Two lookups.", **arguments})
 
 

@@ -1,7 +1,5 @@
 """The heuristic assessment by visible rules: class of event, complexity, urgency, advice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -22,7 +20,6 @@ LARGE = (
 
 
 def taken(text: str | None, **changes: Any) -> Assessment:
-    """The assessment of an event's text, in a quiet moment unless it is said otherwise."""
     quiet: dict[str, Any] = {
         "kind": "event",
         "goals": {},

@@ -1,7 +1,5 @@
 """What a subgraph deletes stays deleted in its parent."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,13 +25,7 @@ from tests.support.scripted import call, scripted
 RUNS = 25
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def short(messages: list[BaseMessage], tools: list[str]) -> Any:
-    """Nothing to journal, a short summary, a short answer."""
     if tools == EXTRACTING:
         return call("noop")
     return "Ada said many words." if not tools else "I see."

@@ -1,13 +1,9 @@
 """plan_execute: a large goal is broken down into steps, which are then worked on."""
 
-from __future__ import annotations
-
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from graph.api.async_agent import AsyncAgent
@@ -24,19 +20,12 @@ LARGE = "Plan and hold the harvest festival: find a field, order tables, hire a 
 STEPS = {"subtasks": ["Find a field", "Hire a band", "Print the posters"]}
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def goal(description: str = LARGE, **changes: Any) -> dict[str, Goal]:
-    """One open goal, made in tick 1."""
     made = {"description": description, "priority": "medium", **changes}
     return {"goal_1_0": goal_of(created="2026-03-01T09:00:00+00:00", **made)}
 
 
 async def ticked(agent: AsyncAgent, goals: dict[str, Goal]) -> dict[str, Any]:
-    """The report of an autonomous tick on these goals."""
     await agent.aupdate_state(None, {"goals": goals, "goal_index": 1})
     out = await agent.ainvoke({"request": "tick"})
     assert out["report"]["failures"] == []
@@ -51,7 +40,6 @@ def names(tick: dict[str, Any]) -> list[tuple[str, bool]]:
 
 
 def answers(model: ScriptedChatModel) -> list[str]:
-    """What the tools had answered at the newest call."""
     return [str(one.text) for one in model.calls[-1].messages if isinstance(one, ToolMessage)]
 
 

@@ -1,7 +1,5 @@
 """What a prompt shows of memory stands in it once, and all of it."""
 
-from __future__ import annotations
-
 from memory.pages import ShownPage, pages
 from memory.records import Attribute, Page, PageLine, SessionMemory
 from nodes.tick.assemble_context import each_once

@@ -1,7 +1,5 @@
 """compose.yaml without a Docker engine: the specification, the product in it, and the script."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What a deployment is made from: langgraph.json, the image's recipe, and what stays out of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What the pages under docs/ show is run; their tables and figures are the code's."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -190,9 +188,6 @@ def _arrows(graph: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str
     return {(edge.source, edge.target) for edge in graph.get_graph().edges}
 
 
-# The README
-
-
 @pytest.mark.parametrize("block", README.of_kind("python"))
 def test_a_python_block_runs_and_prints(block: str, tmp_path: Path) -> None:
     done = run([forked_python(), "-c", block], tmp_path)
@@ -218,11 +213,7 @@ def test_demo_and_test_stand_with_their_output_in_the_first_thirty_lines() -> No
     assert re.search(r"make test\n.*\d+ passed", first)
 
 
-# The page of errors
-
-
 def error_types() -> dict[str, str]:
-    """Every error of the family, and what it is; wherever it is defined."""
     known, found = {"CircadianError"}, {"CircadianError": "RuntimeError"}
     classes = [
         made.groups()

@@ -1,7 +1,5 @@
 """The recipes of docs/models.md are run against servers on loopback; its figures are true."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -111,7 +109,6 @@ def block(heading: str) -> list[str]:
 
 
 def recipe(lines: list[str], folder: Path) -> str:
-    """What the commands print; the model answered both, the doctor's question and the message."""
     done = run_shell(lines, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert HELLO in done.stdout

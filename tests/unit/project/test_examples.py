@@ -1,7 +1,5 @@
 """The programs under examples/ run as they are, and print what they promise."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

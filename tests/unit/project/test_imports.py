@@ -1,7 +1,5 @@
 """What a process loads: no heavy library before its first use."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

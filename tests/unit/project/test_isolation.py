@@ -1,7 +1,5 @@
 """No test reaches a network but loopback, a real model, or the home of whoever runs it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pwd

@@ -1,7 +1,5 @@
 """The rules of the source tree, held over the syntax trees of every file in the four packages."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The four packages have common names: what is imported under them stands in this repository."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

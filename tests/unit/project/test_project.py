@@ -1,7 +1,5 @@
 """What the project says of itself agrees: dependencies, versions, settings, targets."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

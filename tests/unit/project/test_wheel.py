@@ -1,7 +1,5 @@
 """The package builds, and its wheel brings what runs: installed into an empty environment."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -17,7 +15,6 @@ SECONDS = 900
 
 
 def run(*command: str | Path, folder: Path) -> str:
-    """Run a command without this project's paths and variables; its output."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,7 +1,5 @@
 """The context types, pinned to the page that specifies them, row by row."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from memory.prompt.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC, check_template

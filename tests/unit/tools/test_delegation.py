@@ -1,7 +1,5 @@
 """What a sub-agent is told: each insulation's briefing word for word, and nothing beside it."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any, cast
@@ -48,7 +46,6 @@ def blocks(told: AnyMessage) -> list[str]:
 
 
 def asking() -> State:
-    """An assistant that is about to delegate, with two open goals and one that is done."""
     answer = calls(("delegate_task", {"task": "..."}), text="I will have the prices looked up.")
     return tick_state(
         messages=[HumanMessage("Can you help me build a tavern?", name="Alice"), answer],

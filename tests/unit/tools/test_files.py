@@ -1,7 +1,5 @@
 """The working folder: what the agent reads and changes there, and that it cannot leave it."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

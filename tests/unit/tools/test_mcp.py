@@ -1,7 +1,5 @@
 """MCP servers: real ones, in a process of their own, over standard input and output."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
@@ -82,7 +80,6 @@ async def test_a_server_that_dies_or_hangs_in_a_call_is_answered_for(
 
 
 def named(*names: str) -> list[BaseTool]:
-    """Tools as a server's adapter gives them; the first only reads."""
     made = []
     for at, name in enumerate(names):
 
@@ -103,7 +100,6 @@ def named(*names: str) -> list[BaseTool]:
 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[BaseTool]]:
-    """What servers offer, without their processes."""
     offers: dict[str, list[BaseTool]] = {}
 
     async def offered(_client: object, server: str) -> list[BaseTool]:

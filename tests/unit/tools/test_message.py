@@ -1,7 +1,5 @@
 """send_message: speaks to someone other than the asker, once, in the output and in the stream."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The execution pattern: layers that only narrow."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, cast
 
@@ -146,7 +144,6 @@ def test_a_value_is_named_for_the_layer_that_narrowed_it_last() -> None:
 def assessment(
     mode: Any = None, iterations: int | None = None, confirm: bool = False, **signals: Any
 ) -> Assessment:
-    """An assessment that recommends this and measured these signals."""
     return {
         "by": "heuristic",
         "event_class": signals.get("event_class", "unknown"),

@@ -1,7 +1,5 @@
 """The assistant's own prompt: versions, rollback, and who may change it."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from datetime import datetime
 from types import SimpleNamespace
@@ -27,14 +25,10 @@ QUESTION = "ask_1"
 
 
 def written(*texts: str, keep: int = KEPT) -> AssistantPrompt:
-    """A prompt with these versions, oldest first."""
     prompt = EMPTY
     for text in texts:
         prompt = changed(prompt, text, at=NOW, reason="asked for", by="local", keep=keep)
     return prompt
-
-
-# The record
 
 
 def test_a_change_is_a_new_version_and_leaves_the_old_record_as_it_is() -> None:
@@ -132,11 +126,7 @@ def test_other_scripts_emoji_and_line_breaks_are_fine() -> None:
     assert accepted(EMPTY, "one\r\ntwo") == "one\ntwo"
 
 
-# The tool
-
-
 def waiting(text: str = TEXT, **decision: Any) -> State:
-    """A tick of the owner's whose question about `text` was answered."""
     state = tick_state(event=OWNERS_EVENT, assistant_prompt=written("Be kind."))
     args = {"new_prompt": text}
     question = {"id": QUESTION, "args": args, "difference": difference_of(state, args)}
@@ -192,9 +182,6 @@ async def test_only_a_change_that_a_person_confirmed_as_shown_takes_effect(
     assert called.result["success"] is False
     assert error in called.result["error"]
     assert called.update == {}
-
-
-# Who may set it off
 
 
 def asked(event: Event | None, *, context_type: str = "tick_event", **more: Any) -> State:

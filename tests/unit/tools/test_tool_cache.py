@@ -1,7 +1,5 @@
 """Cached answers: given again while they hold, never when what they depend on has changed."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
 from typing import Annotated, Any, cast
@@ -29,7 +27,6 @@ TICK, SESSION = ToolKind(cache="tick"), ToolKind(cache="session")
 
 @pytest.fixture
 def ran() -> list[str]:
-    """What `look` was asked, each time it ran."""
     ASKED.clear()
     return ASKED
 

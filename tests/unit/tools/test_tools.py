@@ -1,7 +1,5 @@
 """Projects, goals and session memory as the model changes them, call by call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The tool that keeps entity profiles: sources, speakers, refusals, and whom a name means."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -100,9 +98,6 @@ async def test_observations_kept_bounds_the_observations() -> None:
     assert (await texts(bench, "Bea"))[-1] == "Bea counts 14"
 
 
-# Whom a name means
-
-
 @pytest.mark.parametrize("name", ["the user", "User", "Alice", "@alice", "Alice's", "the human"])
 async def test_the_speaker_is_meant_by_name_or_as_the_user(name: str) -> None:
     bench = Bench(state=ticking("I like tea"))
@@ -172,9 +167,6 @@ async def test_an_entity_has_a_bounded_number_of_aliases() -> None:
     assert len((await everyone(bench))["Bea"]["aliases"]) == MOST_ALIASES
 
 
-# Refusals
-
-
 @pytest.mark.parametrize(
     ("entity", "observation"),
     [
@@ -231,11 +223,7 @@ async def test_without_an_event_nothing_is_kept_for_lack_of_a_source() -> None:
     assert await everyone(bench) == {}
 
 
-# Extraction and nights
-
-
 def heard(*said: tuple[str, str]) -> list[Any]:
-    """The history of these messages (who, text), with ids m0, m1, ..."""
     messages: list[Any] = [SystemMessage("[CONTEXT SUMMARY]\nBea likes tulips")]
     for number, (name, text) in enumerate(said):
         at = f"2025-12-0{number + 1}T08:00:00+00:00"
@@ -250,7 +238,6 @@ TALK = heard(("Ann", "Bea likes tulips"), ("Bob", "Carl hates rain"), ("Ann", "H
 
 
 def extracting(*, asleep: bool) -> Bench:
-    """An extraction in a night, or in an emergency before a tick."""
     state = tick_state(messages=TALK, event=None if asleep else EVENT)
     if asleep:
         state["loop"] = None

@@ -1,7 +1,5 @@
 """The journal tools and the recall tool."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

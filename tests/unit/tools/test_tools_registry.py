@@ -1,7 +1,5 @@
 """What the model is shown of the tools, what is known of each, and which a call is given."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """get_system_status: every field of the page, from live state."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -139,7 +139,6 @@ async def test_the_first_tick_knows_when_its_session_began(tmp_path: Path, clock
 
 
 def wordy(messages: list[BaseMessage], tools: list[str]) -> Any:
-    """A summary that is longer than what it summarises."""
     return "I see." if tools else "word " * 5_000
 
 
@@ -149,7 +148,6 @@ FULL = Settings(
 
 
 async def talked(agent: Any, count: int) -> dict[str, Any]:
-    """Send `count` messages of about 130 tokens; returns the last output."""
     for number in range(count):
         out = await agent.ainvoke(said(f"Message {number}: " + "word " * 100, id=f"m{number}"))
     result: dict[str, Any] = out

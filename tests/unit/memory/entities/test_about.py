@@ -1,7 +1,5 @@
 """Whom facts are about, who gets a profile, and what an attribute stands on by now."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Attributes from observations, with their evidence, and nothing lost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

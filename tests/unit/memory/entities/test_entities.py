@@ -1,7 +1,5 @@
 """Entities in the store: found by name, never across scopes; operations that change them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,8 +29,6 @@ NO_FACTS = cast(SemanticMemory, object())
 
 
 class Counting(InMemoryStore):
-    """Counts batches and the reads in them."""
-
     def __init__(self) -> None:
         super().__init__()
         self.batches, self.reads = 0, 0
@@ -60,7 +56,6 @@ async def apply(store: Any, *operations: Operation, scope: Scope = ANA) -> None:
 
 
 async def meet(store: Any, sender: str, id_: str = "e1") -> None:
-    """As the end of a tick does."""
     ((known,), _) = await entities.look_up(store, ANA, senders=[sender])
     await apply(store, meet_entity(known.id, event(sender, id_=id_), now=AT, reason="test"))
 
@@ -73,9 +68,6 @@ async def found(store: Any, name: str, scope: Scope = ANA) -> str | None:
 async def whose(store: Any, sender: str) -> EntityProfile | None:
     ((known,), _) = await entities.look_up(store, ANA, senders=[sender])
     return known.profile
-
-
-# Names
 
 
 SPELLED = ["Ana Lopez", "ana lopez", "@Ana  Lopez", "Ana Lopez's", "anita"]
@@ -107,9 +99,6 @@ def test_a_name_never_resolves_in_another_scope(name: str, other: str) -> None:
         assert len(await entities.everyone(store, ANA)) == 1
 
     asyncio.run(check())
-
-
-# Senders
 
 
 async def test_a_mentioned_person_who_writes_is_the_same_entity() -> None:
@@ -145,9 +134,6 @@ async def test_an_alias_does_not_change_a_senders_entity() -> None:
     bob = await whose(store, "Bob")
     assert bob is not None
     assert bob["aliases"] == []
-
-
-# Mentions
 
 
 async def test_names_in_a_text_cost_two_batches_of_reads() -> None:
@@ -206,9 +192,6 @@ async def test_a_sender_does_not_mention_themselves() -> None:
         (),
         ("Ana", "Anita"),
     ]
-
-
-# Operations
 
 
 async def test_operations_without_entities_read_nothing() -> None:

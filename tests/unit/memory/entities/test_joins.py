@@ -1,7 +1,5 @@
 """Profiles that join another: with all their names, and not over somebody who began to speak."""
 
-from __future__ import annotations
-
 from memory import entities
 from memory.entities.entities import joins
 from memory.night.undo import CheckedTargets, inverse

@@ -1,7 +1,5 @@
 """Component 1500: the people in the conversation, within its budget, and never more than data."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

@@ -1,7 +1,5 @@
 """Entity profiles: observations, relationship, aliases, and the overlay of operations."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from typing import Any, cast
 
@@ -55,9 +53,6 @@ def days(count: int) -> list[str]:
     return [str(date(2026, 3, 1) + timedelta(days=n)) for n in range(count)]
 
 
-# Relationship
-
-
 @pytest.mark.parametrize(
     ("favorability", "state"),
     [
@@ -101,10 +96,12 @@ def test_a_clock_that_goes_back_and_forth_adds_nothing() -> None:
     assert back["relationship"]["last_at"] == "2026-03-02T08:00"
 
 
-def test_the_same_event_is_met_once() -> None:
+def test_a_sender_is_met_once_an_event_and_a_person_unless_it_was_something_else() -> None:
     one = meeting(profile(), "a", "2026-03-02")
     assert meeting(one, "a", "2026-03-02") is one
     assert meeting(one, "a", "2026-03-09") is one
+    assert one["entity_type"] == "person"
+    assert meeting(profile(entity_type="thing"), "a", "2026-03-02")["entity_type"] == "thing"
 
 
 @given(st.lists(st.integers(0, 400), max_size=60), st.floats(0, 1))
@@ -127,19 +124,16 @@ def test_friends_and_close_ones_add_to_importance_and_nobody_else() -> None:
     assert bonus_of(None) == 0
 
 
-def test_a_sender_is_a_person_and_what_it_was_before_stays() -> None:
-    assert meeting(profile(), "a", "2026-03-02")["entity_type"] == "person"
-    assert meeting(profile(entity_type="thing"), "a", "2026-03-02")["entity_type"] == "thing"
-
-
-# Observations
-
-
 def test_observations_stand_oldest_first_whatever_order_they_come_in() -> None:
     one = having()
     for number in (2, 1, 3):
         one = observed(one, observation(number), kept=10, now=AT)
     assert ids(one) == ["o1", "o2", "o3"]
+    # Also when the words are known from another source, or old.
+    again = observation(2, observation(1)["text"])
+    assert ids(observed(having(observation(1)), again, kept=10, now=AT)) == ["o1", "o2"]
+    full = having(observation(5), observation(6))
+    assert "o1" in ids(observed(full, observation(1), kept=2, now=AT))
 
 
 @pytest.mark.parametrize(
@@ -153,11 +147,6 @@ def test_observations_stand_oldest_first_whatever_order_they_come_in() -> None:
 def test_the_same_observation_twice_is_one(again: Observation) -> None:
     one = having(observation(1))
     assert observed(one, again, kept=10, now="later") is one
-
-
-def test_the_same_words_from_another_source_are_another_observation() -> None:
-    again = observation(2, observation(1)["text"])
-    assert ids(observed(having(observation(1)), again, kept=10, now=AT)) == ["o1", "o2"]
 
 
 def test_the_oldest_consolidated_observations_go_first() -> None:
@@ -184,11 +173,6 @@ def test_cited_observations_stay() -> None:
     assert len(observed(one, observation(5), kept=3, now=AT)["observations"]) == 4
 
 
-def test_a_new_observation_with_old_words_stays() -> None:
-    one = having(observation(5), observation(6))
-    assert "o1" in ids(observed(one, observation(1), kept=2, now=AT))
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=80), st.integers(1, 20))
 def test_observations_are_bounded(given_: list[tuple[int, bool]], kept: int) -> None:
     one = having()
@@ -208,28 +192,19 @@ def test_an_observation_id_derives_from_sources_and_position() -> None:
     assert observation_id("entity_b", ["e1"], "likes tea", []) != first
 
 
-# Senders and names
-
-
-def test_the_first_sender_with_a_name_owns_it() -> None:
+def test_the_first_sender_with_a_name_owns_it_and_an_alias_makes_no_sender() -> None:
     one = profile("Bea")
     assert speaks_as(one, "bea")
     one = {**one, "senders": ["Bea"]}
     assert speaks_as(one, "Bea")
     assert not speaks_as(one, "bea")
     assert not speaks_as(one, "@Bea")
-
-
-def test_an_alias_makes_no_sender() -> None:
     assert not speaks_as(profile("Bea", aliases=["Queen"]), "Queen")
 
 
 def test_a_profile_is_found_under_its_name_and_aliases() -> None:
-    assert names_of(profile("Bea", aliases=["Bee", "bea", "Queen B."])) == [
-        "bea",
-        "bee",
-        "queen b.",
-    ]
+    known = profile("Bea", aliases=["Bee", "bea", "Queen B."])
+    assert names_of(known) == ["bea", "bee", "queen b."]
 
 
 def test_a_profile_with_only_a_name_is_blank() -> None:
@@ -237,9 +212,6 @@ def test_a_profile_with_only_a_name_is_blank() -> None:
     assert is_blank(profile())
     assert not is_blank(having(observation(1)))
     assert not is_blank(profile(aliases=["A."]))
-
-
-# The overlay
 
 
 def observe(name: str, number: int = 1, *aliases: str) -> Operation:
@@ -268,12 +240,9 @@ def test_operations_applied_twice_change_nothing_more() -> None:
     assert after(*once, operations) == once
 
 
-def test_a_taken_alias_is_not_claimed() -> None:
+def test_a_taken_alias_is_not_claimed_and_aliases_are_bounded() -> None:
     found, names = after({}, {}, [observe("Bea", 1, "Bee"), observe("Ana", 2, "bee", "Bea", "A.")])
     assert found[entity_id("ana")]["aliases"] == ["A."]
     assert names["bee"] == names["bea"] == entity_id("bea")
-
-
-def test_aliases_are_bounded() -> None:
     many = [observe("Bea", n, f"alias {n}") for n in range(MOST_ALIASES + 5)]
     assert len(after({}, {}, many)[0][entity_id("bea")]["aliases"]) == MOST_ALIASES

@@ -1,7 +1,5 @@
 """Owners: by id, and on a server the authenticated user and nobody else."""
 
-from __future__ import annotations
-
 import unicodedata
 from datetime import UTC, datetime
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """When the agent sleeps or wakes of its own accord, and what it may spend without being asked."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """How many events wait, over all agents: what was answered does not, also where it still stands."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +36,6 @@ def mark(number: int) -> HandledMark:
 
 @pytest.fixture(params=[*homes.KINDS, "in memory"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BaseStore]:
-    """A store of each kind."""
     if request.param == "in memory":
         yield InMemoryStore()
     else:

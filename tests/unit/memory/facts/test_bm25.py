@@ -1,7 +1,5 @@
 """BM25 against the formula as it stands in the book, said in plain Python."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Filters of the table of memories: equality, lists and ranges, the same in both databases."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import count
 from typing import Any
@@ -16,7 +14,6 @@ from tests.support.tables import direction, ids, payload, put, scope
 
 @pytest.fixture
 def people(table: MemoryTable) -> MemoryTable:
-    """Four rows: of Ana, of Ben, of nobody, and an episode."""
     put(table, "ana", "a", speaker="Ana", trust=0.9, valid_from="2026-03-01")
     put(table, "ana", "b", speaker="Ben", trust=0.3, valid_from="2026-03-02")
     put(table, "ana", "c", speaker=None, trust=0.6)
@@ -155,7 +152,6 @@ ASKED = st.fixed_dictionaries(
 
 
 def passes(row: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
-    """The meaning of filters, in plain Python."""
     return all(_holds(row.get(name), wanted) for name, wanted in filters.items())
 
 

@@ -1,7 +1,5 @@
 """Pages of a list of memories: what is on them and in what order, the same in both databases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from tests.support.tables import ids, put, scope
 
 @pytest.fixture
 def people(table: MemoryTable) -> MemoryTable:
-    """Four rows of Ana's agent, and one of Ben's."""
     told: dict[str, Any] = {"importance": 2, "source_events": ["told"]}
     put(table, "ana", "a", "Boats are red", speaker="Ana", valid_from="2026-03-03", **told)
     put(

@@ -1,7 +1,5 @@
 """Mem0's `Memory` and its vector store over the table of memories, in both databases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,7 +31,6 @@ def store(mem0_store: ModuleType, table: MemoryTable) -> Any:
 
 @pytest.fixture
 def filled(store: Any, table: MemoryTable) -> Any:
-    """Three facts of Ana, and an episode of hers that says the same as the first."""
     rows = [payload("ana", op, f"text {op}") for op in "abc"]
     vectors = [direction(1.0), direction(0.0, 1.0), direction(0.0, 0.0, 1.0)]
     store.insert(vectors, payloads=rows, ids=["one", "two", "three"])

@@ -1,7 +1,5 @@
 """Finding memories of all kinds in one scope, and embedding what waits, in both databases."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast

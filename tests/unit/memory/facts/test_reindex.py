@@ -1,7 +1,5 @@
 """Embedding everything anew: after another embedder, after a kill, beside other writers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,8 +45,6 @@ def make_memory(open_table: Open, tmp_path: Path) -> MakeMemory:
 
 
 class Shorter(WordEmbeddings):
-    """Another embedder: half of the numbers."""
-
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [one[: DIMENSION // 2] for one in super().embed_documents(texts)]
 

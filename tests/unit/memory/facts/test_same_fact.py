@@ -1,7 +1,5 @@
 """Writing the same fact from the same source twice is one fact, in both databases."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Semantic memory on Mem0 and on both databases."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from functools import partial

@@ -1,7 +1,5 @@
 """Semantic memory and its files: what it opens and when, other processes, kills."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

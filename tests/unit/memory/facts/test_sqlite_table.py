@@ -1,7 +1,5 @@
 """The table of memories in its SQLite file: its indexes, its durability, other processes."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Iterator

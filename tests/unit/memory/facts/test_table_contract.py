@@ -1,7 +1,5 @@
 """The table of memories: what both databases do, and do alike."""
 
-from __future__ import annotations
-
 import contextlib
 from datetime import UTC, datetime
 from typing import Any

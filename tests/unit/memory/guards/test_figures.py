@@ -1,7 +1,5 @@
 """Figures: numbers, times and days of a fact that stand in its sources or follow from them."""
 
-from __future__ import annotations
-
 import pytest
 
 from memory.guards.grounding import ungrounded

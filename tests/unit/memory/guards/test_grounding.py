@@ -1,7 +1,5 @@
 """Grounding: what follows from the entries that a fact cites, in several languages."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Overlap: what comes from elsewhere, and whose word it is."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -82,7 +80,6 @@ def test_at_most_one_percent_of_real_observations_are_taken_for_anothers_words()
 
 
 def _observations(sample: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """What people noted of the conversation, each with the turns that it stands on."""
     noted = [one for by in sample["observation"].values() for some in by.values() for one in some]
     return [(text, [ids] if isinstance(ids, str) else ids) for text, ids in noted]
 

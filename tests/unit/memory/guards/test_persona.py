@@ -1,7 +1,5 @@
 """The persona guard judges a text together with its speaker."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Grounding: whose statement a fact takes, and in which mood it was made."""
 
-from __future__ import annotations
-
 import pytest
 
 from memory.guards.grounding import ungrounded
@@ -11,7 +9,6 @@ AT = "2026-10-22T08:30:00+02:00"
 
 
 def judge(told: str, fact: str, *, by: str = "Ana") -> str | None:
-    """The answer to a fact that cites all of `told`."""
     cited = [Source(told, by, AT)]
     return ungrounded(fact, by, cited, before=cited, people=[by, "Ben", "Marta", "Martha"])
 

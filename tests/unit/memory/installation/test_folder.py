@@ -1,7 +1,5 @@
 """The data folder: made once, opened as it was made, or refused in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """The writer's lock, between handles of one process and between processes, in both homes."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Iterator
@@ -42,7 +40,6 @@ def hold(where: str, kind: str, thread: str, other: Connection) -> None:
 def holder(
     kind: str, home: Installation, thread: str = "t"
 ) -> Iterator[tuple[BaseProcess, Connection]]:
-    """A second process that has the lock until it is killed or told to end."""
     where = str(home.path) if isinstance(home, DataFolder) else url_of(home)
     ours, theirs = forks().Pipe()
     process = forks().Process(target=hold, args=(where, kind, thread, theirs), daemon=True)

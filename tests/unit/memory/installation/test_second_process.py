@@ -1,7 +1,5 @@
 """Several processes on one agent: posting while another runs, and waiting for one's turn."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -34,7 +32,6 @@ def runs(name: str) -> dict[str, Any]:
 
 @pytest.fixture(params=KINDS)
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
-    """Every test here holds for a folder and for a database."""
     url = request.getfixturevalue("postgres_url") if request.param == "database" else None
     return Job(data=str(tmp_path / "data"), database=url, inputs=[runs("first")])
 

@@ -4,8 +4,6 @@
 goal and one night, made with the offline model. Every later form must still open it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tarfile
 from pathlib import Path
@@ -24,7 +22,6 @@ ALLERGY, MOVED = "allergic to walnuts", "Lisbon in April 2025"
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The folder of the first form, as it was left."""
     with tarfile.open(FIXTURE) as archive:
         archive.extractall(tmp_path / "data", filter="data")
     return tmp_path / "data"

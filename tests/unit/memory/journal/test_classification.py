@@ -1,7 +1,5 @@
 """Message classification: the ordered rules, and how far an event is trusted."""
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import pairwise
 from typing import Any, get_args
@@ -124,9 +122,11 @@ def test_any_of_several_names_counts_and_an_empty_one_does_not() -> None:
     assert rule(event("@circadian"), names=["circ.dian", "("])[0] == "fallback"
 
 
-def test_its_own_message_that_comes_back_through_a_channel_is_ignored() -> None:
+def test_own_messages_owners_elsewhere_and_empty_channels_set_nothing_off() -> None:
     back = event("@circadian said so", sender="Circadian", channel="hall", addressed=True)
     assert rule(back, channels={"hall": "act"}) == ("own_message", "ignore")
+    assert rule(event(sender="local", channel="hall")) == ("room_default", "context")
+    assert rule(event(channel=""), channels={"": "act"}, room_default="act")[0] == "fallback"
 
 
 def test_an_owner_who_is_called_like_the_assistant_is_heard() -> None:
@@ -135,18 +135,10 @@ def test_an_owner_who_is_called_like_the_assistant_is_heard() -> None:
     assert (found["rule"], found["verdict"]) == ("direct", "act")
 
 
-def test_an_owner_who_speaks_to_somebody_else_does_not_set_it_off() -> None:
-    assert rule(event(sender="local", channel="hall")) == ("room_default", "context")
-
-
 def test_senders_are_known_by_their_exact_ids() -> None:
     for sender in ("ada", "Ada ", "\N{CYRILLIC CAPITAL LETTER A}da"):
         assert rule(event(sender=sender), permitted_senders=["Ada"])[0] == "fallback"
         assert rule(event(sender=sender), assistants=["Ada"])[0] == "fallback"
-
-
-def test_an_empty_channel_is_none() -> None:
-    assert rule(event(channel=""), channels={"": "act"}, room_default="act")[0] == "fallback"
 
 
 @pytest.mark.parametrize("verdict", get_args(Verdict))

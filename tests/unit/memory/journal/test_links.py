@@ -1,7 +1,5 @@
 """Links go both ways, whatever is linked and unlinked; what others linked is left alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -96,7 +94,6 @@ OPERATIONS = st.lists(st.tuples(PAIRS, st.booleans()), max_size=30)
 
 
 def mixed(given_: list[tuple[Operation, bool]]) -> list[Operation]:
-    """Each link made, or taken away."""
     return [inverse([one])[0] if away else one for one, away in given_]
 
 

@@ -1,7 +1,5 @@
 """The event that sets off the assistant's review of its own work."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

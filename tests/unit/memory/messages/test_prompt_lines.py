@@ -1,7 +1,5 @@
 """Each line format of a prompt is read as it was written; numbers stand in place of ids."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from typing import Any, cast
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """Reading answers as models give them: thinking, refusals, broken calls, JSON among words."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

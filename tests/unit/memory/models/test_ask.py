@@ -1,7 +1,5 @@
 """The one place where models are called: what an answer costs, and what is asked once more."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any

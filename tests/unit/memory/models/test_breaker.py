@@ -1,7 +1,5 @@
 """Circuit breakers: what counts, when a service is left alone, how it is tried again."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """What the offline model makes of facts and observations in a night: by visible rules."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from typing import Any
 
@@ -43,8 +41,6 @@ async def dreamt(*facts: Fact, new: int | None = None) -> Dream:
 
 
 def named(answer: Dream, handles: Handles) -> Dream:
-    """The answer with ids in place of numbers."""
-
     def id_of(number: str) -> str:
         id_ = handles.resolve(number)
         assert id_ is not None
@@ -59,9 +55,6 @@ def named(answer: Dream, handles: Handles) -> Dream:
 
 def found(answer: Dream) -> list[tuple[str, str, str]]:
     return [(one.fact[0], one.relation, one.other[0]) for one in answer.relations]
-
-
-# Relations
 
 
 async def test_the_same_words_of_the_same_speaker_are_duplicates() -> None:
@@ -189,9 +182,6 @@ async def test_the_text_of_a_fact_is_not_read_as_the_prompt() -> None:
     alone = dream_prompt({facts[0]["op"]: facts[0]}, [facts[0]["op"]], UTC)
     answer, _ = await ask_for(OfflineChatModel(), alone, Dream, Settings())
     assert answer.relations == []
-
-
-# Attributes
 
 
 async def attributes(*observations: Observation) -> dict[str, tuple[str, list[str]]]:

@@ -1,11 +1,9 @@
 """The offline model behaves as a chat model does, and its rules make the calls they should."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -99,11 +97,8 @@ def test_a_request_becomes_a_call_with_its_arguments(
 
 def test_several_requests_in_one_message_are_all_made() -> None:
     text = "Add a goal: fix the roof. Remember that Bob has a ladder. List my projects."
-    assert [name for name, _ in asked(say(text))] == [
-        "add_goal",
-        "add_session_memory",
-        "list_projects",
-    ]
+    made = ["add_goal", "add_session_memory", "list_projects"]
+    assert [name for name, _ in asked(say(text))] == made
 
 
 def test_and_inside_a_request_does_not_cut_it() -> None:
@@ -134,11 +129,9 @@ def test_a_request_that_needs_a_result_waits_for_it() -> None:
 
 def test_a_goal_that_is_not_made_yet_is_not_mistaken_for_another() -> None:
     one_goal = SYSTEM[: SYSTEM.index("- goal_2_3")] + "</goals>"
-    for text in (
-        "Add a goal: mend the shed. Break the goal down.",
-        "Add a goal: a shed. Split the shed goal up.",
-    ):
-        assert [name for name, _ in asked(say(text, system=one_goal))] == ["add_goal"]
+    for told in ("mend the shed. Break the goal down.", "a shed. Split the shed goal up."):
+        calls = asked(say(f"Add a goal: {told}", system=one_goal))
+        assert [name for name, _ in calls] == ["add_goal"]
 
 
 def test_a_goal_added_by_a_message_does_not_change_what_its_other_sentences_mean() -> None:
@@ -165,10 +158,7 @@ def test_a_refused_call_is_told_once_and_without_what_the_model_is_told() -> Non
 
 
 def test_earlier_messages_are_not_acted_on_again() -> None:
-    earlier: list[AnyMessage] = [
-        HumanMessage("Add a goal: fix the roof", name="Bob"),
-        AIMessage("Added."),
-    ]
+    earlier: Any = [HumanMessage("Add a goal: fix the roof", name="Bob"), AIMessage("Added.")]
     assert not say("It rains a lot today.", before=earlier).calls
 
 

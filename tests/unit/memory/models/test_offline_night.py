@@ -1,7 +1,5 @@
 """What the offline model does in a night: scores, facts, extraction, summaries, subtasks."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

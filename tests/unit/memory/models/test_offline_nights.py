@@ -1,7 +1,5 @@
 """Nights on the offline model, from what was heard to what is known, and back."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

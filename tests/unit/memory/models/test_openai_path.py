@@ -1,7 +1,5 @@
 """The real OpenAI client against a server on loopback: every way a call and its answer can go."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -160,18 +158,18 @@ async def test_an_overflow_while_streaming_is_told_apart(serve: Serve) -> None:
         await _stream()
 
 
-def test_one_loaded_model_works_in_one_event_loop_after_another(serve: Serve) -> None:
-    serve(text("one"), text("two"), text("three"))
+def test_one_loaded_model_takes_many_calls_at_once_in_one_event_loop_after_another(
+    serve: Serve,
+) -> None:
+    serve(*[text("noon")] * 21)
     model = load_chat_model("openai:gpt-test")
-    answers = [asyncio.run(ask(model, PROMPT, Settings())).message.text for _ in range(3)]
-    assert answers == ["one", "two", "three"]
 
+    async def many(count: int) -> list[str]:
+        calls = (ask(model, PROMPT, Settings()) for _ in range(count))
+        return [str(one.message.text) for one in await asyncio.gather(*calls)]
 
-async def test_many_calls_at_once_share_one_model(serve: Serve) -> None:
-    serve(*[text("noon")] * 20)
-    model = load_chat_model("openai:gpt-test")
-    answers = await asyncio.gather(*(ask(model, PROMPT, Settings()) for _ in range(20)))
-    assert [str(one.message.text) for one in answers] == ["noon"] * 20
+    for count in (1, 1, 19):
+        assert asyncio.run(many(count)) == ["noon"] * count
 
 
 async def test_a_failed_embedding_call_is_tried_again_with_backoff(serve: Serve) -> None:
@@ -184,12 +182,17 @@ async def test_a_failed_embedding_call_is_tried_again_with_backoff(serve: Serve)
     assert waits.seconds[0] == 2.0
 
 
-async def test_an_embedder_that_stays_down_is_one_clear_error(serve: Serve) -> None:
+async def test_an_embedder_that_stays_down_or_gives_a_web_page_is_one_clear_error(
+    serve: Serve,
+) -> None:
     server = serve()
     server.embedding_errors = [replies.error(503)] * 4
     with pytest.raises(ModelError, match="embedder after 4 tries"):
         await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
     assert len(server.embedded) == 4
+    server.embedding_errors = [replies.page()]
+    with pytest.raises(ConfigurationError, match=r"is no API for the embedder e .*web page"):
+        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
 
 
 def test_embeddings_are_sent_as_text_in_one_batch(serve: Serve) -> None:
@@ -199,13 +202,6 @@ def test_embeddings_are_sent_as_text_in_one_batch(serve: Serve) -> None:
     assert [vector[0] for vector in vectors] == [3.0, 5.0]
     assert [one["input"] for one in server.embedded] == [["one", "three"]]
     assert embedding_dimension("openai:some-embedder", embedder) == DIMENSION
-
-
-async def test_a_web_page_in_place_of_vectors_names_the_address_to_set(serve: Serve) -> None:
-    server = serve()
-    server.embedding_errors = [replies.page()]
-    with pytest.raises(ConfigurationError, match=r"is no API for the embedder e .*web page"):
-        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
 
 
 def test_an_embedder_whose_dimension_cannot_be_measured_is_one_clear_error(
@@ -259,15 +255,13 @@ async def test_why_a_model_refuses_is_said_and_it_is_not_asked_again(
     assert (it.value.llm_calls, len(server.requests)) == (1, 1)
 
 
-async def test_thinking_is_left_out(serve: Serve, asked: Callable[..., Any]) -> None:
-    serve(text("<think>\nThe sun is high.\n</think>\n\nIt is noon."))
-    assert (await asked()).message.content == "It is noon."
-
-
-async def test_a_cut_off_answer_is_recognised(serve: Serve, asked: Callable[..., Any]) -> None:
-    serve(text("It is", finish="length"), text("It is noon."))
+async def test_thinking_is_left_out_and_a_cut_off_answer_recognised(
+    serve: Serve, asked: Callable[..., Any]
+) -> None:
+    serve(text("<think>\nThe sun is high.\n</think>\n\nIt is noon."), text("It", finish="length"))
+    answer = await asked()
+    assert (answer.message.content, answer.cut_off) == ("It is noon.", False)
     assert (await asked()).cut_off
-    assert not (await asked()).cut_off
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Models and embedders by name."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Failed calls: which are tried again, which a circuit breaker counts, who goes through one."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sqlite3

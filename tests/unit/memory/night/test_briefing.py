@@ -1,7 +1,5 @@
 """The briefing after a night: short, in order, and in plain words."""
 
-from __future__ import annotations
-
 from datetime import UTC, date
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The gate: which nights wait for a person."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The night's reflection: which questions may be asked, and which insights become entries."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

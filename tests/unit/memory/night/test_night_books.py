@@ -1,7 +1,5 @@
 """What a night reports about its model answers: their cost, and what was refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,6 @@ from tests.support.scripted import ScriptedChatModel, scripted
 
 
 def model_that(step: str, instead: AIMessage | str) -> ScriptedChatModel:
-    """A model that answers `step` with `instead`."""
-
     def answered(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         return instead if tools == [step] else answer(messages, tools)
 

@@ -1,7 +1,5 @@
 """The budget of a night, and when it stops."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -58,9 +56,15 @@ def test_above_the_minimum_no_night_exceeds_its_share(entries: int) -> None:
     assert calls == LEAST_CALLS or calls * 100 <= 15 * entries
 
 
-def test_compaction_does_not_count_towards_the_night_budget() -> None:
+def test_the_budget_adds_up_all_steps_but_compaction() -> None:
     free = [plan("extract_facts", llm_calls=50, tokens=10**6), plan("compact", llm_calls=50)]
     assert used_up(free, HUNDRED, Settings(night_tokens=10, night_minutes=1.0)) is None
+    plans = [plan("score_importance", llm_calls=5), plan("consolidate", llm_calls=5)]
+    assert used_up(plans, HUNDRED, Settings()) is None
+    assert used_up([*plans, plan("reflect", llm_calls=5)], HUNDRED, Settings()) is not None
+
+
+TOKENS = "2,000 of 2,000 tokens are used (night_tokens)"
 
 
 @pytest.mark.parametrize(
@@ -68,11 +72,7 @@ def test_compaction_does_not_count_towards_the_night_budget() -> None:
     [
         ({"llm_calls": 15}, {}, "15 of 15 model calls are used (night_calls_per_100)"),
         ({"llm_calls": 14}, {}, None),
-        (
-            {"tokens": 2_000},
-            {"night_tokens": 2_000},
-            "2,000 of 2,000 tokens are used (night_tokens)",
-        ),
+        ({"tokens": 2_000}, {"night_tokens": 2_000}, TOKENS),
         ({"tokens": 1_999}, {"night_tokens": 2_000}, None),
         ({"tokens": 10**9}, {}, None),
         ({"seconds": 90.0}, {"night_minutes": 1.5}, "1.5 of 1.5 minutes are over (night_minutes)"),
@@ -119,12 +119,6 @@ def test_slips_in_scores_leave_refused_facts_their_calls(
     assert not may_ask_again(plans, small, Settings(), [], mends=False, **asked)
 
 
-def test_the_budget_adds_up_all_steps() -> None:
-    plans = [plan("score_importance", llm_calls=5), plan("consolidate", llm_calls=5)]
-    assert used_up(plans, HUNDRED, Settings()) is None
-    assert used_up([*plans, plan("reflect", llm_calls=5)], HUNDRED, Settings()) is not None
-
-
 @given(st.lists(st.tuples(st.integers(1, 120), st.integers(0, 60)), max_size=40))
 def test_many_small_nights_cost_no_more_than_one_large_night(
     nights: list[tuple[int, int]],
@@ -141,21 +135,21 @@ def test_many_small_nights_cost_no_more_than_one_large_night(
         assert made * 100 <= 15 * heard + LEAST_CALLS * 100
 
 
-def test_a_night_waits_until_entries_have_come_for_calls_made_ahead() -> None:
-    first = night_of(ids(5), calls=4)
-    assert account([], ids(5), Settings(), asked=False) == Account(LEAST_CALLS, 0)
-    assert account([first], ids(5, 5), Settings(), asked=False) == Account(0, 3)
-    assert account([first], ids(22, 5), Settings(), asked=False) == Account(LEAST_CALLS, 0)
-
-
-def test_an_entry_left_by_a_night_counts_once_in_the_budget() -> None:
-    first = night_of(ids(30), calls=8)
-    assert account([first], ids(30), Settings(), asked=False) == Account(0, 4)
-
-
-def test_a_requested_night_does_not_wait_for_entries() -> None:
-    first = night_of(ids(5), calls=8)
-    assert account([first], ids(1, 5), Settings(), asked=True) == Account(LEAST_CALLS, 0)
+@pytest.mark.parametrize(
+    ("earlier", "new", "asked", "may"),
+    [
+        ([], ids(5), False, Account(LEAST_CALLS, 0)),
+        ([night_of(ids(5), calls=4)], ids(5, 5), False, Account(0, 3)),
+        ([night_of(ids(5), calls=4)], ids(22, 5), False, Account(LEAST_CALLS, 0)),
+        # An entry that a night left counts once.
+        ([night_of(ids(30), calls=8)], ids(30), False, Account(0, 4)),
+        ([night_of(ids(5), calls=8)], ids(1, 5), True, Account(LEAST_CALLS, 0)),
+    ],
+)
+def test_a_night_nobody_asked_for_waits_for_entries_for_calls_made_ahead(
+    earlier: list[NightRecord], new: list[str], asked: bool, may: Account
+) -> None:
+    assert account(earlier, new, Settings(), asked=asked) == may
 
 
 def test_a_waiting_night_gives_the_reason() -> None:

@@ -1,7 +1,5 @@
 """The plans of a night: the same in whatever portions they come, and each read once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -27,14 +25,12 @@ OLD = fact("old", importance=3)
 
 
 def plan(order: int, phase: str, *operations: Operation) -> PlanRecord:
-    """A plan record."""
     made: dict[str, Any] = {"key": f"k{order}", "order": order, "step": "dream", "phase": phase}
     made["operations"] = list(operations)
     return cast(PlanRecord, made)
 
 
 def one_of(place: int) -> Operation:
-    """One of seven operations on the same few memories."""
     first = next(iter(ENTRIES.values()))
     return [
         score_entry(first, 9, "vital"),

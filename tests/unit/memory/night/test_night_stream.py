@@ -1,7 +1,5 @@
 """The progress events of a night in the stream mode `custom`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

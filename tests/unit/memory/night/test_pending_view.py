@@ -1,7 +1,5 @@
 """Memory as a night sees it: the same whether its operations are applied already or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,9 +30,6 @@ def seen(facts: Sequence[Fact]) -> list[dict[str, Any]]:
     """A fact without the fields that depend on whether it is stored."""
     hidden = ("id", "superseded_by", "access_count", "last_access")
     return [{key: one for key, one in fact.items() if key not in hidden} for fact in facts]
-
-
-# Facts
 
 
 def test_facts_are_added_changed_and_removed_in_order() -> None:
@@ -138,9 +133,6 @@ async def test_the_sources_of_all_duplicates_are_kept(
     assert [(await memory.fact(op))["superseded_by"] for op in ("b", "c")] == [a["id"]] * 2
 
 
-# Profiles
-
-
 def test_profiles_show_pending_observations_and_attributes() -> None:
     standing = ada(observation(1))
     operations = [
@@ -169,9 +161,6 @@ async def test_profiles_are_read_through_the_operations(memory: Memory) -> None:
     assert list(await overlay.profiles([ADA, "entity_nobody"])) == [ADA]
 
 
-# The same with and without
-
-
 STANDING = [
     draft("beans", "Ada grows beans on plot 7.", speaker="Ada", entities=["Ada"]),
     draft("bergen", "Ada lives in Bergen by the harbour.", speaker="Ada", entities=["Ada"]),
@@ -186,7 +175,6 @@ NEW = [
 
 
 async def dreamt(memory: Memory) -> list[Operation]:
-    """The operations that a night decides about these facts."""
     stored = {one["op"]: one for one in await memory.hold(STANDING)}
     added = [add_fact(one, "made from this entry") for one in NEW]
     facts = facts_after(stored, added)
@@ -284,9 +272,6 @@ async def test_a_repeated_fact_is_found_by_both_operation_ids(memory: Memory) ->
         "again": "first",
     }
     assert list(await overlay.holding()) == ["first"]
-
-
-# A recall that tries a night out
 
 
 def row(op: str, **payload: Any) -> tuple[Row, float]:

@@ -1,7 +1,5 @@
 """Which entries a night prunes, and which it never does."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -39,7 +37,6 @@ def pruned(
 
 
 def bounded(kept: int, *entries: JournalEntry) -> list[Operation]:
-    """The operations where at most `kept` entries stay faded."""
     settings = Settings(faded_kept=kept)
     return prunable(
         entries,

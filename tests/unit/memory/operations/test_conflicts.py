@@ -1,7 +1,5 @@
 """Conflicts that prevent the application of a waiting night, or an undo."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 
@@ -36,7 +34,6 @@ LATER = "2026-05-04T02:00:00+00:00"
 
 @pytest.fixture
 async def memory(semantic: SemanticMemory, tmp_path: Path) -> Memory:
-    """Two entries, two facts, and five observations of Ada."""
     made = Memory.new(semantic, tmp_path.name)
     drafts = [draft("beans", "Ada grows beans."), draft("bergen", "Ada lives in Bergen.")]
     await made.hold(drafts, [entry(E0), entry(E1)])
@@ -45,7 +42,6 @@ async def memory(semantic: SemanticMemory, tmp_path: Path) -> Memory:
 
 
 async def night(memory: Memory) -> list[Operation]:
-    """Operations of every kind, on existing and on new memories."""
     profile, bergen = await memory.ada(), await memory.fact("bergen")
     assert profile is not None
     likes = [attribute_given("drink", "Likes tea.", ["o1"])]

@@ -1,11 +1,10 @@
 """Relations of new facts to their neighbours: the operations that claims lead to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
+from memory.night import Thought
 from memory.night.relations import Pair, Relation, evolve, settle
 from memory.records.records import Fact, Operation
 from nodes.night.dream import Dream, decided
@@ -25,9 +24,12 @@ LATER = "2026-05-02T00:00:00+00:00"
 NEW = fact("new", "Ana lives in Oslo now.", valid_from=LATER)
 
 
+def settling(claims: list[Pair], *facts: Any, new: Any = ("new",), **more: Any) -> Thought:
+    return settle(claims, {one["op"]: one for one in facts}, list(new), now=NOW, **more)
+
+
 def settled(one: Fact, other: Fact, relation: Relation) -> list[Operation]:
-    claims = [pair(one["op"], other["op"], relation, "because")]
-    return settle(claims, {f["op"]: f for f in (one, other)}, [NEW["op"]], now=NOW).operations
+    return settling([pair(one["op"], other["op"], relation, "because")], one, other).operations
 
 
 def relation_of(operations: list[Operation]) -> str:
@@ -42,26 +44,38 @@ def changed(operations: list[Operation]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_a_superseded_fact_gets_an_end_and_a_pointer() -> None:
-    operations = settled(NEW, OLD, "supersedes")
-    assert relation_of(operations) == "supersedes"
-    assert changed(operations) == {"old": {"invalid_at": NOW, "superseded_by": "new"}}
+ENDED = {"old": {"invalid_at": NOW, "superseded_by": "new"}}
+DISPUTED = {"old": {"disputed": ["new"]}, "new": {"disputed": ["old"]}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "relation", "changes"),
+    [
+        (NEW, OLD, "supersedes", ENDED),
+        (OLD, NEW, "contradicts", DISPUTED),
+        ({**NEW, "speaker": "Mallory", "trust": 0.3}, OLD, "contradicts", DISPUTED),
+        (fact("new", "Ana lives in Oslo.", speaker="Ben"), OLD, "contradicts", DISPUTED),
+        ({**NEW, "trust": 0.5}, OLD, "supersedes", ENDED),
+    ],
+)
+def test_a_fact_is_ended_by_a_newer_one_of_its_speaker_or_of_somebody_trusted_as_much(
+    one: Any, other: Any, relation: Relation, changes: dict[str, Any]
+) -> None:
+    operations = settled(one, other, "supersedes")
+    assert relation_of(operations) == relation
+    assert changed(operations) == changes
     assert {o["kind"] for o in operations} == {"link", "change_fact"}
 
 
-PARTY = fact(
+PARTY: Any = fact(
     "party", "Anas Budget sind 1.200 Euro, und es kommen 26 Gäste.", entities=["Ana", "Feier"]
 )
-RAISED = fact(
-    "new", "Ana's budget is 1,500 euros.", valid_from="2026-05-02T00:00:00+00:00", entities=["Ana"]
-)
+RAISED = fact("new", "Ana's budget is 1,500 euros.", valid_from=LATER, entities=["Ana"])
 
 
-def remaining(
-    text: str, relation: Relation = "supersedes"
-) -> tuple[list[dict[str, Any]], list[str]]:
+def remaining(text: str, relation: Relation = "supersedes") -> tuple[list[Any], list[str]]:
     claim = pair("new", "party", relation, "because").model_copy(update={"remains": text})
-    made = settle([claim], {"party": PARTY, "new": RAISED}, ["new"], now=NOW)
+    made = settling([claim], PARTY, RAISED)
     assert changed(made.operations)["party"]
     return [one["after"] for one in made.operations if one["kind"] == "add_fact"], made.refused
 
@@ -77,15 +91,12 @@ def test_the_part_of_a_superseded_fact_that_still_holds_becomes_a_fact(text: str
 
 
 def test_a_part_may_be_in_the_first_person_as_its_speaker_said_it() -> None:
-    text = "My job pays 50 euros an hour. My boss is called Helga."
-    old = {**OLD, "text": text, "speaker": "Ana"}
+    old = {**OLD, "text": "My job pays 50 euros an hour. My boss is called Helga."}
     claim = pair("new", "old", "supersedes", "because")
     claim = claim.model_copy(update={"remains": "My boss is called Helga."})
-    facts: Any = {"old": old, "new": {**NEW, "text": "My job now pays 60 euros an hour."}}
-    made = settle([claim], facts, ["new"], now=NOW)
-    assert [one["after"]["speaker"] for one in made.operations if one["kind"] == "add_fact"] == [
-        "Ana"
-    ]
+    made = settling([claim], old, {**NEW, "text": "My job now pays 60 euros an hour."})
+    added = [one["after"]["speaker"] for one in made.operations if one["kind"] == "add_fact"]
+    assert added == ["Ana"]
 
 
 @pytest.mark.parametrize(
@@ -106,25 +117,6 @@ def test_nothing_remains_of_a_fact_that_is_only_contradicted() -> None:
     assert remaining("26 guests will come.", "contradicts") == ([], [])
 
 
-def test_an_older_fact_does_not_supersede_a_newer_one() -> None:
-    operations = settled(OLD, NEW, "supersedes")
-    assert relation_of(operations) == "contradicts"
-    assert changed(operations) == {"old": {"disputed": ["new"]}, "new": {"disputed": ["old"]}}
-
-
-def test_a_less_trusted_speaker_contradicts_and_does_not_supersede() -> None:
-    stranger = {**NEW, "speaker": "Mallory", "trust": 0.3}
-    operations = settled(stranger, OLD, "supersedes")  # type: ignore[arg-type] # a fact with others
-    assert relation_of(operations) == "contradicts"
-    assert "invalid_at" not in changed(operations)["old"]
-
-
-def test_speakers_may_take_back_their_own_words() -> None:
-    overheard = {**NEW, "trust": 0.5}
-    operations = settled(overheard, OLD, "supersedes")  # type: ignore[arg-type] # a fact with others
-    assert changed(operations) == {"old": {"invalid_at": NOW, "superseded_by": "new"}}
-
-
 @pytest.mark.parametrize(
     ("speaker", "said", "relation"),
     [
@@ -139,15 +131,10 @@ def test_what_was_passed_on_of_somebody_that_person_may_take_back(
     speaker: str, said: str, relation: Relation
 ) -> None:
     old = fact("old", said, speaker=speaker, entities=["Ada"])
-    new = {
-        **NEW,
-        "text": "Mira's sister Ada bakes nothing.",
-        "speaker": "Mira",
-        "entities": ["Ada"],
-    }
+    new = fact("new", "Mira's sister Ada bakes nothing.", speaker="Mira", entities=["Ada"])
+    new = {**new, "valid_from": LATER}
     claims = [pair("new", "old", "supersedes", "because")]
-    facts: Any = {"old": old, "new": new}
-    made = settle(claims, facts, ["new"], now=NOW, owners=["local"]).operations
+    made = settling(claims, old, new, owners=["local"]).operations
     assert relation_of(made) == relation
 
 
@@ -166,15 +153,15 @@ def test_what_may_be_anybodys_word_supersedes_by_what_its_source_was_found_to_sa
     unsure: Any = {"speaker": None, "trust": 0.3, "origins": ["Ana", "Olaf"]}
     awake = {**NEW, **unsure, "entities": ["Oslo"]}
     own = {**NEW, "op": "own", "text": "Ana wohnt in Oslo.", "entities": ["Bergen"], **fields}
-    facts: Any = {"old": {**OLD, "entities": ["Oslo", "Bergen"]}, "new": awake, "own": own}
+    old = {**OLD, "entities": ["Oslo", "Bergen"]}
     claims = [pair("new", "old", "supersedes", "because")]
-    changes = changed(settle(claims, facts, ["new", "own"], now=NOW).operations)
+    changes = changed(settling(claims, old, awake, own, new=["new", "own"]).operations)
     assert changes["old"].get("superseded_by") == by
     assert ("disputed" in changes["old"]) is (by is None)
 
 
 def test_duplicates_become_one_fact_with_the_sources_of_both() -> None:
-    twin = fact("new", "Ana lives in Bergen!", valid_from="2026-05-02T00:00:00+00:00", importance=8)
+    twin = fact("new", "Ana lives in Bergen!", valid_from=LATER, importance=8)
     changes = changed(settled(twin, OLD, "duplicates"))
     assert changes["old"]["source_events"] == ["event-old", "event-new"]
     assert changes["old"]["source_entries"] == ["entry-old", "entry-new"]
@@ -250,22 +237,20 @@ def test_other_speakers_words_and_subjects_are_neither_merged_nor_superseded(
     ],
 )
 def test_claims_about_unknown_ids_are_refused(claim: Pair, why: str) -> None:
-    shown = {one["op"]: one for one in (NEW, OLD, fact("third", "Ana likes tea."))}
-    made = settle([claim], shown, ["new"], now=NOW)
+    made = settling([claim], NEW, OLD, fact("third", "Ana likes tea."))
     assert made.operations == []
     assert why in made.refused[0]
 
 
 def test_a_pair_counts_once_and_a_superseded_fact_supersedes_nothing() -> None:
     third = fact("third", "Ana lives in Paris.")
-    shown = {one["op"]: one for one in (NEW, OLD, third)}
     claims = [
         pair("new", "old", "supersedes", ""),
         pair("old", "new", "contradicts", ""),
         pair("old", "third", "duplicates", ""),
         pair("new", "old", "duplicates", ""),
     ]
-    made = settle(claims, shown, ["new", "third"], now=NOW)
+    made = settling(claims, NEW, OLD, third, new=["new", "third"])
     assert [o["kind"] for o in made.operations] == ["link", "change_fact"]
     assert len(made.refused) == 3
 
@@ -292,19 +277,15 @@ def test_an_unchanged_or_unknown_context_changes_nothing() -> None:
 
 
 def test_claims_build_on_the_claims_before_them() -> None:
-    later = "2026-05-02T00:00:00+00:00"
-    shown = {
-        "old": OLD,
-        "new": fact("new", "Ana lives in Bergen!", importance=8, valid_from=later),
-        "third": fact("third", "Ana lives in Bergen, still.", importance=7, valid_from=later),
-    }
+    new = fact("new", "Ana lives in Bergen!", importance=8, valid_from=LATER)
+    third = fact("third", "Ana lives in Bergen, still.", importance=7, valid_from=LATER)
     claims = [pair("new", "old", "duplicates", "same"), pair("third", "new", "duplicates", "")]
-    made = settle(claims, shown, ["new", "third"], now=NOW)
+    made = settling(claims, OLD, new, third, new=["new", "third"])
     assert made.refused == [
         "one of 'Ana lives in Bergen, still.' and 'Ana lives in Bergen!' no longer holds"
     ]
     claims[1] = pair("third", "old", "duplicates", "same")
-    made = settle(claims, shown, ["new", "third"], now=NOW)
+    made = settling(claims, OLD, new, third, new=["new", "third"])
     kept = changed(made.operations)
     assert kept["old"]["source_events"] == ["event-old", "event-new", "event-third"]
     assert kept["old"]["importance"] == 8
@@ -313,9 +294,9 @@ def test_claims_build_on_the_claims_before_them() -> None:
 
 
 def test_every_contradiction_of_a_fact_is_kept() -> None:
-    shown = {op: fact(op, f"Ana lives in {op}.") for op in ("a", "b", "c")}
+    facts = [fact(op, f"Ana lives in {op}.") for op in ("a", "b", "c")]
     claims = [pair("a", "b", "contradicts", ""), pair("a", "c", "contradicts", "")]
-    operations = settle(claims, shown, ["a"], now=NOW).operations
+    operations = settling(claims, *facts, new=["a"]).operations
     assert changed(operations)["a"] == {"disputed": ["b", "c"]}
     assert len({one["id"] for one in operations}) == len(operations)
 
@@ -323,62 +304,58 @@ def test_every_contradiction_of_a_fact_is_kept() -> None:
 SUM = fact("sum", "The budget is 900 euros, with the rent of Bergen.")
 
 
-def test_what_depends_on_a_fact_that_falls_is_in_doubt() -> None:
-    shown = {one["op"]: one for one in (NEW, OLD, SUM)}
-    claims = [
-        pair("new", "old", "supersedes", "moved"),
-        pair("sum", "old", "depends_on", "reckoned with it"),
-    ]
-    operations = settle(claims, shown, ["new", "sum"], now=NOW).operations
-    assert changed(operations)["sum"] == {"depends_on": ["old"], "doubtful": ["old"]}
-    assert "new" not in changed(operations)
+BOTH = ["same", "old"]
+SAME = fact("same", "Ana lives in Bergen!", valid_from=LATER)
+AGAIN = fact("again", f"{SUM['text']} Still.", valid_from="2026-05-03T00:00:00+00:00")
+BENS = fact("new", "Ana lives in Oslo.", speaker="Ben", valid_from=NOW)
 
 
-def test_what_was_found_to_depend_on_it_in_an_earlier_night_is_in_doubt_too() -> None:
+@pytest.mark.parametrize(
+    ("claim", "facts", "on", "after"),
+    [
+        (pair("new", "old", "supersedes", "moved"), (NEW, OLD), ["old"], {"doubtful": ["old"]}),
+        # Of two that contradict each other, the one that the claim disproves may have fallen.
+        (pair("old", "new", "supersedes", "older"), (NEW, OLD), ["old"], None),
+        (pair("new", "old", "supersedes", "moved"), (BENS, OLD), ["old"], {"doubtful": ["old"]}),
+        # It depends on the duplicate that stays.
+        (
+            pair("old", "same", "duplicates", ""),
+            (OLD, SAME),
+            ["same"],
+            {"depends_on": ["same", "old"]},
+        ),
+    ],
+)
+def test_what_depends_on_a_fact_that_falls_is_in_doubt(
+    claim: Pair, facts: tuple[Fact, ...], on: list[str], after: dict[str, Any] | None
+) -> None:
+    made = settling([claim], *facts, {**SUM, "depends_on": on}, new=["new", "same"])
+    assert changed(made.operations).get("sum") == after
+
+
+def test_what_is_found_to_depend_on_it_now_or_was_in_an_earlier_night_is_in_doubt() -> None:
+    moved, reckoned = (pair("new", "old", "supersedes", ""), pair("sum", "old", "depends_on", ""))
+    now = changed(settling([moved, reckoned], NEW, OLD, SUM, new=["new", "sum"]).operations)
+    assert now["sum"] == {"depends_on": ["old"], "doubtful": ["old"]}
+    assert "new" not in now
     earlier = {"sum": {**SUM, "depends_on": ["old"]}, "gone": {**SUM, "invalid_at": NOW}}
-    operations = settle(
-        [pair("new", "old", "supersedes", "moved")],
-        {"new": NEW, "old": OLD},
-        ["new"],
-        now=NOW,
-        dependents=earlier,  # type: ignore[arg-type] # facts with others
-    ).operations
-    assert changed(operations)["sum"] == {"doubtful": ["old"]}
-
-
-def test_a_contradiction_leaves_nothing_in_doubt() -> None:
-    rests: Any = {**SUM, "depends_on": ["old"]}
-    claims = [pair("old", "new", "supersedes", "the older one")]
-    made = settle(claims, {"new": NEW, "old": OLD, "sum": rests}, ["new"], now=NOW)
-    assert "sum" not in changed(made.operations)
-
-
-def test_what_depends_on_a_duplicate_depends_on_the_fact_that_stays() -> None:
-    rests: Any = {**SUM, "depends_on": ["same"]}
-    same = fact("same", "Ana lives in Bergen!", valid_from="2026-05-02T00:00:00+00:00")
-    shown = {"old": OLD, "same": same, "sum": rests}
-    made = settle([pair("old", "same", "duplicates", "same")], shown, ["same"], now=NOW)
-    assert changed(made.operations)["sum"] == {"depends_on": ["same", "old"]}
+    then = changed(settling([moved], NEW, OLD, dependents=earlier).operations)
+    assert then["sum"] == {"doubtful": ["old"]}
 
 
 def test_what_is_said_again_is_in_doubt_no_more() -> None:
-    doubtful: Any = {**SUM, "depends_on": ["old", "tax"], "doubtful": ["old"]}
-    again = fact("again", f"{SUM['text']} Still.", valid_from="2026-05-03T00:00:00+00:00")
-    shown = {"sum": doubtful, "again": again}
-    made = settle([pair("sum", "again", "duplicates", "same")], shown, ["again"], now=NOW)
+    doubtful = {**SUM, "depends_on": ["old", "tax"], "doubtful": ["old"]}
+    made = settling([pair("sum", "again", "duplicates", "")], doubtful, AGAIN, new=["again"])
     after = changed(made.operations)["sum"]
     assert (after["doubtful"], after["depends_on"]) == ([], ["tax"])
 
 
 def test_a_later_night_may_end_what_an_earlier_one_overlooked_of_the_same_entity() -> None:
-    shown = {
-        "one": fact("one", "The choir meets on Tuesday.", entities=["choir"]),
-        "two": fact("two", "The choir meets on Friday.", entities=["Choir"], valid_from=NOW),
-    }
-    made = settle([pair("two", "one", "supersedes", "moved")], shown, [], now=NOW)
-    assert changed(made.operations)["one"]["superseded_by"] == "two"
-    apart: Any = {**shown, "one": {**shown["one"], "entities": ["band"]}}
-    assert settle([pair("two", "one", "supersedes", "moved")], apart, [], now=NOW).refused
+    one = fact("one", "The choir meets on Tuesday.", entities=["choir"])
+    two = fact("two", "The choir meets on Friday.", entities=["Choir"], valid_from=NOW)
+    claims = [pair("two", "one", "supersedes", "moved")]
+    assert changed(settling(claims, one, two, new=[]).operations)["one"]["superseded_by"] == "two"
+    assert settling(claims, {**one, "entities": ["band"]}, two, new=[]).refused
 
 
 def test_what_a_contradiction_disproves_leaves_its_dependents_in_doubt() -> None:

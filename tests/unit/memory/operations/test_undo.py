@@ -1,7 +1,5 @@
 """Undo: the inverse operations restore memory, unless a later night built on the night."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -40,11 +38,7 @@ TEA = observation(9, "Ada likes tea.")
 TOLD = ("kind", "target", "before", "after", "sources")
 
 
-# The inverse
-
-
 def each_kind() -> list[Operation]:
-    """An operation of each kind that has an inverse."""
     facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
     profile = ada(*(observation(n) for n in range(1, 6)))
     likes = [attribute_given("drink", "Likes tea.", ["o1"])]
@@ -85,9 +79,6 @@ def test_meetings_and_cuts_have_no_inverse() -> None:
     cut: Operation = {**settle_fact("x", "cut"), "kind": "compact"}
     met: Operation = {**noticed(TEA), "kind": "meet_entity"}
     assert inverse([cut, met]) == []
-
-
-# Made so and taken back, in a memory that is stored
 
 
 @given(DEEDS)
@@ -203,8 +194,6 @@ async def test_an_undo_removes_a_profile_made_by_the_night(
     assert await memory.ada() is None
     assert await memory.everything() == empty
 
-
-# What a later night built on it
 
 FIRST = [
     add_fact(draft("new", "Ada grows kale."), "told"),

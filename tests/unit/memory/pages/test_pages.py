@@ -1,7 +1,5 @@
 """Which facts stand on a page, in what order, what is shown, and what settles a contradiction."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The goal tree."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -25,22 +23,10 @@ PAGE_SUBTASKS = [
 
 
 def plus(
-    goals: Goals,
-    description: str,
-    parent_id: str | None = None,
-    *,
-    priority: Priority = "medium",
-    tick: int = 42,
+    goals: Goals, text: str, parent: str | None = None, *, priority: Priority = "medium"
 ) -> tuple[Goals, str]:
-    return rules.add(
-        goals,
-        description=description,
-        priority=priority,
-        parent_id=parent_id,
-        tick=tick,
-        index=rules.next_index(goals, 0),
-        now=NOW,
-    )
+    where: Any = {"parent_id": parent, "tick": 42, "index": rules.next_index(goals, 0)}
+    return rules.add(goals, description=text, priority=priority, now=NOW, **where)
 
 
 def tavern() -> Goals:
@@ -51,7 +37,6 @@ def tavern() -> Goals:
 
 
 def three_levels() -> Goals:
-    """goal_42_0 over goal_42_1 and goal_42_2; goal_42_1 over goal_42_3 and goal_42_4."""
     goals, root = plus({}, "root")
     goals, middle = plus(goals, "middle", root)
     goals, _ = plus(goals, "side", root)
@@ -292,13 +277,10 @@ def test_an_edit_by_hand_is_rolled_up() -> None:
     assert (goals["goal_42_0"]["status"], goals["goal_42_0"]["progress"]) == ("active", 0)
 
 
-def test_a_goal_deleted_by_hand_leaves_its_subtasks_as_roots() -> None:
+def test_a_goal_deleted_or_moved_by_hand_changes_its_parents_and_subtasks() -> None:
     goals = rules.recompute({id_: one for id_, one in three_levels().items() if id_ != "goal_42_1"})
     assert goals["goal_42_0"]["subtask_ids"] == ["goal_42_2"]
     assert goals["goal_42_3"]["parent_id"] is goals["goal_42_4"]["parent_id"] is None
-
-
-def test_a_goal_moved_by_hand_belongs_to_its_new_parent() -> None:
     goals = rules.recompute(edited("goal_42_3", parent_id="goal_42_2", progress=80))
     assert goals["goal_42_1"]["subtask_ids"] == ["goal_42_4"]
     assert goals["goal_42_2"]["subtask_ids"] == ["goal_42_3"]

@@ -1,7 +1,5 @@
 """Projects are paged in and out."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
@@ -25,7 +23,6 @@ def slot(summary: str, context: str, status: ProjectStatus) -> Project:
 
 
 def page() -> Projects:
-    """The state before the swap."""
     return {
         "active": "build_tavern",
         "slots": {
@@ -70,9 +67,6 @@ def test_a_swap_to_the_active_project_only_saves_the_update() -> None:
     assert after["slots"]["quest_design"] == page()["slots"]["quest_design"]
     assert result["old_project"] == result["new_project"] == "build_tavern"
     assert result["new_project_context"] == "Walls 50%...\nWalls 60%"
-
-
-def test_a_swap_to_the_active_project_without_update_changes_nothing() -> None:
     assert rules.swap(page(), "build_tavern", None, NOW)[0] == page()
 
 
@@ -86,30 +80,21 @@ def test_a_swap_to_an_unknown_project_lists_the_known_ones() -> None:
     assert result["suggestion"]
 
 
-def test_a_swap_with_no_active_project_works() -> None:
+def test_a_swap_works_from_no_active_project_and_to_a_completed_one() -> None:
     after, result = rules.swap({**page(), "active": None}, "quest_design", "lost", NOW)
     assert result["old_project"] is None
     assert after["slots"]["build_tavern"] == page()["slots"]["build_tavern"]
-
-
-def test_a_completed_project_can_be_swapped_in_again() -> None:
     done, _ = rules.update(page(), None, "completed", NOW)
     again, _ = rules.swap(done, "build_tavern", None, NOW)
-    assert again["active"] == "build_tavern"
-    assert again["slots"]["build_tavern"]["status"] == "active"
+    assert (again["active"], again["slots"]["build_tavern"]["status"]) == ("build_tavern", "active")
 
 
 def test_a_new_project_is_active_and_the_one_before_is_paused_and_stamped() -> None:
     before = page()
     after = rules.create(before, "castle", "A castle", "Hill chosen", NOW)
     assert after["active"] == "castle"
-    assert after["slots"]["castle"] == {
-        "summary": "A castle",
-        "context": "Hill chosen",
-        "status": "active",
-        "created_at": NOW.isoformat(),
-        "last_active": NOW.isoformat(),
-    }
+    stamps = dict.fromkeys(("created_at", "last_active"), NOW.isoformat())
+    assert after["slots"]["castle"] == {**slot("A castle", "Hill chosen", "active"), **stamps}
     tavern = after["slots"]["build_tavern"]
     assert (tavern["status"], tavern["last_active"]) == ("paused", NOW.isoformat())
     assert tavern["context"] == "Walls 50%..."

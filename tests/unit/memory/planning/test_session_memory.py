@@ -1,7 +1,5 @@
 """Session memory."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from datetime import UTC, datetime
 
@@ -80,9 +78,11 @@ def test_compacting_everything_away_is_refused() -> None:
     assert after["last_compacted"] == NOW.isoformat()
 
 
-def test_one_list_may_become_empty() -> None:
+def test_a_list_may_become_empty() -> None:
     after, _ = rules.compact(memory(1, 1), ["Room 0 is full"], [], "one left", NOW)
     assert after["learned_patterns"] == []
+    after, _ = rules.compact(memory(1), [], [], "Nothing.", NOW)
+    assert after["key_facts"] == []
 
 
 def test_the_guard_checks_every_item_of_a_compaction() -> None:
@@ -136,8 +136,3 @@ def test_what_an_owner_told_in_private_is_left_out_where_others_listen() -> None
     gone, _ = rules.compact(told, texts[1:2], [], "Less.", NOW, private=True)
     assert "private" not in gone
     assert gone["key_facts"] == texts[1:2]
-
-
-def test_the_only_item_may_go() -> None:
-    after, _ = rules.compact(memory(1), [], [], "Nothing.", NOW)
-    assert after["key_facts"] == []

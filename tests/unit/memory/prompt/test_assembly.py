@@ -1,7 +1,5 @@
 """Assembly: what stays the same, what changes, in which order, and what gives way first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -19,7 +17,6 @@ WORDS = "many words of no great use " * 4
 
 
 def crowded() -> State:
-    """Twenty of everything."""
     heard: list[Event] = [
         {
             "id": f"e{n}",
@@ -113,7 +110,6 @@ PLACES = {
 
 
 def shown(blocks: dict[str, str], name: str) -> int:
-    """How many items of a list are shown."""
     key, begins = PLACES[name]
     lines = blocks.get(key, "").splitlines()
     active = sum(line.startswith("Active project") for line in lines)

@@ -1,7 +1,5 @@
 """Prompt components: the nine built-in ones, and a user's own between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -71,13 +69,9 @@ def test_the_budgets_of_the_built_in_components_are_settings() -> None:
     assert COMPONENTS[5000].budget(Settings(conversation_history_tokens=500)) == 500
 
 
-# A user's own
-
-
 def made(
     *extra: PromptComponent, settings: Settings | None = None, **more: Any
 ) -> tuple[Material, dict[str, str]]:
-    """What a prompt is made from, and its blocks."""
     state: State = {**fresh_state(), "messages": [], "tick": 7}
     state["event"] = {
         "id": "e1",
@@ -248,9 +242,6 @@ def test_an_override_stands_in_place_of_any_components_template() -> None:
     )
 
 
-# Live data
-
-
 def test_a_function_gives_live_data_of_the_state() -> None:
     def mood(state: Mapping[str, Any]) -> str:
         return f"Tick {state['tick']} {{tick}}"
@@ -278,9 +269,6 @@ def test_a_function_that_fails_fails_the_tick_and_is_named() -> None:
         made(component(1, "broken", broken))
     with pytest.raises(InputError, match="'odd' gave int"):
         made(component(1, "odd", lambda state: 7))  # type: ignore[arg-type, return-value]
-
-
-# Beyond the history
 
 
 def test_a_component_beyond_the_history_is_a_message_in_its_place() -> None:

@@ -3,8 +3,6 @@
 To renew them after a wanted change: RENEW_GOLDEN=1 python -m pytest -k test_golden_prompts
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import re
@@ -40,7 +38,6 @@ def rendered(made: RecordedCall) -> str:
 
 
 def _numbered(text: str) -> str:
-    """`text` with every uuid in it replaced by its number of appearance."""
     seen: dict[str, str] = {}
     return UUID.sub(lambda match: seen.setdefault(match[0], f"uuid-{len(seen) + 1}"), text)
 
@@ -74,7 +71,6 @@ class Recorder:
         return list(self._calls[self._before :])
 
     def having(self, *tools: str) -> list[RecordedCall]:
-        """The calls that offer all of these tools."""
         return [one for one in self.calls if set(tools) <= set(one.tools)]
 
 
@@ -87,7 +83,6 @@ async def living(
     components: Sequence[PromptComponent] = (),
     **options: Any,
 ) -> AsyncIterator[Recorder]:
-    """Facts, goals, projects, session memory, something overheard, and three ticks of history."""
     model = scripted(
         "Good morning.", call("noop", reasoning="chat"), "Yes.", "Noted.", *steps, **options
     )

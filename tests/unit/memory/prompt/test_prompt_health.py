@@ -1,7 +1,5 @@
 """Prompt health: what each part of a prompt costs, and what is wrong with that."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -17,20 +15,10 @@ def problems(tokens: dict[str, int], **budgets: int | None) -> list[str]:
 
 def test_each_part_is_shown_with_its_share_and_budget_in_the_prompts_order() -> None:
     health = prompt_health({"system_prompt": 400, "goals": 150}, {"goals": 2_000}, LIMIT)
-    wanted: Any = {
-        "components": [
-            {
-                "key": "system_prompt",
-                "tokens": 400,
-                "share": 4.0,
-                "budget": None,
-                "at_budget": False,
-            },
-            {"key": "goals", "tokens": 150, "share": 1.5, "budget": 2_000, "at_budget": False},
-        ],
-        "problems": [],
-    }
-    assert health == wanted
+    shown = [("system_prompt", 400, 4.0, None, False), ("goals", 150, 1.5, 2_000, False)]
+    keys = ("key", "tokens", "share", "budget", "at_budget")
+    wanted: Any = [dict(zip(keys, one, strict=True)) for one in shown]
+    assert health == {"components": wanted, "problems": []}
 
 
 @pytest.mark.parametrize(
@@ -49,29 +37,22 @@ def test_a_component_without_a_budget_or_with_none_used_fills_nothing() -> None:
     assert problems({"goals": 0, "system_prompt": 900}, goals=0, system_prompt=None) == []
 
 
+LARGE = "system_prompt takes 41.0 % of the context; shorten it or lower its budget."
+LONG = "The prompt fills 60.0 % of the context: consider wrapping up."
+FULL = "The prompt fills 80.0 % of the context: respond immediately."
+
+
 @pytest.mark.parametrize(
     ("key", "used", "said"),
     [
         ("system_prompt", 4_000, None),
-        (
-            "system_prompt",
-            4_100,
-            "system_prompt takes 41.0 % of the context; shorten it or lower its budget.",
-        ),
+        ("system_prompt", 4_100, LARGE),
         ("tools", 2_000, None),
         ("tools", 4_500, "The tools' schemas take 45.0 % of the context; offer fewer tools."),
         # The history may be large: it is compacted.
         ("conversation_history", 5_990, None),
-        (
-            "conversation_history",
-            6_000,
-            "The prompt fills 60.0 % of the context: consider wrapping up.",
-        ),
-        (
-            "conversation_history",
-            8_000,
-            "The prompt fills 80.0 % of the context: respond immediately.",
-        ),
+        ("conversation_history", 6_000, LONG),
+        ("conversation_history", 8_000, FULL),
     ],
 )
 def test_what_takes_too_much_of_the_context_is_named(key: str, used: int, said: str | None) -> None:

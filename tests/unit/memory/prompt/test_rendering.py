@@ -1,7 +1,5 @@
 """Rendering: no component outgrows its budget, and what is left out is said."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -125,12 +123,9 @@ def test_of_many_events_the_newest_are_shown_oldest_first() -> None:
     ]
 
 
-def test_one_long_goal_alone_is_shown_whole() -> None:
+def test_one_long_goal_alone_is_whole_and_one_long_event_does_not_hide_the_others() -> None:
     text = "fence " * 1_000 + "end"
     assert text in rendering.goals({"goal_1_0": goal(0, text)})
-
-
-def test_one_long_event_does_not_hide_the_others() -> None:
     shown = rendering.context_buffer([heard(0, "first"), heard(1, LONG), heard(2, "last")])
     lines = shown.splitlines()
     assert [lines[0][-5:], lines[1][-4:], lines[2][-4:]] == ["first", " ...", "last"]
@@ -161,11 +156,14 @@ def test_no_project_and_no_fact_passes_for_another_part_of_the_block() -> None:
     assert len(rendering.session_memory(memory(FAKE, 1)).splitlines()) == 2
 
 
-def test_one_long_memory_does_not_hide_those_behind_it() -> None:
+def test_one_long_memory_does_not_hide_those_behind_it_nor_too_long_ones() -> None:
     hits = [hit(0, LONG), *[hit(n, f"short {n}") for n in range(1, 6)]]
     lines = rendering.semantic_memories(hits, tokens=300).splitlines()
     assert lines[0].endswith(" ...")
     assert [line.split(": ")[1] for line in lines[1:]] == [f"short {n}" for n in range(1, 6)]
+    hits = [hit(0, "a word " * 30), hit(1, LONG), hit(2, "short")]
+    lines = rendering.semantic_memories(hits, tokens=110).splitlines()
+    assert [line[-5:] for line in lines] == [" word", "short"]
 
 
 def test_what_no_longer_holds_or_is_disputed_says_so() -> None:
@@ -179,14 +177,7 @@ def test_what_no_longer_holds_or_is_disputed_says_so() -> None:
     assert marks == [(True, False), (False, True), (False, False)]
 
 
-def test_a_memory_too_long_for_the_rest_is_skipped_and_the_next_is_tried() -> None:
-    hits = [hit(0, "a word " * 30), hit(1, LONG), hit(2, "short")]
-    lines = rendering.semantic_memories(hits, tokens=110).splitlines()
-    assert [line[-5:] for line in lines] == [" word", "short"]
-
-
 def tick(number: int, words: int = 50) -> list[AnyMessage]:
-    """A tick's messages: a request, a tool call and its answer, the reply."""
     call = {"name": "noop", "args": {}, "id": f"c{number}", "type": "tool_call"}
     return [
         HumanMessage("word " * words, id=f"h{number}"),
@@ -200,10 +191,13 @@ def history(ticks: int) -> list[AnyMessage]:
     return [message for number in range(ticks) for message in tick(number)]
 
 
-def test_a_history_within_its_budget_is_shown_whole() -> None:
+def test_a_history_within_its_budget_and_the_tick_in_hand_are_shown_whole() -> None:
     messages = history(5)
     assert rendering.recent(messages, None, 1.0) == messages
     assert rendering.recent(messages, 10_000, 1.0) == messages
+    messages = [*history(3), *tick(9, words=5_000)]
+    assert rendering.recent(messages, 100, 1.0)[1:] == messages[-4:]
+    assert rendering.recent(messages[-4:], 100, 1.0) == messages[-4:]
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
@@ -215,12 +209,6 @@ def test_of_a_long_history_the_newest_ticks_are_shown_whole(factor: float) -> No
     assert shown == messages[left:]
     assert isinstance(shown[0], HumanMessage)
     assert 1_000 < calibrated(approximate_tokens(shown), factor) <= 2_000
-
-
-def test_the_tick_in_hand_is_shown_whatever_its_size() -> None:
-    messages = [*history(3), *tick(9, words=5_000)]
-    assert rendering.recent(messages, 100, 1.0)[1:] == messages[-4:]
-    assert rendering.recent(messages[-4:], 100, 1.0) == messages[-4:]
 
 
 def test_the_summary_of_a_compaction_is_never_left_out() -> None:

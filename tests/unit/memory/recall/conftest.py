@@ -1,7 +1,5 @@
 """A semantic memory of one test, and a store beside it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Episodes: the journal's entries are found as soon as somebody recalls, each once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path

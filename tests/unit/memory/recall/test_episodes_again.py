@@ -1,7 +1,5 @@
 """Episodes again: after a kill, a failing embedder, and a change of the rules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Ranking: what a score is made of, and in which direction each part goes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,7 +54,6 @@ def fact(one: str, text: str, *sources: str, **fields: Any) -> Row:
 
 
 def placed(query: Query, near: Scored, worded: Scored, **more: Any) -> list[Candidate]:
-    """`rank` now, with the default settings."""
     return rank(query, near, worded, **{"now": NOW, "settings": Settings(), **more})
 
 
@@ -65,7 +62,6 @@ def ids(found: list[Candidate]) -> list[str]:
 
 
 def ranked(*rows: Row, query: str = "Where is the harp?", **settings: Any) -> list[Candidate]:
-    """Rows that match alike by words."""
     speakers = {row.payload["speaker"] for row in rows if row.payload["speaker"]}
     read = read_query(query, speakers)
     return rank(read, [], [(one, 2.0) for one in rows], now=NOW, settings=Settings(**settings))
@@ -280,11 +276,7 @@ def test_of_equals_the_newer_comes_first_then_the_lower_id() -> None:
     assert ids(ranked(*rows, **WEIGHTLESS)) == ["new", "naive", "a", "b"]
 
 
-# Duplicates
-
-
 def once(*rows: Row) -> list[Candidate]:
-    """These, the best first, each thing once."""
     worded = [(one, 10.0 - place) for place, one in enumerate(rows)]
     return merged(placed(QUERY, [], worded))
 

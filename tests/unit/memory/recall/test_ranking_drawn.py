@@ -1,7 +1,5 @@
 """Ranking what was drawn from other memories: behind them, unless it says more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +20,6 @@ def insight(one: str, text: str, *sources: str, **fields: Any) -> Row:
 def asked(
     query: str, *worded: tuple[Row, float], near: Sequence[tuple[Row, float]] = ()
 ) -> dict[str, Candidate]:
-    """Candidates by operation, best first, of rows with what words make of them."""
     found = placed(read_query(query, ["Ana"]), near, worded)
     return {one.row.payload["op"]: one for one in found}
 

@@ -1,7 +1,5 @@
 """Recall: facts and episodes together, by meaning and words, with what is linked to them."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any, cast
@@ -299,9 +297,6 @@ async def test_a_date_in_a_query_finds_what_was_said_then(asking: Asking) -> Non
         await asking.learn(f"The harp was tuned by Ana ({day[5:7]})", valid_from=f"{day}T10:00:00Z")
     assert (await asking.texts("Who tuned the harp in January 2026?"))[0].endswith("(01)")
     assert (await asking.texts("Who tuned the harp on 10 February?"))[0].endswith("(02)")
-
-
-# The tool
 
 
 async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(

@@ -1,7 +1,5 @@
 """Recall with what belongs together: facts, the entries they come from, and what replaced them."""
 
-from __future__ import annotations
-
 import pytest
 
 from memory.messages import prompt_lines

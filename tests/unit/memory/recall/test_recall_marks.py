@@ -1,7 +1,5 @@
 """What holds: entries with the marks of their facts, and facts in place of entries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +25,6 @@ async def made(asking: Asking, text: str, entry: Any, **fields: Any) -> Fact:
 
 
 async def rents(asking: Asking) -> tuple[Fact, Fact]:
-    """The rent as it was, and as it is; each made of an entry in other words."""
     before, after = await asking.hear(OLD), await asking.hear(SAID)
     old = await made(asking, "The rent of the shop is 1,700 euros", before)
     new = await made(asking, "The rent of the shop is 1,900 euros", after)
@@ -115,7 +112,6 @@ RETIRES = "Frau Brandt retires in December"
 
 
 async def at_once(asking: Asking) -> tuple[Fact, Fact, Fact]:
-    """The budget as it was; as it is, and who retires, both said in one entry."""
     first = await asking.hear("The budget of the party is 1,200 euros, for Brandt and the guests")
     said = await asking.hear(f"{BUDGET}, Ines adds 300. And {RETIRES}; Tarek will be the boss.")
     old = await made(asking, "The budget of the party is 1,200 euros for Brandt", first)

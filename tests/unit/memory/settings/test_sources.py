@@ -1,7 +1,5 @@
 """Where settings come from: the order of the places, and one clear error for what is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

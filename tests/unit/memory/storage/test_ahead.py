@@ -1,7 +1,5 @@
 """Reads done together beforehand: they save calls, and never show what a write has changed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from langgraph.store.base import GetOp, Op, PutOp

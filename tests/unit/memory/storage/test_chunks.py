@@ -1,7 +1,5 @@
 """A history: each message is stored once, whatever checkpoints contain it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -51,7 +49,6 @@ async def chunks(saver: BaseCheckpointSaver[str], thread: str = "t") -> int:
 
 
 async def written(saver: BaseCheckpointSaver[str], home: Installation) -> list[int]:
-    """Bytes of the history in each checkpoint, the oldest first."""
     asked = "SELECT length(checkpoint) FROM checkpoints ORDER BY checkpoint_id"
     if not isinstance(home, DataFolder):
         asked = "SELECT length(blob) FROM checkpoint_blobs ORDER BY version"

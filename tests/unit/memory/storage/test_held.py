@@ -1,7 +1,5 @@
 """What a run holds back of its checkpoints, and when it is stored after all."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +22,6 @@ class Count(TypedDict, total=False):
 
 
 class Counting:
-    """Three steps that count; the second may fail once."""
-
     def __init__(self, trouble: str = "") -> None:
         self.trouble, self.ran = trouble, list[str]()
 
@@ -54,7 +50,6 @@ def holding() -> RunnableConfig:
 
 
 def between(values: Mapping[str, Any]) -> bool:
-    """Whether this is no end of a run of three steps."""
     return "__start__" in values or any(key.startswith("branch:to:") for key in values)
 
 

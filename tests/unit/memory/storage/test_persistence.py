@@ -1,7 +1,5 @@
 """The factories that langgraph.json names."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import json
@@ -51,7 +49,6 @@ def home(
 
 @pytest.fixture
 def copies() -> Iterator[list[ModuleType]]:
-    """The file loaded twice under names of its own, as a server does."""
     loaded = []
     for name in ("circadian_copy_one", "circadian_copy_two"):
         spec = importlib.util.spec_from_file_location(name, ROOT / "graph" / "persistence.py")

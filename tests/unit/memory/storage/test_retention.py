@@ -1,7 +1,5 @@
 """Which checkpoints may go: decided by a pure function."""
 
-from __future__ import annotations
-
 from memory.storage.checkpoints import Root, retention
 from memory.storage.sqlite.files import FREE_PAGES_KEPT, VACUUM_PAGES, pages_to_free
 
@@ -17,38 +15,23 @@ def roots(*described: str) -> list[Root]:
 
 def test_the_newest_checkpoints_are_kept() -> None:
     plan = retention(roots("input -", "loop -", "loop -", "loop -"), keep=2)
-    assert plan.roots_before == "3"
-    assert plan.restore is None
-
-
-def test_fewer_checkpoints_than_the_limit_all_stay() -> None:
+    assert (plan.roots_before, plan.restore) == ("3", None)
     assert retention(roots("input -", "loop -"), keep=50).roots_before == "1"
 
 
-def test_the_state_before_the_newest_input_stays() -> None:
+def test_the_state_before_the_newest_input_or_a_resumed_run_stays() -> None:
     plan = retention(roots("input -", "loop -", "input -", "loop -", "loop -"), keep=1)
-    assert plan.roots_before == "5"
-    assert (plan.restore, plan.run_start) == ("2", "3")
-
-
-def test_the_state_before_a_run_that_resumed_another_stays() -> None:
+    assert (plan.roots_before, plan.restore, plan.run_start) == ("5", "2", "3")
     plan = retention(roots("input a", "loop a", "loop b", "loop b"), keep=1)
     assert (plan.restore, plan.run_start) == ("2", "3")
 
 
-def test_a_finished_step_or_new_input_ends_subgraphs() -> None:
+def test_a_finished_step_or_new_input_ends_subgraphs_and_a_manual_edit_does_not() -> None:
     assert retention(roots("input -", "loop -"), keep=1).subgraphs_before == "2"
     assert retention(roots("input -", "loop -", "input -"), keep=1).subgraphs_before == "3"
-
-
-def test_a_manual_edit_ends_no_subgraph() -> None:
     for source in ("update", "fork"):
         plan = retention(roots("input -", "loop -", f"{source} -", f"{source} -"), keep=1)
-        assert plan.subgraphs_before is None
-        assert plan.last_step == "2"
-
-
-def test_a_thread_of_manual_edits_has_a_last_step() -> None:
+        assert (plan.subgraphs_before, plan.last_step) == (None, "2")
     assert retention(roots("update -"), keep=1).last_step == "1"
 
 

@@ -1,7 +1,5 @@
 """The checkpointer's retention: what is kept, what goes, and how large the file gets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Checkpoints as they are stored: whole transactions, strict loading, and how a file is opened."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sqlite3
@@ -27,8 +25,6 @@ REFUSED = (sqlite3.IntegrityError, MemoryStoreError)
 
 
 class Loose(TypedDict, total=False):
-    """A state that takes anything."""
-
     value: Any
 
 

@@ -1,7 +1,5 @@
 """Unfinished work goes on as if nothing were ever deleted: compared with LangGraph's own saver."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path

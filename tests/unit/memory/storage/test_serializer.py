@@ -1,7 +1,5 @@
 """The serializer of checkpoints: the same bytes as LangGraph's, and each message is made once."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

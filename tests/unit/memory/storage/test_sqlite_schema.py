@@ -1,7 +1,5 @@
 """Upgrades of memory's SQLite file, newer files, and a new analysis of words."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import subprocess
@@ -40,7 +38,6 @@ print(table.count({{}}), len(table.keywords(["fact"], {{"user_id": "ana"}}, 10_0
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file of the first form with some facts."""
     table = SqliteTable(tmp_path / "facts.db", model="words", dimension=8)
     with table.transaction():
         for number in range(1_500):
@@ -55,7 +52,6 @@ def value(path: Path, query: str) -> object:
 
 
 def ready(opener: subprocess.Popen[str]) -> None:
-    """Wait until it would open the file."""
     assert opener.stdout is not None
     assert opener.stdout.readline() == "ready\n"
 

@@ -1,7 +1,5 @@
 """The store, on SQLite and on PostgreSQL: whole batches, several processes, no paging reads."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -267,6 +265,5 @@ async def test_a_corrupt_store_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def own(store: BaseStore) -> OwnStore:
-    """The store as one of ours."""
     assert isinstance(store, OwnStore)
     return store

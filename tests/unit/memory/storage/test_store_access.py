@@ -1,7 +1,5 @@
 """One way to list, count and write, on any store: the fast one, the stock one and the test's."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -22,7 +20,6 @@ KINDS = [*homes.KINDS, "stock", "in memory"]
 
 @pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BaseStore]:
-    """A store of each kind that nodes may be given."""
     if request.param == "in memory":
         yield InMemoryStore()
     elif request.param == "stock":

@@ -1,7 +1,5 @@
 """The audit log: what is told of what happened, how it is kept, and how it is read."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -70,9 +68,6 @@ def prompt(*texts: str) -> AssistantPrompt:
 
 def briefly(entry: AuditEntry) -> tuple[str, str, str, str]:
     return entry["who"], entry["what"], entry["target"], entry["outcome"]
-
-
-# What is told
 
 
 def test_a_tool_call_is_logged_with_arguments_reason_time_and_model() -> None:
@@ -187,9 +182,6 @@ def test_stops_questions_and_answers_name_who_it_was() -> None:
     )
     assert edited["outcome"] == "ok"
     assert edited["detail"]["args"] == {"text": "Be calm."}
-
-
-# How it is kept
 
 
 async def test_entries_are_read_oldest_first(store: BaseStore) -> None:

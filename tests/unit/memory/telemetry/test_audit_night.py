@@ -1,7 +1,5 @@
 """What the audit log tells of nights, and of compactions by day and by night."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Grafana dashboard of the examples asks for all metrics that there are, and for no others."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Spans: what they are called and hold, what they never hold, and life without OpenTelemetry."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

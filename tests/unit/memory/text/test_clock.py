@@ -1,7 +1,5 @@
 """Times are shown in a zone, with the weekday; near dates stand out."""
 
-from __future__ import annotations
-
 import pytest
 import tzlocal
 from pydantic import ValidationError

@@ -1,7 +1,5 @@
 """What is made of a message is made once, and let go with it."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,7 +1,5 @@
 """What is hidden from logs and the audit log, and what is left alone."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from typing import Any

@@ -1,7 +1,5 @@
 """Token counts: what is counted, and how the count is corrected."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

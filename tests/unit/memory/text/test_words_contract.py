@@ -1,7 +1,5 @@
 """Finding memories by their words: what both databases do, and do alike."""
 
-from __future__ import annotations
-
 import pytest
 
 from memory.facts.table import MemoryTable

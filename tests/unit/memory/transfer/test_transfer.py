@@ -31,7 +31,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
 
 @pytest.fixture(scope="module")
 def lines(lived: Lived, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The export of an agent that has lived, with one fact that recall gave it twice."""
     data = copied(lived, tmp_path_factory.mktemp("exported") / "data")
 
     async def export() -> list[str]:

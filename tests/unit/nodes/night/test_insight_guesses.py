@@ -1,7 +1,5 @@
 """Insights say nothing about feelings or intentions that nobody stated."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
