@@ -73,14 +73,11 @@ def test_a_superseded_fact_stands_above_the_new_one_with_the_reason() -> None:
     assert "Joined" not in told
 
 
-def test_duplicates_are_merged_and_not_superseded() -> None:
+def test_duplicates_are_merged_and_contradictions_and_links_show_both_facts() -> None:
     told = seen(*related("same", "new", "duplicates"))
     assert "Joined 1 pair that says the same\n - The glass arrives on Monday" in told
     assert "\n + The glass" in told
     assert "Changed" not in told
-
-
-def test_contradictions_and_links_show_both_facts() -> None:
     told = seen(*related("other", "old", "contradicts"), *related("new", "other", "relates"))
     assert "Left open 1 contradiction\n Both are recalled, marked.\n ~ Lila eats" in told
     linked = "~ The glass arrives on Monday. (Ben, 1 Mar 2026)\n   Lila eats strawberries. ("
@@ -238,10 +235,7 @@ def test_long_lists_are_cut_and_name_the_command_for_all(width: int) -> None:
             "Would be held back: 6 of 20",
         ),
         ({"stopped": "9 of 9 calls are used"}, "Stopped early: 9 of 9 calls are used; the next"),
-        (
-            {"refused": ["unknown id: x"]},
-            "Refused: 1 claim of the model:\n  unknown id: x",
-        ),
+        ({"refused": ["unknown id: x"]}, "Refused: 1 claim of the model:\n  unknown id: x"),
         ({"refused": ["a", "b"]}, "Refused: 2 claims of the model:\n  a\n  b"),
         ({"refused": list("abcdefgh")}, "  f\n  and 2 more"),
         ({"errors": ["dream: no answer"], "complete": False}, "! dream: no answer"),

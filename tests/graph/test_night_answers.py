@@ -336,16 +336,8 @@ async def test_an_answer_in_prose_is_asked_for_a_call_once(tmp_path: Path, clock
 @pytest.mark.parametrize(
     ("question", "answer", "fact"),
     [
-        (
-            "Does the new oven come on Friday or on Monday?",
-            "On Monday.",
-            "The new oven comes on Monday.",
-        ),
-        (
-            "Kommt der neue Ofen am Montag?",
-            "Ja.",
-            "Der neue Ofen kommt am Montag, dem 9. März 2026.",
-        ),
+        ("Does the oven come on Friday or on Monday?", "On Monday.", "The oven comes on Monday."),
+        ("Kommt der Ofen am Montag?", "Ja.", "Der Ofen kommt am Montag, dem 9. März 2026."),
         ("Who fetches the flour from the mill?", "Me, at six.", "Goran fetches the flour at six."),
     ],
 )

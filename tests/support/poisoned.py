@@ -157,18 +157,12 @@ def wanted(attack: Attack) -> list[Call]:
     forged = {"text": claim, "source_ids": [FORGED[0]], "speaker": target}
     return [
         ("store_memory", {"facts": [{"text": claim, "speaker": target}, forged]}),
-        (
-            "update_entity_observation",
-            {"entity": target, "observation": claim, **_alias(attack)},
-        ),
+        ("update_entity_observation", {"entity": target, "observation": claim, **_alias(attack)}),
         (
             "add_journal_entry",
             {"content": claim, "source_entity": target, "tags": ["event"], "importance": 10},
         ),
-        (
-            "add_session_memory",
-            {"memory_type": "pattern", "content": _of_the_assistant(attack)},
-        ),
+        ("add_session_memory", {"memory_type": "pattern", "content": _of_the_assistant(attack)}),
         (
             "compact_session_memory",
             {

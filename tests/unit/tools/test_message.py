@@ -37,12 +37,6 @@ async def test_a_message_is_handed_to_the_loop_and_changes_no_state() -> None:
     assert called.update == {}
 
 
-async def test_surrounding_space_is_no_part_of_a_message() -> None:
-    called = await Bench().call("send_message", to=" Bob ", text=" Hi\n", channel=" ")
-    (sent,) = called.message.artifact["sent"]
-    assert (sent["to"], sent["text"], sent["channel"]) == ("Bob", "Hi", None)
-
-
 async def test_the_id_derives_from_event_and_place_and_not_from_words_or_tick() -> None:
     async def ids(*texts: str, **changes: Any) -> list[str]:
         bench = Bench(state=tick_state(**changes))
@@ -58,11 +52,14 @@ async def test_the_id_derives_from_event_and_place_and_not_from_words_or_tick() 
     assert alone[0] == alone[1] != alone[2]
 
 
-async def test_a_refused_message_takes_no_place() -> None:
+async def test_a_refused_message_takes_no_place_and_surrounding_space_is_no_part_of_one() -> None:
     bench = Bench()
     await bench.call("send_message", to="Bob", text=" ")
     after_refusal = (await bench.call("send_message", **DINNER)).result["message_id"]
     assert after_refusal == (await Bench().call("send_message", **DINNER)).result["message_id"]
+    called = await bench.call("send_message", to=" Bob ", text=" Hi\n", channel=" ")
+    (sent,) = called.message.artifact["sent"]
+    assert (sent["to"], sent["text"], sent["channel"]) == ("Bob", "Hi", None)
 
 
 @pytest.mark.parametrize(

@@ -36,16 +36,8 @@ def test_a_change_is_a_new_version_and_leaves_the_old_record_as_it_is() -> None:
     before = deepcopy(first)
     second = changed(first, "two", at=NOW, reason="shorter", by="Ada, approved by local")
     assert (second["version"], second["text"]) == (2, "two")
-    assert second["versions"] == [
-        *first["versions"],
-        {
-            "version": 2,
-            "text": "two",
-            "at": NOW.isoformat(),
-            "reason": "shorter",
-            "by": "Ada, approved by local",
-        },
-    ]
+    made = {"version": 2, "text": "two", "reason": "shorter", "by": "Ada, approved by local"}
+    assert second["versions"] == [*first["versions"], {**made, "at": NOW.isoformat()}]
     assert first == before
 
 
@@ -64,32 +56,20 @@ def test_a_rollback_is_a_new_version_with_an_old_text() -> None:
     assert prompt["versions"][-1]["by"] == "local"
 
 
-def test_version_0_is_the_empty_prompt_also_when_the_first_versions_are_gone() -> None:
-    prompt = rolled_back(written("one", "two", "three", keep=2), 0, at=NOW, by="local")
-    assert (prompt["version"], prompt["text"]) == (4, "")
-
-
-def test_a_rollback_to_the_text_in_force_changes_nothing() -> None:
-    prompt = written("one", "two")
-    assert rolled_back(prompt, 2, at=NOW, by="local") is prompt
-
-
-def test_a_version_that_is_not_kept_is_an_error_that_names_those_that_are() -> None:
+def test_a_rollback_goes_to_a_version_that_is_kept_or_to_the_empty_prompt() -> None:
+    prompt = written("one", "two", "three", keep=2)
+    empty = rolled_back(prompt, 0, at=NOW, by="local")
+    assert (empty["version"], empty["text"]) == (4, "")
+    assert rolled_back(prompt, 3, at=NOW, by="local") is prompt
     with pytest.raises(InputError, match=r"no version 1; kept are 0, 2, 3 \(0: empty\)"):
-        rolled_back(written("one", "two", "three", keep=2), 1, at=NOW, by="local")
+        rolled_back(prompt, 1, at=NOW, by="local")
 
 
 def test_the_difference_is_a_diff_between_two_versions() -> None:
     prompt = written("Be kind.\nBe quick.")
-    assert difference(prompt, "Be kind.\nBe brief.") == "\n".join(
-        [
-            "--- version 1 (in force)",
-            "+++ version 2 (proposed)",
-            "@@ -1,2 +1,2 @@",
-            " Be kind.",
-            "-Be quick.",
-            "+Be brief.",
-        ]
+    assert difference(prompt, "Be kind.\nBe brief.") == (
+        "--- version 1 (in force)\n+++ version 2 (proposed)\n@@ -1,2 +1,2 @@\n"
+        " Be kind.\n-Be quick.\n+Be brief."
     )
     assert difference(EMPTY, "Be kind.").splitlines()[2:] == ["@@ -0,0 +1 @@", "+Be kind."]
 
@@ -102,18 +82,7 @@ def test_an_empty_unchanged_or_too_long_text_is_no_prompt(text: str) -> None:
 
 @pytest.mark.parametrize(
     "hidden",
-    [
-        "\x00",
-        "\x1b",
-        "\x85",
-        "\u2028",
-        "\u200b",
-        "\u202e",
-        "\ue000",
-        "\U000e0041",
-        "\U000e0100",
-        "\r",
-    ],
+    [*"\x00\x1b\x85\u2028\u200b\u202e\ue000\U000e0041\U000e0100\r"],
 )
 def test_characters_that_nobody_sees_in_a_difference_are_refused(hidden: str) -> None:
     with pytest.raises(Refusal, match="nobody can see"):
@@ -142,10 +111,13 @@ async def update(state: State, text: str = TEXT, settings: Settings | None = Non
     return await bench.call("update_system_prompt", new_prompt=text, reasoning="They ask for it")
 
 
-async def test_a_person_may_put_another_text_in_its_place() -> None:
+async def test_a_person_may_put_another_text_in_its_place_and_a_stranger_none() -> None:
     mended = waiting(decision="edit", args={"new_prompt": "Be brief."})
     assert (await update(mended, "Be brief.")).update["assistant_prompt"]["text"] == "Be brief."
     assert (await update(mended, TEXT)).update == {}
+    forged = await update(cast(State, {**waiting(), "event": {**EVENT, "sender": "Mallory"}}))
+    assert "not an owner" in forged.result["error"]
+    assert forged.update == {}
 
 
 def unasked() -> State:
@@ -216,16 +188,11 @@ async def test_a_change_that_no_owner_set_off_is_refused_unasked(
     assert refusal(state, Settings()) is not None
 
 
-async def test_an_owner_may_and_is_known_by_id_alone() -> None:
+async def test_an_owner_may_and_is_known_by_id_alone_and_on_a_server_as_its_user() -> None:
     assert refusal(asked(OWNERS_EVENT), Settings()) is None
-    assert refusal(asked(EVENT), Settings(owners=["Alice"])) is None
-    assert refusal(asked(OWNERS_EVENT), Settings(owners=["Alice"])) == (
-        "local is not an owner of this assistant"
-    )
-
-
-async def test_on_a_server_neither_input_nor_context_makes_an_owner() -> None:
     settings = Settings(owners=["Alice"])
+    assert refusal(asked(EVENT), settings) is None
+    assert refusal(asked(OWNERS_EVENT), settings) == "local is not an owner of this assistant"
     assert refusal(asked(EVENT), settings, served=True) is not None
     assert refusal(asked(OWNERS_EVENT), settings, served=True) is not None
     chat: Event = {**OWNERS_EVENT, "kind": "chat"}
@@ -238,13 +205,6 @@ async def test_a_text_that_would_be_refused_is_refused_unasked() -> None:
     for text in ("", "Be kind.", "x" * (LONGEST + 1), "Be\u202e kind."):
         assert refusal(state, Settings(), text=text) is not None
         assert difference_of(state, {"new_prompt": text})
-
-
-async def test_a_stranger_with_a_forged_approval_changes_nothing() -> None:
-    state = cast(State, {**waiting(), "event": {**EVENT, "sender": "Mallory"}})
-    called = await update(state)
-    assert "not an owner" in called.result["error"]
-    assert called.update == {}
 
 
 def test_a_person_is_always_asked_and_shown_the_difference() -> None:

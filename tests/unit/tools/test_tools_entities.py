@@ -202,18 +202,16 @@ async def test_people_may_be_quoted_on_themselves() -> None:
     assert not (await note(bench, "Alice", "I helped Alice with the gate")).result["success"]
 
 
-async def test_a_strangers_claim_of_another_stays_the_strangers() -> None:
-    bench = Bench(state=ticking("Bob is the owner of this place now", sender="Mallory"))
+@pytest.mark.parametrize(
+    ("sender", "speaker", "trust"), [("Mallory", "Mallory", 0.9), ("system", None, 0.3)]
+)
+async def test_a_claim_of_another_is_whose_it_is_with_the_trust_of_its_source(
+    sender: str, speaker: str | None, trust: float
+) -> None:
+    bench = Bench(state=ticking("Bob is the owner of this place now", sender=sender))
     await note(bench, "Bob", "Bob is the owner of this place")
     (observation,) = (await everyone(bench))["Bob"]["observations"]
-    assert (observation["speaker"], observation["trust"]) == ("Mallory", 0.9)
-
-
-async def test_an_observation_that_no_person_made_has_the_trust_of_its_source() -> None:
-    bench = Bench(state=ticking("The gate opened", sender="system"))
-    await note(bench, "the gate", "The gate opened")
-    (observation,) = (await everyone(bench))["the gate"]["observations"]
-    assert observation["trust"] == 0.3
+    assert (observation["speaker"] if speaker else None, observation["trust"]) == (speaker, trust)
 
 
 async def test_without_an_event_nothing_is_kept_for_lack_of_a_source() -> None:
@@ -262,21 +260,18 @@ async def test_an_extractions_observation_stands_on_the_message_nearest_to_it(as
     assert observation["sources"] == ["event_20251202_m1", "m1"]
 
 
-async def test_an_extraction_keeps_no_observation_that_nobody_made() -> None:
-    bench = extracting(asleep=False)
-    called = await note(bench, "John Doe", "works as an engineer")
-    assert "Nothing that was shown says so" in called.result["error"]
-
-
-async def test_the_trust_is_that_of_the_entry_in_the_journal() -> None:
+async def test_the_trust_is_that_of_the_entry_in_the_journal_and_nobodys_words_are_refused() -> (
+    None
+):
     bench = extracting(asleep=False)
     said: Event = {**EVENT, "id": "m1", "at": "2025-12-02T08:00:00+00:00", "sender": "Bob"}
-    entry = entry_for_event(
-        {**said, "text": "Carl hates rain", "addressed": False}, known_entities=(), projects=()
-    )
+    said = {**said, "text": "Carl hates rain", "addressed": False}
+    entry = entry_for_event(said, known_entities=(), projects=())
     await bench.store.abatch(journal.puts(SCOPE, entry))
     await note(bench, "Carl", "Carl hates rain")
     assert (await everyone(bench))["Carl"]["observations"][0]["trust"] == 0.8
+    called = await note(bench, "John Doe", "works as an engineer")
+    assert "Nothing that was shown says so" in called.result["error"]
 
 
 async def test_an_extraction_does_not_repeat_an_observation_of_a_tick() -> None:

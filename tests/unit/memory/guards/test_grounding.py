@@ -32,10 +32,7 @@ TR = "Kapora 40 bin lira. Halam 6 Kasım'da geliyor, uçağı saat üç buçukta
 ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周，奖品还没买。"
 
 RIGHT = [
-    (
-        "The flight is booked, out on 14 May, back on the 21st.",
-        "The return flight is on 21 May 2027.",
-    ),
+    ("Flight is booked, out on 14 May, back on the 21st.", "The return flight is on 21 May 2027."),
     ("We expect between 25 and 30.", "Ana expects 25 to 30."),
     ("It costs 25 to 30 euros.", "It costs 25 to 30 euros."),
     (EN, "The boiler engineer charges £85 for the visit."),
@@ -123,10 +120,7 @@ WRONG = [
     (ZH, "奖品已经买了。"),
     ("We are off to the lake on Friday week.", "Ana is off to the lake on 23 October."),
     ("I won't be in on the 27th.", "Ana will be in on the 27th."),
-    (
-        "He gets one 5 mg tablet twice a day with his food.",
-        "Ana gets one 15 mg tablet twice a day.",
-    ),
+    ("He gets one 5 mg tablet twice a day with food.", "Ana gets one 15 mg tablet twice a day."),
     ("Maybe we could do a second print run in May.", "There will be a second print in May."),
     ("Ben brings the plaster the day after tomorrow.", "Ben brings it on 23 October."),
     ("The rest is due one week before, so on 12 November.", "The rest is due on 19 November."),

@@ -67,10 +67,7 @@ OTHERS = [
     ("Tarık başrolü istiyor ama o gün yok.", "Ana başrolü istiyor ama o gün yok."),
     ("有位姓庞的先生没献血。", "姓彭的先生没献血。"),
     ("Il en reste 150 chez Tanguy.", "Il reste 150 bougies chez Ben."),
-    (
-        "I can buy 60 tins tomorrow, who signs the form for them?",
-        "Ana signs the form for the tins.",
-    ),
+    ("I can buy 60 tins today, who signs the form for them?", "Ana signs the form for the tins."),
     ("Margery reckons copper tape works fine, I never tried it.", "Copper tape works fine."),
     ("Der Wirt meint, die Gemeinde ist am Wasser schuld.", "Die Gemeinde ist am Wasser schuld."),
     ("Mme Leroy dit qu'il manque 80 paniers, à vérifier.", "Il manque 80 paniers."),

@@ -91,12 +91,17 @@ def test_the_embedder_of_a_new_folder(
     assert head(tmp_path / "data")["embedder"] == name
 
 
-def test_an_embedder_that_cannot_be_loaded_makes_no_folder(tmp_path: Path) -> None:
+def test_an_embedder_that_cannot_be_loaded_makes_no_folder_and_changes_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
         open_folder(tmp_path / "data", embedder="openai:text-embedding-3-small")
     with pytest.raises(InputError, match="nonsense"):
         open_folder(tmp_path / "data", embedder="nonsense")
     assert os.listdir(tmp_path) == []
+    open_folder(tmp_path / "data", offline=True)
+    before = head(tmp_path / "data")
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        open_folder(tmp_path / "data", embedder="openai:text-embedding-3-small", change=True)
+    assert head(tmp_path / "data") == before
 
 
 def test_reopening_ignores_a_changed_default(
@@ -138,14 +143,6 @@ def test_the_embedder_is_changed_on_request(tmp_path: Path) -> None:
     assert (back.embedder, back.dimension) == ("offline", OFFLINE_DIMENSION)
     assert open_folder(tmp_path / "data", change=True).embedder == "offline"
     assert os.listdir(tmp_path / "data") == ["folder.json"]
-
-
-def test_an_embedder_that_cannot_be_loaded_changes_nothing(tmp_path: Path) -> None:
-    open_folder(tmp_path / "data", offline=True)
-    before = head(tmp_path / "data")
-    with pytest.raises(InputError, match="OPENAI_API_KEY"):
-        open_folder(tmp_path / "data", embedder="openai:text-embedding-3-small", change=True)
-    assert head(tmp_path / "data") == before
 
 
 def crash(handle: int) -> None:

@@ -170,10 +170,7 @@ def test_earlier_messages_are_not_acted_on_again() -> None:
         ("goal_9_9 is done", "I know no goal like 'goal_9_9'."),
         ("Break it down", "Which goal do you mean?"),
         ("The shed goal is 150% done", "Progress is between 0 and 100 %, not 150 %."),
-        (
-            "Note on the shed project: buy nails",
-            "garden_shed is not the active project",
-        ),
+        ("Note on the shed project: buy nails", "garden_shed is not the active project"),
     ],
 )
 def test_an_unclear_request_is_asked_back_and_not_guessed(text: str, said: str) -> None:

@@ -201,11 +201,13 @@ async def test_writes_of_one_moment_keep_their_order(store: BaseStore) -> None:
     assert [entry["target"] for entry in await audit.read(store, ADA)] == [*names, "later"]
 
 
-async def test_the_same_write_twice_is_one_entry(store: BaseStore) -> None:
+async def test_the_same_write_twice_is_one_entry_and_in_nobody_elses_log(store: BaseStore) -> None:
     told = audit.of_calls([called(), called("noop")], **PLACE)
     for _ in range(2):
         await audit.write(store, ADA, told)
     assert await audit.read(store, ADA) == told
+    assert await audit.read(store, Scope("ada", "thread-2")) == []
+    assert await audit.read(store, Scope("ben", "thread-1")) == []
 
 
 async def test_the_newest_are_read_and_those_since_a_time(store: BaseStore) -> None:
@@ -243,12 +245,6 @@ async def test_only_the_days_that_are_needed_are_read(
     asked.clear()
     await audit.read(store, ADA, limit=1)
     assert asked == ["audit", "20260306"]
-
-
-async def test_anothers_log_is_not_read(store: BaseStore) -> None:
-    await audit.write(store, ADA, audit.of_calls([called()], **PLACE))
-    assert await audit.read(store, Scope("ada", "thread-2")) == []
-    assert await audit.read(store, Scope("ben", "thread-1")) == []
 
 
 async def test_the_callers_writes_join_the_transaction(store: BaseStore) -> None:
