@@ -307,7 +307,8 @@ def _marked(
     if holding and not others and len(heirs) == len(gone):
         return entry
     heir = others[0].id if others else None
-    if holding:
+    # Of an entry that fell as a whole, facts of their own say what still holds.
+    if holding and not _is_said_by(gone, entry, ()):
         return replace(entry, marks=frozenset({"partly_superseded"}), heir=heir)
     if _is_said_by(gone, entry, wanted):
         return replace(entry, marks=frozenset({"superseded"}), heir=heir)
