@@ -59,7 +59,7 @@ def _run(args: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still flushed
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
             return 1
-        return fail(f"the output could not be written: {error.strerror}", 1)
+        return fail(f"{error.filename or 'the output could not be written'}: {error.strerror}", 1)
 
 
 def _usage(error: TyperException) -> str:

@@ -75,6 +75,7 @@ COUNTED = {
 KIND = {"entity": "a person or thing", "fact": "a fact", "entry": "a journal entry"}
 """What was forgotten, as the log says it, by the kind of the target."""
 
+AROUND_IDS = " []()#\u2026"
 LEAST_ID, NEAR = 8, 3
 """Characters of an id that is not taken for a name; names that are offered in place of one."""
 
@@ -145,7 +146,7 @@ async def forget(
 
 async def meant_by(context: AgentContext, name: str) -> ForgetTarget:
     """The fact or entry whose id `name` is or begins, as prompts show it, else who is so called."""
-    bare = name.strip(" []()#\u2026")
+    bare = name.strip(AROUND_IDS)
     if len(bare) < LEAST_ID or not any(map(str.isdigit, bare)):
         return ForgetTarget("entity", name)
     entries = await journal.since(context.store, context.scope, None)
@@ -153,7 +154,11 @@ async def meant_by(context: AgentContext, name: str) -> ForgetTarget:
     ids += [ForgetTarget("entry", one["id"]) for one in entries]
     found = [one for one in ids if one.name.startswith(bare)]
     found = [one for one in found if one.name == bare] or found
-    return found[0] if len(found) == 1 else ForgetTarget("entity", name)
+    if len(found) > 1:
+        raise InputError(
+            f"{len(found):,} facts and entries begin with {bare!r}; give more of the id"
+        )
+    return found[0] if found else ForgetTarget("entity", name)
 
 
 async def forget_fact(
@@ -224,7 +229,9 @@ async def _forget(
 
 async def forget_begun(context: AgentContext) -> None:
     """Forget the memory that a tick was allowed to. The caller holds the agent."""
-    earlier = await forgetting.begun(context.store, context.scope)
+    earlier, residue = await forgetting.left_over(context.store, context.scope)
+    if earlier is None and not residue:
+        return
     if earlier and earlier.get("kind", "entity") == "entity":
         return  # A person: only who asked for that goes on with it.
     try:
@@ -287,7 +294,9 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
 def _is_same(before: ForgetTarget, wanted: ForgetTarget) -> bool:
     if before.kind == "entity":
         return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
-    return before.kind == wanted.kind and bool(meant(wanted.name, [before.name], "memories"))
+    # An id that was erased meanwhile is taken for a name.
+    named = wanted.kind in (before.kind, "entity")
+    return named and bool(meant(wanted.name.strip(AROUND_IDS), [before.name], "memories"))
 
 
 async def _settle(context: AgentContext) -> None:

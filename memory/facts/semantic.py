@@ -237,10 +237,12 @@ class SemanticMemory:
         filters = {**scope_filters(scope), "kind": "episode", "op": list(ids)}
         return await self.run(lambda: self.open_table().delete(filters))
 
-    async def has_episodes(self, scope: Scope) -> bool:
-        """Whether the scope has any."""
-        filters = {**scope_filters(scope), "kind": "episode"}
-        return bool(await self.run(lambda: self.open_table().select(filters, 1)))
+    async def file_number(self) -> int:
+        """The number of the index's file, which tells it from another in its place; or 0."""
+        table = self._table
+        if table is not None:
+            return table.file_number
+        return await self.run(lambda: self.open_table().file_number)
 
     async def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> None:
         """Count an access of each of the scope's rows with these ids."""

@@ -165,6 +165,8 @@ class MemoryTable(ABC):
 
     lock: threading.RLock
     """Held during every call; hold it to make several calls atomic within this process."""
+    file_number = 0
+    """A random number of a file, by which another file in its place is noticed; 0: none."""
     dialect: Dialect
 
     @abstractmethod

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.utils.iter import batch_iterate
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from typing_extensions import TypedDict
 
 from memory import audit, entities, pages
@@ -320,6 +320,13 @@ async def begun(store: BaseStore, scope: Scope) -> Begun | None:
     return cast(Begun, item.value) if item else None
 
 
+async def left_over(store: BaseStore, scope: Scope) -> tuple[Begun | None, bool]:
+    """`begun` and `has_residue`, by one read."""
+    gets = [GetOp(scope.namespace(FORGETTING), key) for key in (OPEN, RESIDUE)]
+    item, residue = await store.abatch(gets)
+    return cast(Begun, item.value) if isinstance(item, Item) else None, residue is not None
+
+
 async def begin(store: BaseStore, scope: Scope, what: Begun, also: Sequence[PutOp]) -> None:
     """Record a forget before anything is changed; `also`: writes of the same transaction."""
     put = PutOp(scope.namespace(FORGETTING), OPEN, cast(dict[str, Any], dict(what)))
@@ -342,7 +349,7 @@ async def unfinished(store: BaseStore, scope: Scope) -> str | None:
     if (earlier := await begun(store, scope)) is not None:
         kind = earlier.get("kind", "entity")
         what = repr(earlier["entity"]) if kind == "entity" else f"--{kind} {earlier['entity']}"
-        return f"a forget was broken off: `circadian forget {what} --yes` ends it"
+        return f"a forget has not ended: the next run ends it, or `circadian forget {what} --yes`"
     if await has_residue(store, scope):
         return "a forget was broken off before its bytes were gone: forget again to clean the files"
     return None

@@ -22,7 +22,7 @@ from memory.forgetting.scrubbing import (
     Statement,
     compared,
 )
-from memory.records import EntityProfile, Event, Fact, JournalEntry
+from memory.records import EntityProfile, Event, Fact, JournalEntry, part_id
 from memory.text import TextPrefilter, sentences, terms
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
@@ -356,7 +356,10 @@ def _of_entry(entry: JournalEntry, known: KnownMemory) -> Start:
 
 def _of_fact(fact: Fact, known: KnownMemory) -> Start:
     same = Statement([fact["text"]])
-    going = [fact, *(one for one in known.facts if one != fact and same.within(one["text"]))]
+    heirs = (one["op"] for one in known.facts if one["id"] == fact["superseded_by"])
+    parts = {part_id(fact["op"], heir) for heir in heirs}
+    others = (one for one in known.facts if one != fact)
+    going = [fact, *(one for one in others if one["op"] in parts or same.within(one["text"]))]
     gone = {id_ for one in going for id_ in (one["id"], one["op"])}
     needed = cited_by(known.facts, gone)
     said, memories = [one["text"] for one in going], set(gone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
@@ -13,9 +14,11 @@ from memory.guards import (
     about_the_same,
     from_elsewhere,
     joining,
+    languages,
     may_be_one,
     may_supersede,
     repeats,
+    stands_near,
     ungrounded,
     violation,
 )
@@ -31,8 +34,7 @@ from memory.records import (
     doubt_fact,
     link,
     link_facts,
-    operation_id,
-    settle_fact,
+    part_id,
 )
 from memory.text import name_key, says, shortened
 
@@ -242,14 +244,29 @@ def _not_of(text: str, fact: Fact) -> str | None:
     """Why `text` is no part of what the fact says; None if it is one."""
     if repeats(fact["text"], [text]):
         return "that is all of it"
+    if not _stands_on(text, fact):
+        return "that is not what it says"
     speaker, people = fact["speaker"], fact["entities"]
     said = [Source(fact["text"], speaker, fact["valid_from"])]
     return violation(text, speaker) or ungrounded(text, speaker, said, people=people)
 
 
+def _stands_on(text: str, fact: Fact) -> bool:
+    """Whether a text has the fact's words or, in another language, a name or number of it."""
+    if stands_near(text, [fact["text"]], fact["entities"]):
+        return True
+    numbers = {*_NUMBER.findall(text)} & {*_NUMBER.findall(fact["text"])}
+    named = any(says(text, name) for name in fact["entities"])
+    alike = not {*languages(text)}.isdisjoint(languages(fact["text"]))
+    return not alike and (named or bool(numbers))
+
+
+_NUMBER = re.compile(r"\d+")
+
+
 def _remaining(text: str, of: Fact, by: Fact, now: str) -> list[Operation]:
     """A fact of its own for the part of a superseded one that still holds."""
-    op = operation_id("remains", of["op"], by["op"])
+    op = part_id(of["op"], by["op"])
     draft: FactDraft = {
         "op": op,
         "text": text,
@@ -264,11 +281,12 @@ def _remaining(text: str, of: Fact, by: Fact, now: str) -> list[Operation]:
     }
     if "origins" in of:
         draft["origins"] = of["origins"]
+    if "other_words" in of:
+        draft["other_words"] = of["other_words"]
     reason = "it still holds, though the rest of what was said does not"
     return [
         add_fact(draft, reason),
         *(link(entry, op, now, reason) for entry in of["source_entries"]),
-        settle_fact(op, "part of a fact that was compared"),
     ]
 
 

@@ -79,7 +79,7 @@ async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -
 async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
     """Index what a crash, or a lost index, left out; calls no embedder. Failures are logged."""
     with _logged():
-        await _index_marked(store, index, scope, lost=not await index.has_episodes(scope))
+        await _index_marked(store, index, scope)
 
 
 def episode_of(entry: JournalEntry, before: Sequence[Utterance] = ()) -> Episode:
@@ -157,10 +157,8 @@ def _logged() -> Iterator[None]:
         log.warning("new journal entries are not indexed yet, recall misses them: %s", error)
 
 
-async def _index_marked(
-    store: BaseStore, index: SemanticMemory, scope: Scope, *, lost: bool = False
-) -> int:
-    await _mark_all_once(store, scope, lost=lost)
+async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
+    await _mark_all_once(store, index, scope)
     done = 0
     while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
         await _index(store, index, scope, marks)
@@ -242,15 +240,17 @@ def _read(index: SemanticMemory, scope: Scope, there: Sequence[int]) -> list[Utt
     ]
 
 
-async def _mark_all_once(store: BaseStore, scope: Scope, *, lost: bool) -> None:
-    """Mark the whole journal if its index is lost, or has no note of the present analysis of words.
+async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+    """Mark the whole journal unless a note says that this index has it in the present form.
 
-    The note is written last, so that a crash before it repeats the marking.
+    A file in place of a lost one has another number. The note is written last, so that a crash
+    before it repeats the marking.
     """
-    namespace = scope.namespace(INDEXING)
+    namespace, number = scope.namespace(INDEXING), await index.file_number()
     current = {"analysis": ANALYSIS_VERSION, "rows": ROWS_VERSION}
+    current |= {"file": number} if number else {}
     (note,) = await store.abatch([GetOp(namespace, JOURNAL)])
-    if isinstance(note, Item) and note.value == current and not lost:
+    if isinstance(note, Item) and note.value == current:
         return
     days = await journal.days(store, scope)
     for day in days:

@@ -404,7 +404,7 @@ class _Memory:
         ends = await links.read(self.store, self.scope, stays) if stays else {}
         for id_, end in ends.items():
             how = end["relations"].get(stays[id_].id, {}).get("relation")
-            if how in ("supersedes", "contradicts"):  # its entry told of the change
+            if how not in (None, "duplicates"):  # its entry told of a change
                 del stays[id_]
         return stays
 

@@ -32,6 +32,11 @@ def operation_id(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
 
 
+def part_id(op: str, by: str) -> str:
+    """The operation that keeps the part of the fact `op` which the fact `by` did not end."""
+    return operation_id("remains", op, by)
+
+
 def told(operations: Iterable[Operation]) -> list[Operation]:
     """The operations that still have values; a forget leaves only ids, kinds and reasons."""
     return [one for one in operations if one["before"] is not None or one["after"] is not None]

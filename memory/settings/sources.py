@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
@@ -124,8 +124,11 @@ def environment_only() -> Deployment:
 
 
 def from_environment(kind: type[Model]) -> Model:
-    """Other `CIRCADIAN_` variables, by the fields of their model. Raises InputError."""
-    return _model(kind, _variables(kind.model_fields))
+    """Other `CIRCADIAN_` variables, by the fields of their model. Raises InputError.
+
+    Their texts stand as they are: a secret of spaces, or "none", is a wrong secret and not none.
+    """
+    return _model(kind, _variables(kind.model_fields, lambda _, text: text))
 
 
 def place_of_file(data: Path | None = None, file: Path | None = None) -> tuple[Path, bool]:
@@ -196,13 +199,15 @@ def shown_value(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _variables(fields: Mapping[str, FieldInfo] = FIELDS) -> dict[str, _Given]:
+def _variables(
+    fields: Mapping[str, FieldInfo] = FIELDS, read: Callable[[FieldInfo, str], Any] = value_of
+) -> dict[str, _Given]:
     known = {f"{PREFIX}{name}".upper(): name for name in fields}
     found = {}
     for variable, text in os.environ.items():
         if (name := known.get(variable.upper())) and text:
             origin = Origin(SettingSource.ENVIRONMENT, variable)
-            found[name] = _Given(value_of(fields[name], text), origin)
+            found[name] = _Given(read(fields[name], text), origin)
     return found
 
 

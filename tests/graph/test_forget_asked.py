@@ -18,6 +18,7 @@ from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.screens import plain
 from tests.support.scripted import ScriptedChatModel, call, scripted
+from tools.builtin.assistant import WITH_IT
 
 CODE = "The code of Ruth's bike lock is 4711."
 ASKED = "Forget that I told you the code of my bike lock."
@@ -52,7 +53,10 @@ async def test_it_waits_for_a_person_and_is_gone_once_approved(tmp_path: Path) -
         model.steps += [LOOK, forget(fact), "It is being erased."]
         out = await agent.ainvoke(said(ASKED, "Ruth"))
         [question] = out["report"]["questions"]
-        assert (question["tool"], question["difference"]) == ("forget_memory", f"- {CODE}")
+        assert (question["tool"], question["difference"]) == (
+            "forget_memory",
+            f"- {CODE} {WITH_IT}",
+        )
         assert "4711" in await everything(agent)
         seen: Any = await status(agent.context)
         assert f"- {CODE}" in " ".join(plain(status_view(seen, "default", [])).split())

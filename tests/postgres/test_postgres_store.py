@@ -1,19 +1,20 @@
 """PostgreSQL's store alone: shared statements, reads without a transaction, items that expire."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 from langgraph.store.base import GetOp, Item, PutOp
+from psycopg.errors import QueryCanceled
 from pydantic import SecretStr
 
 from graph.persistence import open_store
 from memory.errors import MemoryStoreError
 from memory.installation.database import open_database
 from memory.storage.postgres import store as stores
-from memory.storage.postgres.connections import LANES, transaction
+from memory.storage.postgres.connections import LANES, Shared, transaction
 
 WHERE, ELSEWHERE = ("ada", "t", "here"), ("ada", "t", "there")
 
@@ -108,28 +109,50 @@ async def test_calls_at_once_share_statements_and_a_bad_one_fails_alone(
         assert sent() <= LANES + 2
 
 
-async def test_a_shared_write_ends_before_its_caller_is_cancelled(postgres_url: str) -> None:
-    async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
-        pool: Any = getattr(store, "pool", None)
-        await store.abatch([PutOp(WHERE, "held", {"n": 0})])
+async def test_a_cancelled_callers_part_is_not_sent_any_more_or_ends_first() -> None:
+    sent, gates = list[list[str]](), [asyncio.Event() for _ in range(LANES + 1)]
 
-        def put(name: str) -> asyncio.Task[Any]:
-            return asyncio.create_task(store.abatch([PutOp(WHERE, name, {"n": 1})]))
+    async def send(parts: Sequence[str]) -> Sequence[str]:
+        sent.append([*parts])
+        await gates[len(sent) - 1].wait()
+        return parts
 
-        async with transaction(pool) as cursor:
-            await cursor.execute("SELECT * FROM store WHERE key = 'held' FOR UPDATE")
-            await cursor.fetchall()
-            first = [put("held") for _ in range(LANES)]
-            await asyncio.sleep(0.05)
-            waiting, other = put("late"), put("later")
-            await asyncio.sleep(0)
-            waiting.cancel()
-            await asyncio.sleep(0.05)
-            assert not waiting.done()
-        await asyncio.gather(*first, other)
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        assert await store.aget(WHERE, "late") is not None
+    shared = Shared(send)
+    first = [asyncio.create_task(shared(f"first {number}")) for number in range(LANES)]
+    await asyncio.sleep(0)
+    dropped, late, other = (asyncio.create_task(shared(one)) for one in ("gone", "late", "other"))
+    await asyncio.sleep(0)
+    dropped.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await dropped
+    gates[0].set()
+    await first[0]
+    await asyncio.sleep(0.01)
+    late.cancel()
+    await asyncio.sleep(0.01)
+    assert not late.done()
+    for gate in gates:
+        gate.set()
+    assert await asyncio.gather(*first, other) == ["first 0", "first 1", "other"]
+    assert late.cancelled()
+    assert sent == [["first 0"], ["first 1"], ["late", "other"]]
+
+
+async def test_what_the_database_refuses_one_caller_is_told_to_that_one_alone() -> None:
+    gate, cancelled = asyncio.Event(), QueryCanceled("canceling statement due to lock timeout")
+
+    async def send(parts: Sequence[str]) -> Sequence[str]:
+        await gate.wait()
+        if "locked" in parts:
+            raise cancelled
+        return parts
+
+    shared = Shared(send)
+    calls = [asyncio.create_task(shared(one)) for one in ("a", "b", "c", "locked", "d")]
+    await asyncio.sleep(0)
+    gate.set()
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    assert ended == ["a", "b", "c", cancelled, "d"]
 
 
 def count(monkeypatch: pytest.MonkeyPatch, pool: Any) -> Callable[[], int]:

@@ -11,7 +11,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from graph.server.auth import count_request
-from graph.server.settings import Serving
+from graph.server.settings import Serving, serving_variables
+from memory.errors import InputError
 from tests.server.test_server_auth import http
 from tests.server.test_server_commands import fresh, socket, until_it_closes
 from tests.support.commandline import Done, circadian
@@ -95,6 +96,16 @@ def test_an_error_names_a_server_that_refuses(
     refused = scheduled(capsys, server)
     assert refused.status == 1
     assert "refuses (401): no token" in refused.error
+
+
+@pytest.mark.parametrize("name", ["TOKEN_SECRET", "TOKEN_JWKS"])
+@pytest.mark.parametrize("text", [" ", "none", "\n"])
+def test_a_secret_that_says_nothing_is_refused_and_opens_no_server(
+    monkeypatch: Patch, name: str, text: str
+) -> None:
+    monkeypatch.setenv(f"CIRCADIAN_{name}", text)
+    with pytest.raises(InputError, match=f"CIRCADIAN_{name}"):
+        serving_variables()
 
 
 def test_tokens_need_a_secret_that_is_long_enough_and_a_user(

@@ -282,6 +282,7 @@ update_system_prompt.metadata = {
 }
 
 
+WITH_IT = "(and what was made of it: facts, goals, notes)"
 LOOK = "Find it with recall_memories, and give the id that this shows."
 BY_HAND = "Say that a person can erase it: `circadian forget --fact ID`, or in the inspector."
 
@@ -298,9 +299,9 @@ async def forget_memory(
     settings, given = settings_of(runtime.context), {"memory_id": memory_id}
     if refusal := why_not_erased(state, runtime.config, settings, given):
         raise refusal
-    if await forgetting.begun(store, scope):
+    hit, earlier = _recalled(state, given), await forgetting.begun(store, scope)
+    if earlier is not None and earlier["entity"] != hit["id"]:
         raise Refusal("Something else is erased first", "Ask for it again in a later tick.")
-    hit = _recalled(state, given)
     begun: forgetting.Begun = {
         "entity": hit["id"],
         "kind": "fact" if hit["kind"] == "fact" else "entry",
@@ -308,7 +309,8 @@ async def forget_memory(
         "memories": [],
         "informed": [],
     }
-    await forgetting.begin(store, scope, begun, [])
+    if earlier is None:  # else a crash came between
+        await forgetting.begin(store, scope, begun, [])
     return answer(runtime, {"memory_id": hit["id"], "message": "It is erased after this tick"})
 
 
@@ -332,6 +334,6 @@ def _recalled(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 forget_memory.metadata = {
-    "difference": lambda state, args: f"- {one_line(_recalled(state, args)['text'])}",
+    "difference": lambda state, args: f"- {one_line(_recalled(state, args)['text'])} {WITH_IT}",
     "why_not": why_not_erased,
 }

@@ -177,7 +177,11 @@ def _forgotten_view(done: Forgotten, flag: str | None) -> list[RenderableType]:
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
     if counts.keys() <= {"prompts", "recalls"}:
-        head = "Nothing in memory says this; it stands in kept records alone"
+        head = (
+            "Nothing in memory says this; kept records alone do"
+            if done["dry_run"]
+            else ("Forgotten from kept records; nothing in memory says this")
+        )
     what = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
     names = ", ".join(map(one_line, done["names"])) or one_line(what)
     parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]

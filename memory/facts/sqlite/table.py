@@ -9,6 +9,7 @@ vectors of a scope are held in memory once it is searched, and follow what any p
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,6 +89,7 @@ class SqliteTable(MemoryTable):
         except BaseException:
             self._file.close()
             raise
+        self.file_number = int(self._connection.execute("PRAGMA application_id").fetchone()[0])
 
     def _prepare(self) -> None:
         with self._file.reading():
@@ -558,6 +560,8 @@ def bring_up_to_date(connection: sqlite3.Connection, words: WordIndex) -> None:
     if _analysis(connection) != ANALYSIS_VERSION:
         words.analyse_again()
         connection.execute("UPDATE clock SET analysis = ?", (ANALYSIS_VERSION,))
+    if not version:
+        connection.execute(f"PRAGMA application_id = {secrets.randbits(31) | 1}")
     connection.execute(f"PRAGMA user_version = {FIRST_VERSION + len(UPGRADES)}")
 
 

@@ -235,14 +235,22 @@ async def reading(pool: Pool) -> AsyncIterator[Cursor]:
 
 
 LANES = 2
-"""Shared statements of one kind that are under way at once; one that waits for a lock holds one."""
+"""Shared statements of one kind that are under way at once: one may wait for another process."""
+
+
+def _is_down(error: Exception) -> bool:
+    """Whether the database cannot be reached; otherwise it refused what it was asked."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    return (error.sqlstate or "08").startswith(_DOWN)
 
 
 class Shared(Generic[Asked, Found]):
     """Statements of many callers as one: what waits while `LANES` are under way is sent together.
 
-    Agents that read or write at once so share a round trip and a commit. Raises psycopg's errors;
-    one that is not about the connection is raised to the caller alone whose part it is.
+    Agents that read or write at once so share a round trip and a commit. Raises psycopg's errors.
+    Where the database cannot be reached, all callers are told. Where it refuses, each part is sent
+    again alone, so that its caller alone is told.
     """
 
     def __init__(self, send: Callable[[Sequence[Asked]], Awaitable[Sequence[Found]]]) -> None:
@@ -253,7 +261,7 @@ class Shared(Generic[Asked, Found]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __call__(self, asked: Asked) -> Found:
-        """The answer to one part. What was sent with others ends before its caller is cancelled.
+        """The answer to one part. A cancelled caller's part is not sent any more, or ends first.
 
         Otherwise a write could outlive the caller's lock of the agent.
         """
@@ -268,7 +276,11 @@ class Shared(Generic[Asked, Found]):
         try:
             return await asyncio.shield(answer)
         except asyncio.CancelledError:
-            await asyncio.wait([answer])
+            left = [one for one in self._waiting if one[1] is not answer]
+            if len(left) < len(self._waiting):
+                self._waiting = left
+            else:
+                await asyncio.wait([answer])
             raise
 
     def _next(self) -> None:
@@ -294,12 +306,11 @@ class Shared(Generic[Asked, Found]):
         try:
             found = await self._send([asked for asked, _ in together])
         except Exception as error:  # noqa: BLE001  # the callers get it
-            if len(together) == 1 or isinstance(error, psycopg.OperationalError):
+            if len(together) == 1 or _is_down(error):
                 for _, answer in together:
                     answer.set_exception(error)
             else:
-                for one in together:
-                    await self._answer([one])
+                await asyncio.gather(*(self._answer([one]) for one in together))
         else:
             for (_, answer), result in zip(together, found, strict=True):
                 answer.set_result(result)
@@ -325,8 +336,7 @@ def clear_errors(name: str, means: Callable[[], str] = consequence) -> Iterator[
         yield
     except psycopg.Error as error:
         told = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        down = isinstance(error, psycopg.OperationalError)
-        if down and (error.sqlstate or "08").startswith(_DOWN):
+        if _is_down(error):
             raise DatabaseDown(
                 f"the database {name} cannot be reached ({told}): {means()}. Start it, or mend "
                 "CIRCADIAN_DATABASE_URL, and try again"

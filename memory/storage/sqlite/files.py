@@ -217,12 +217,16 @@ class OpenedFile:
                             work.run()
 
     def _committed_together(self, works: Sequence[_Work]) -> bool:
-        """Whether one commit wrote all of them; else none is written."""
+        """Whether all of them have ended, by one commit; else none is written."""
         try:
             with atomic(self.conn):
                 results = [work.function() for work in works]
-        except Exception:  # noqa: BLE001  # each runs again alone, and fails alone
-            return False
+        except BaseException as error:  # noqa: BLE001  # the callers get it
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                return False  # each runs again alone, and fails alone
+            for work in works:  # another process writes: alone, each would wait as long again
+                work.outcome.set_exception(error)
+            return True
         for work, result in zip(works, results, strict=True):
             work.outcome.set_result(result)
         return True
@@ -234,8 +238,8 @@ class OpenedFile:
         (another file). With NORMAL, a power failure can undo the last commits of one file alone,
         and so lose an acknowledged event.
         """
-        _make_private(self.path)
         try:
+            _make_private(self.path)
             with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
                 # Before write-ahead logging: it takes effect only in an empty file.
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -246,7 +250,7 @@ class OpenedFile:
             if quick_reads:
                 self._reader = self._connect(0.0)
                 self._reader.execute("PRAGMA query_only = ON")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, OSError) as error:
             raise FolderError(f"cannot open {self.path}: {error}") from error
 
     def _connect(self, patience: float) -> sqlite3.Connection:

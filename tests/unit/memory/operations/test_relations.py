@@ -105,6 +105,9 @@ def test_a_part_may_be_in_the_first_person_as_its_speaker_said_it() -> None:
         "62 guests will come.",
         "Anas Budget sind 1.200 Euro, und es kommen 26 Gäste.",
         "The assistant keeps 26 guests.",
+        "none",
+        "Nothing remains.",
+        "Es gibt Kuchen.",
     ],
 )
 def test_what_is_no_part_of_a_superseded_fact_is_refused(text: str) -> None:
