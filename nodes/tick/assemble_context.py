@@ -210,9 +210,13 @@ class _Memory:
         ]
 
     async def disputes(self) -> list[ShownPage]:
-        """The open contradictions, which an owner may settle; none without any."""
+        """The open contradictions, which an owner may settle, if both sides may be known."""
         found = await pages.open_disputes(self.store, self.semantic, self.scope)
-        return pages.of_disputes(found[:MOST_DISPUTES])
+        claims = [Told(fact["speaker"], fact["source_entries"]) for pair in found for fact in pair]
+        private = await self._private(claims)
+        sides = zip(found, private[::2], private[1::2], strict=True)
+        known = [pair for pair, newer, older in sides if not (newer or older)]
+        return pages.of_disputes(known[:MOST_DISPUTES])
 
     async def recalled(
         self, context_type: str, seen: Sequence[ShownPage], now: datetime
