@@ -255,7 +255,7 @@ async def shown(
     facts = await semantic.by_op(scope, sorted(ops)) if ops else {}
     attributes = {profile["id"]: profile["attributes"] for profile in people}
     pages = (
-        ShownPage(id_, name, tuple(lines_of(found[id_], attributes.get(id_, {}), facts)))
+        ShownPage(id_, name, tuple(lines_of(found[id_], attributes.get(id_, {}), facts, name)))
         for id_, name in names.items()
         if id_ in found
     )
@@ -286,32 +286,36 @@ def of_disputes(pairs: Sequence[tuple[Fact, Fact]]) -> list[ShownPage]:
 
 
 def lines_of(
-    page: Page, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact]
+    page: Page, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact], name: str = ""
 ) -> list[ShownLine]:
-    """The lines of a page whose facts hold. Pure. `facts`: by operation id."""
-    lines = (_line(line, attributes, facts) for line in page["lines"])
+    """The lines of a page whose facts hold. Pure. `facts`: by operation id; `name`: the page's."""
+    lines = (_line(line, attributes, facts, name) for line in page["lines"])
     return [line for line in lines if line is not None]
 
 
 @lru_cache(maxsize=4_096)
-def _says_all(line: str, fact: str) -> bool:
-    """Whether a line says all that a fact does; kept, as each prompt asks for the same lines."""
-    return line == fact or repeats(fact, [line])
+def _says_all(line: str, fact: str, names: tuple[str, ...]) -> bool:
+    """Whether a line says all that a fact does; kept, as each prompt asks for the same lines.
+
+    `names`: what the line need not say, as the heading or its label does.
+    """
+    return line == fact or repeats(fact, [line], names)
 
 
 def _line(
-    line: PageLine, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact]
+    line: PageLine, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact], page: str = ""
 ) -> ShownLine | None:
     holding = [facts[op] for op in line["facts"] if op in facts and not facts[op]["invalid_at"]]
     if not holding:
         return None
-    text, name = holding[0]["text"], line["attribute"]
+    text, name, names = holding[0]["text"], line["attribute"], tuple[str, ...]()
     if name is not None:
         if name not in attributes or len(holding) < len(line["facts"]):
             return None
-        text = f"{name.replace('_', ' ')}: {attributes[name]['value']}"
+        names = (page, name.replace("_", " "))
+        text = f"{names[1]}: {attributes[name]['value']}"
     text, people = shortened(text, LONGEST), {fact["speaker"] for fact in holding}
-    whole = (one["id"] for one in holding if _says_all(text, one["text"]))
+    whole = (one["id"] for one in holding if _says_all(text, one["text"], names))
     return ShownLine(
         text=text,
         attribute=name,

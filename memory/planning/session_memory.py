@@ -64,8 +64,8 @@ def add(
     result: dict[str, Any] = {"memory_type": memory_type, "added": text}
     after = memory
     if known is None:
-        after = _named(_with(memory, memory_type, [*standing, text]), "said_by", {text: by})
-        after = _named(after, "origins", {text: [*rests_on]})
+        after = _with(memory, memory_type, [*standing, text])
+        after = _named(after, {text: by}, {text: [*rests_on]})
         after = _hidden(after, [*memory.get("private", ()), *([text] if private else ())])
     else:
         result |= {"added": None, "message": f"Already known, not added twice: {known}"}
@@ -120,9 +120,8 @@ def compact(
     nearest = {one: _nearest(one, memory) for one in items}
     said, rested = memory.get("said_by", {}), memory.get("origins", {})
     speakers = {one: by if old is None else said.get(old) for one, old in nearest.items()}
-    after = _named(after, "said_by", speakers)
     origins = {one: [*rests_on.get(one, rested.get(old or "", ()))] for one, old in nearest.items()}
-    after = _named(after, "origins", origins)
+    after = _named(after, speakers, origins)
     after = _hidden(after, [one for one in items if _is_private(one, memory, private)])
     return after, {"before": before, "after": _counts(after), "summary": summary}
 
@@ -157,7 +156,7 @@ def corrected(
     after: SessionMemory = {**memory, "key_facts": facts, "learned_patterns": patterns}
     hidden = memory.get("private", [])
     return _hidden(
-        _named(after, "said_by", {said: None if by in owners else by}),
+        _named(after, {said: None if by in owners else by}, {said: []}),
         [*hidden, *(new if wrong & {*hidden} else ())],
     )
 
@@ -193,14 +192,22 @@ def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> S
 
 
 def _named(
-    memory: SessionMemory, key: Literal["said_by", "origins"], names: Mapping[str, object]
+    memory: SessionMemory,
+    said_by: Mapping[str, str | None],
+    origins: Mapping[str, Sequence[str]],
 ) -> SessionMemory:
-    """The memory with the speakers or origins of its items; removed items lose theirs."""
+    """The memory with the speakers and origins of its items; removed items lose theirs."""
     standing = {*memory["key_facts"], *memory["learned_patterns"]}
-    known = {**memory.get(key, {}), **names}
-    left = {text: who for text, who in known.items() if text in standing and who}
-    bare = {each: value for each, value in memory.items() if each != key}
-    return cast(SessionMemory, {**bare, key: left} if left else bare)
+    named: dict[str, Mapping[str, object]] = {
+        "said_by": {**memory.get("said_by", {}), **said_by},
+        "origins": {**memory.get("origins", {}), **origins},
+    }
+    left = {
+        key: {text: who for text, who in known.items() if text in standing and who}
+        for key, known in named.items()
+    }
+    bare = {key: value for key, value in memory.items() if key not in named}
+    return cast(SessionMemory, bare | {key: known for key, known in left.items() if known})
 
 
 def _hidden(memory: SessionMemory, texts: Iterable[str]) -> SessionMemory:

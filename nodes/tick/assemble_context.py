@@ -169,13 +169,22 @@ class _Memory:
     def seen(
         self, held: Sequence[ShownPage], disputes: Sequence[ShownPage]
     ) -> tuple[list[ShownPage], list[str]]:
-        """(the pages that the prompt has room for; the texts of all, the disputes last)."""
-        once = each_once([*disputes, *held], self.state["session_memory"])
-        shown = [*(page for page in once if page.id != pages.DISPUTES), *disputes]
-        told = [pages.text_of(page, self.settings.zone) for page in shown]
+        """(the pages that the prompt has room for; the texts of all, the disputes first).
+
+        Disputes without room take no line from a page, which would then stand nowhere.
+        """
+        first = disputes[: len(self._fitting(self._texts(disputes)))]
+        once = each_once([*first, *held], self.state["session_memory"])
+        shown = [*first, *(page for page in once if page.id != pages.DISPUTES)]
+        told = self._texts(shown)
+        return shown[: len(self._fitting(told))], told
+
+    def _texts(self, shown: Sequence[ShownPage]) -> list[str]:
+        return [pages.text_of(page, self.settings.zone) for page in shown]
+
+    def _fitting(self, texts: Sequence[str]) -> list[str]:
         room = self.settings.page_tokens, self.state["calibration"]
-        fit, _ = rendering.fitting(told, lambda text, _: f"{text}\n", *room)
-        return shown[: len(fit)], told
+        return rendering.fitting(texts, lambda text, _: f"{text}\n", *room)[0]
 
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
@@ -210,9 +219,13 @@ class _Memory:
         ]
 
     async def disputes(self) -> list[ShownPage]:
-        """The open contradictions, which an owner may settle; none without any."""
+        """The open contradictions, which an owner may settle, if both sides may be known."""
         found = await pages.open_disputes(self.store, self.semantic, self.scope)
-        return pages.of_disputes(found[:MOST_DISPUTES])
+        claims = [Told(fact["speaker"], fact["source_entries"]) for pair in found for fact in pair]
+        private = await self._private(claims)
+        sides = zip(found, private[::2], private[1::2], strict=True)
+        known = [pair for pair, newer, older in sides if not (newer or older)]
+        return pages.of_disputes(known[:MOST_DISPUTES])
 
     async def recalled(
         self, context_type: str, seen: Sequence[ShownPage], now: datetime

@@ -6,11 +6,15 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from memory import pages
 from memory.messages import as_said, data_in, is_summary, marked
+from memory.operations import apply_operations
+from memory.records import change_fact
 from memory.settings import Settings
 from memory.state import State, fresh_state
 from tests.support.agents import EXTRACTING, Opening, said
 from tests.support.clock import Clock
+from tests.support.facts import draft
 from tests.support.scripted import RecordedCall, call, calls, scripted
 from tools.policy import history, without_private
 
@@ -283,3 +287,35 @@ async def test_what_an_owner_says_on_a_shared_channel_is_no_secret_elsewhere(
         await agent.ainvoke(said("What is near the red drawer?", "Carl", channel="shop"))
     assert "The ladder stands" in model.calls[-1].text
     assert "The wrench lies" not in model.calls[-1].text
+
+
+@pytest.mark.parametrize(
+    ("channels", "shown"),
+    [((None, None), False), ((None, "group"), False), (("group", None), False),
+     (("group", "group"), True)],
+)  # fmt: skip
+async def test_a_contradiction_is_shown_to_a_public_that_may_know_both_sides(
+    channels: tuple[str | None, ...], shown: bool, opening: Opening
+) -> None:
+    texts = {"a": f"{SECRET}.", "b": "Pilar leaves in July."}
+    settings = Settings(channel_privacy={"group": "public"})
+    async with opening(model := scripted(otherwise="Well."), settings=settings) as agent:
+        semantic = agent.resources.semantic
+        for (id_, text), channel in zip(texts.items(), channels, strict=True):
+            await agent.ainvoke(said(text, "local", channel=channel, id=id_))
+            cited = {"source_entries": [f"event_20260302_{id_}"], "source_events": [id_]}
+            await semantic.add(agent.scope, [draft(id_, text, speaker="local", **cited)])
+        facts = await semantic.by_op(agent.scope, ["a", "b"])
+        disputed = [
+            change_fact(facts[one], {"disputed": [other]}, [one, other], "r", place=one)
+            for one, other in ("ab", "ba")
+        ]
+        await apply_operations(disputed, store=agent.store, semantic=semantic, scope=agent.scope)
+        page = pages.disputes_made(await semantic.all(agent.scope))
+        await agent.store.aput(agent.scope.namespace(pages.PAGES), pages.DISPUTES, {**(page or {})})
+        await agent.ainvoke(said("Hello all", "local", channel="group"))
+        await agent.ainvoke(said("Hello", "local"))
+    public, private = (data_in(event(one), "pages") or "" for one in model.calls[-2:])
+    assert ("settle_dispute" in public) is (SECRET in public) is shown
+    assert "settle_dispute" in private
+    assert channels[0] is not None or SECRET not in model.calls[-2].text

@@ -1,8 +1,13 @@
 """What a prompt shows of memory stands in it once, and all of it."""
 
+from typing import Any, cast
+
+import pytest
+
 from memory.pages import ShownPage, pages
 from memory.records import Attribute, Page, PageLine, SessionMemory
-from nodes.tick.assemble_context import each_once
+from memory.settings import Settings
+from nodes.tick.assemble_context import _Memory, each_once
 from tests.support.night_memories import fact
 
 NOTHING: SessionMemory = {
@@ -43,3 +48,19 @@ def test_what_is_shown_as_a_contradiction_is_on_no_page() -> None:
     claims = pages.of_disputes([(DIETS, fact("o", "Ines come carne.", id="o" * 12))])
     held = [page("Mateo", None), page("Ines", "Ines come pescado."), page("Ada", "Come huevos")]
     assert told(each_once([*claims, *held], NOTHING)[1:]) == ["diet: Come huevos"]
+
+
+@pytest.mark.parametrize(
+    ("room", "names"),
+    [(40, ["Mateo"]), (120, [pages.DISPUTES]), (900, [pages.DISPUTES, "Ada"])],
+)
+def test_a_line_stays_on_its_page_where_its_contradiction_has_no_room(
+    room: int, names: list[str]
+) -> None:
+    nobody: Any = None
+    state = cast(Any, {"session_memory": NOTHING, "calibration": 1.0})
+    memory = _Memory(state, Settings(page_tokens=room), nobody, nobody, nobody, nobody)
+    claims = pages.of_disputes([(DIETS, fact("o", "Ines come carne.", id="o" * 12))])
+    fit, _ = memory.seen([page("Mateo", None), page("Ada", "Come huevos. " * 20)], claims)
+    assert [one.id for one in fit] == names
+    assert DIETS["text"] in told(fit)

@@ -174,12 +174,15 @@ def test_a_contradiction_takes_two_lines_below_the_heading() -> None:
         ("\u5979\u5403\u9c7c\u3002", "\u5979\u5403\u9c7c", True),
         ("Ada grows beans.", "", True),
         ("Ada " + "grows beans " * 30, "", False),
+        ("Ada works as a nurse in Bergen.", "works as a nurse in Bergen", True),
+        ("Ada's rank is captain.", "captain", True),
+        ("Ada and Ben work as nurses in Bergen.", "work as nurses in Bergen", False),
     ],
 )
 def test_a_page_says_a_fact_whole_if_its_lines_have_every_word(
     text: str, value: str, whole: bool
 ) -> None:
-    known = {"x": attribute(value, "a")} if value else {}
-    page: Page = {"id": "ada", "lines": [{"attribute": "x" if value else None, "facts": ["a"]}]}
-    lines = pages.lines_of(page, known, {"a": dated("a", 1, text)})
+    known = {"rank": attribute(value, "a")} if value else {}
+    page: Page = {"id": "ada", "lines": [{"attribute": "rank" if value else None, "facts": ["a"]}]}
+    lines = pages.lines_of(page, known, {"a": dated("a", 1, text)}, "Ada")
     assert lines[0].whole == (lines[0].ids if whole else ())

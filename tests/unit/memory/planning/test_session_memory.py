@@ -136,3 +136,12 @@ def test_what_an_owner_told_in_private_is_left_out_where_others_listen() -> None
     gone, _ = rules.compact(told, texts[1:2], [], "Less.", NOW, private=True)
     assert "private" not in gone
     assert gone["key_facts"] == texts[1:2]
+
+
+def test_a_corrected_item_leaves_no_name_behind() -> None:
+    wrong, right = "Ana pays 500 euros rent.", "Ana pays 600 euros rent."
+    told, _ = rules.add(memory(1), "fact", wrong, by="Ben", rests_on=["Mallory"])
+    told, _ = rules.add(told, "pattern", right, rests_on=["Mallory"])
+    after = rules.corrected(told, {"by": "Ruth", "texts": (wrong, right)}, ["Ruth"])
+    assert after["key_facts"] == ["Room 0 is empty", right]
+    assert not {"said_by", "origins"} & {*after}
