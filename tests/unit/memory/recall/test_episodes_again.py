@@ -111,6 +111,22 @@ async def test_entries_that_a_crash_left_unindexed_are_found_once_the_agent_is_o
         assert await agent.resources.semantic.count_unembedded(agent.scope) == 0
 
 
+async def test_another_file_in_place_of_a_lost_index_gets_the_whole_journal(
+    store: InMemoryStore, tmp_path: Path
+) -> None:
+    first = memory_at(tmp_path)
+    await write(store, entry("harp"))
+    await index_entries(store, first, ANA)
+    first.close()
+    for file in tmp_path.glob("facts.db*"):
+        file.unlink()
+    await write(store, entry("mill", minutes=1))
+    second = memory_at(tmp_path)
+    await index_entries(store, second, ANA)
+    assert [row.payload["data"] for row in rows(second)] == ["harp", "mill"]
+    second.close()
+
+
 async def test_where_the_embedder_fails_entries_are_found_by_words_and_embedded_later(
     store: InMemoryStore, tmp_path: Path
 ) -> None:
