@@ -1,5 +1,6 @@
 """Episodes again: after a kill, a failing embedder, and a change of the rules."""
 
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -118,8 +119,8 @@ async def test_another_file_in_place_of_a_lost_index_gets_the_whole_journal(
     await write(store, entry("harp"))
     await index_entries(store, first, ANA)
     first.close()
-    for file in tmp_path.glob("facts.db*"):
-        file.unlink()
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
     await write(store, entry("mill", minutes=1))
     second = memory_at(tmp_path)
     await index_entries(store, second, ANA)
