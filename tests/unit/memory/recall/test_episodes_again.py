@@ -1,6 +1,5 @@
 """Episodes again: after a kill, a failing embedder, and a change of the rules."""
 
-import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -119,10 +118,8 @@ async def test_another_file_in_place_of_a_lost_index_gets_the_whole_journal(
     await write(store, entry("harp"))
     await index_entries(store, first, ANA)
     first.close()
-    shutil.rmtree(tmp_path)
-    tmp_path.mkdir()
     await write(store, entry("mill", minutes=1))
-    second = memory_at(tmp_path)
+    second = memory_at(tmp_path / "other")
     await index_entries(store, second, ANA)
     assert [row.payload["data"] for row in rows(second)] == ["harp", "mill"]
     second.close()
