@@ -1,5 +1,6 @@
 """Episodes again: after a kill, a failing embedder, and a change of the rules."""
 
+import asyncio
 from pathlib import Path
 from typing import Any, cast
 
@@ -119,7 +120,9 @@ async def test_another_file_in_place_of_a_lost_index_gets_the_whole_journal(
     await index_entries(store, first, ANA)
     first.close()
     await write(store, entry("mill", minutes=1))
-    second = memory_at(tmp_path / "other")
+    other = tmp_path / "other"
+    await asyncio.to_thread(other.mkdir)
+    second = memory_at(other)
     await index_entries(store, second, ANA)
     assert [row.payload["data"] for row in rows(second)] == ["harp", "mill"]
     second.close()
