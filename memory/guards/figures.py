@@ -23,13 +23,20 @@ def other_day(fact: ProposedFact) -> str | None:
         # Where the sources name no day, an earlier statement may say which.
         if not fact.evidence.days.spoken and dates.holds(fact.told_before.days, named):
             continue
-        return f'The fact says "{named.written.strip()}", which {_days_said(fact)}'
+        return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
     text = fact.digits_without_days
     for time in clock.times_in(text):
         is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.
         if not is_range and not clock.holds(fact.evidence.times, time):
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+def _as_written(named: dates.Named, fact: ProposedFact) -> str:
+    """A day as the text of the fact has it, if it can be found there."""
+    written = named.written.strip(" .,;:")
+    at = fact.folded.find(written) if len(fact.folded) == len(fact.text) else -1
+    return written if at < 0 else fact.text[at : at + len(written)]
 
 
 _NOT = re.compile(
@@ -122,23 +129,27 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether it follows from what the sources say by arithmetic, or the rules cannot tell.
 
     It is a sum or a difference of numbers of one sentence, half of one, or a product or a quotient
-    of two; a small one needs a word of rates. What looks like a slip of a cited number is none.
+    of two; a small one needs a word of rates. What looks like a slip of a cited number is no
+    product, and a sum or a half only of what counts the same as it.
     """
     evidence, is_share = fact.evidence, number.unit is not None and number.unit[0] == "share"
     if not fact.familiar:
         return True
-    if any(numbers.is_slip(number, one) and _is_of(one, number) for one in evidence.numbers):
-        return False
+    alike_ = [one for one in evidence.numbers if _is_of(one, number)]
+    is_slip = any(numbers.is_slip(number, one) for one in alike_)
     texts = [digits for _, digits in evidence.readings]
     made = set[float]()
     for told in (whole(numbers.numbers_in(one)) for one in evidence.told):
         # Only percentages add up to one.
         same = [one for one in told if one.unit == number.unit or not is_share]
+        same = [one for one in same if _is_of(one, number)] if is_slip else same
         made |= numbers.sums(same, number.unit)
     if any(map(_HALF.search, texts)):
-        made |= {numbers.rounded(value / 2) for one in evidence.numbers for value in one.bases()}
+        halved = alike_ if is_slip else evidence.numbers
+        made |= {numbers.rounded(value / 2) for one in halved for value in one.bases()}
         made |= {50.0} if is_share else set()
-    if max(number.readings) > _LARGE or any(map(_RATED.search, [fact.digits, *texts])):
+    rated = max(number.readings) > _LARGE or any(map(_RATED.search, [fact.digits, *texts]))
+    if rated and not is_slip:
         made |= numbers.products(evidence.numbers, number.unit)
     return bool((number.readings | number.bases()) & made)
 

@@ -49,7 +49,7 @@ en ask\w*|question\w*|wonder\w*|whether|request\w*|seek\w*|unsure|unclear|uncert
  |want\w*|expect\w*|aim\w*|prefer\w*|like\w*|say\w*|said|spoke|speaks?|tell\w*|told|claim\w*
  |accord\w*|report\w*|state[sd]?|mention\w*|writ\w*|wrote|argu\w*|explain\w*|point\w* out|warn\w*
  |insist\w*|announc\w*|accus\w*|think\w*|thought|believ\w*|suspect\w*|doubt\w*|feel\w*|seem\w*
- |hear[ds]?|opinion|view|version|once|as soon as
+ |hear[ds]?|opinion|view|version|once|as soon as|when(?:ever)?
 de frag\w*|gefragt|wissen will|wollte wissen|will wissen|ob|unklar|unsicher|erkundigt\w*|bittet
  |bat|gebeten|vorschl\w*|schlagt|bietet|lad\w*|moglich\w*|erwag\w*|plan\w*|sollt\w*|bedingung|will
  |wollen|sag\w*|gesag\w*|laut|meint\w*|gemeint|zufolge|darstellung\w*|erzahl\w*|bericht\w*
@@ -57,13 +57,13 @@ de frag\w*|gefragt|wissen will|wollte wissen|will wissen|ob|unklar|unsicher|erku
  |schrieb\w*|erklar\w*|zweif\w*
 es pregunt\w*|propon\w*|suger\w*|ofrec\w*|invit\w*|quiere saber|duda\w*|pide|pidio|posib\w*
  |plan\w*|considera\w*|quier\w*|depend\w*|piens\w*|\w+ia[ns]?|condicion\w*|dice\w*|dij\w*|dich[oa]
- |afirm\w*|cont\w*|acus\w*|cree\w*|opin\w*|escrib\w*|coment\w*|sospech\w*|parec\w*
+ |afirm\w*|cont\w*|acus\w*|cree\w*|opin\w*|escrib\w*|coment\w*|sospech\w*|parec\w*|esper\w*
 fr demand\w*|propos\w*|sugger\w*|invit\w*|offr\w*|veut savoir|ignore|possib\w*|envisag\w*|prev\w*
  |compte\w*|veut|veulent|depend\w*|condition|dit|dire|disent|affirm\w*|racont\w*|assur\w*|accus\w*
- |croi\w*|pens\w*|ecri\w*|dout\w*|estim\w*|annonc\w*|\w+rai(?:t|ent)
+ |croi\w*|pens\w*|ecri\w*|dout\w*|estim\w*|annonc\w*|\w+rai(?:t|ent)|esper\w*
 tr sor\w*|oner\w*|teklif\w*|davet\w*|merak\w*|bilmek ist\w*|bilmiyor\w*|planl\w*|isti\w*
  |iste[drm]\w*|kosul\w*|ihtimal\w*|soyl\w*|dedi\w*|diyor\w*|\w+mis(?:ti|lar|ler)?|anlat\w*|inan\w*
- |belirt\w*|dus\w*
+ |belirt\w*|dus\w*|um[au]\w*|dile\w*|diliyor\w*
 zh 问|建议|提议|提出|邀|不知道|是否|打算|计划|想|愿|期待|说|称|讲|意思|看法|认为|觉得|听|告诉|表示
  |怀疑|要求
 """)
@@ -91,8 +91,8 @@ tr belki|muhtemelen|herhalde|\w{2,}(?:abilir|ebilir)\w*|galiba
 zh 也许|可能|大概|恐怕|说不定|或许|考虑|没准
 """)
 _WISHES = _by_language(r"""
-en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|wish|hope(?:fully)?|hoping|wondering
- |thinking (?:of|about)|undecided|considering
+en (?:i|we|he|she|they)'d (?:like|love|rather|prefer)|wish(?:es|ed)?|hope(?:s|d|fully)?|hoping
+ |wondering|thinking (?:of|about)|undecided|considering
 de hatte gern\w*|wurde gern\w*|hoff(?:e|t|en|te|entlich)|wunsch\w*|am liebsten|schon ware
  |ware schon|traum\w*|uberleg(?:e|en)|unschlussig
 es ojala|espero|esperamos|quisiera|desear\w*|(?:me|nos) (?:gustaria|encantaria)|estoy pensando

@@ -33,8 +33,9 @@ from memory.guards.mood import (
     negates,
     without_request,
 )
+from memory.guards.numbers import numbers_in
 from memory.guards.persona import speaks_of_oneself
-from memory.guards.reading import Source, agrees
+from memory.guards.reading import Source, agrees, in_all_digits
 from memory.records import Fact, JournalEntry
 from memory.text import (
     MONTHS,
@@ -218,8 +219,7 @@ def repeats(text: str, sources: Sequence[str], names: Collection[str] = ()) -> b
     """Whether each sentence of `text` is one of the sources', perhaps shortened.
 
     Its content words, and its numbers, stand in one sentence of a source in the same order, and
-    neither
-    denies what the other says. `names` may stand in it besides, as those of the speakers.
+    neither denies what the other says. `names` may stand in it besides, as those of the speakers.
     """
     told = [part for one in sources for _, part in sentences(one)]
     mine = [part for _, part in sentences(text) if part.strip()]
@@ -534,26 +534,41 @@ def _may_be_anybodys(one: Fact, other: Fact) -> bool:
 
 def joining(one: Fact, other: Fact) -> tuple[Fact, Fact]:
     """(the duplicate that stays, the other): the more trusted, the one that says all, the older."""
-    ways = (one, other), (other, one)
-    return max(ways, key=lambda way: (way[0]["trust"], _bears_out(*way), _said_earlier(way[0])))
+    return max((one, other), (other, one), key=lambda way: _merits(*way))
+
+
+def _merits(stays: Fact, goes: Fact) -> tuple[float, ...]:
+    kept = share(goes["text"], [stays["text"]])
+    return stays["trust"], _bears_out(stays, goes), kept, _said_earlier(stays)
 
 
 def lost_in(stays: Fact, goes: Fact) -> list[str]:
-    """The words that go with a duplicate, if they are most of it, or names, numbers and days."""
+    """The words that go with a duplicate, if they are most of its words, or a name, a number or a
+    day; all its words if one fact denies what the other does not.
+    """
     if stays["speaker"] != goes["speaker"] or not may_be_one(stays, goes):
         return []
     translated = {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))
     if _bears_out(stays, goes) and (translated or share(goes["text"], [stays["text"]]) >= OWN):
         return []
-    known = {*content_stems(stays["text"])}
-    return [one for one in dict.fromkeys(words(goes["text"])) if {*content_stems(one)} - known]
+    known, told = {*content_stems(stays["text"])}, [*dict.fromkeys(words(goes["text"]))]
+    return [one for one in told if {*content_stems(one)} - known] or told
 
 
 def _bears_out(fact: Fact, other: Fact) -> bool:
-    """Whether a fact has all names, numbers and days of another, in whatever words."""
-    source = Source(worded(Said(fact["speaker"], fact["text"])), None, fact["valid_from"])
-    same = share(other["text"], [fact["text"]]) == 1
-    return same or ungrounded(other["text"], None, [source]) is None
+    """Whether a fact has all names, numbers, days and denials of another, in whatever words."""
+    text, said = other["text"], fact["text"]
+    clauses, parts = _CLAUSE.split(said), _CLAUSE.split(text)
+    if not all(_denies_alike(one, clauses, languages(text)) for one in parts):
+        return False
+    new = [one for one in parts if {*content_stems(one)} - {*content_stems(said)}]
+    if any(map(_denies, new)) and not any(map(_denies, clauses)):
+        return False
+    theirs = [one.readings for digits in in_all_digits(said) for one in numbers_in(digits)]
+    if not all(any(one.readings & each for each in theirs) for one in numbers_in(fold(text))):
+        return False
+    source = Source(worded(Said(fact["speaker"], said)), None, fact["valid_from"])
+    return share(text, [said]) == 1 or ungrounded(text, None, [source]) is None
 
 
 def _said_earlier(fact: Fact) -> float:

@@ -19,6 +19,9 @@ ARITHMETIC = [
     ("Mozaik 2x3 m.", "Mozaik 6 metrekarelik bir alan kaplıyor."),
     ("Mein Rating ging von 1510 auf 1534.", "Ana hat 24 Punkte Rating gewonnen."),
     ("The left lens is 1.75 now, it was 1.25.", "The left lens is stronger by half a dioptre."),
+    ("The cake is 30 euros, the wine 20 euros.", "The cake and the wine cost 50 euros together."),
+    ("I had 50 books and gave away 20 books.", "Ana has 30 books left."),
+    ("Half of the 60 tickets are sold.", "30 tickets are sold."),
     ("Order 45 kilos of flour from May, not 30.", "Ana raises the order of flour by half."),
 ]
 WRITINGS = [
@@ -123,3 +126,9 @@ def test_what_follows_by_rule_or_stands_in_another_writing_passes(said: str, tex
 @pytest.mark.parametrize(("said", "text"), SLIPS)
 def test_a_slip_of_a_number_a_fraction_a_unit_or_a_day_is_rejected(said: str, text: str) -> None:
     assert why(text, said) is not None
+
+
+def test_the_reason_names_a_day_as_the_fact_has_it() -> None:
+    told = why("Ana's fair is in July.", "My fair is in June.")
+    assert told is not None
+    assert 'says "July", which' in told

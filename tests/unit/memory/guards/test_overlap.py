@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from memory.guards.overlap import Said, from_elsewhere, may_supersede, speaker_of, stands_near
+from memory.guards.overlap import (
+    Said,
+    from_elsewhere,
+    joining,
+    lost_in,
+    may_supersede,
+    speaker_of,
+    stands_near,
+)
 from tests.support import night_memories
 
 RECALLED = "- [fact_1] 2026-05-01 Ben: Ben keeps the keys of the mill in Turin"
@@ -47,6 +55,27 @@ def test_who_passes_something_on_is_named_by_a_whole_word(teller: str, may: bool
     later = {**at, "speaker": "Ben", "valid_from": "2026-05-02T00:00:00+00:00"}
     new = night_memories.fact("new", "Ben's wedding is on 9 May.", **later)
     assert may_supersede(new, old, ["local"]) == may
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "lost"),
+    [
+        ("Ana's sister Ida is a doctor.", "Ana's sister Ida is a doctor and allergic to nuts.", ""),
+        ("Ana takes aspirin daily.", "Ana takes aspirin daily, never with ibuprofen.", ""),
+        ("Ana mag Kaffee.", "Ana likes coffee but not after lunch.", ""),
+        ("Ana lives in Bonn.", "Ana no longer lives in Bonn.", "ana lives in bonn"),
+        ("The fair is in May.", "The fair in May was cancelled.", "the fair is in may"),
+        ("Ana pays 50 euros rent.", "Ana pays 500 euros rent and 20 for power.", "50"),
+    ],
+)
+def test_the_fuller_duplicate_stays_and_what_it_does_not_bear_out_is_told(
+    first: str, second: str, lost: str
+) -> None:
+    at = {"source_entries": ["e1"], "source_events": ["e1"], "speaker": "Ana"}
+    old = night_memories.fact("old", first, **at)
+    new = night_memories.fact("new", second, **at, valid_from="2026-05-02T00:00:00+00:00")
+    stays, goes = joining(old, new)
+    assert (stays["text"], " ".join(lost_in(stays, goes))) == (second, lost)
 
 
 @pytest.mark.parametrize(("answer", "who"), [("Yes!", "Ada"), ("It is raining.", None)])

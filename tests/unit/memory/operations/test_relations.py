@@ -183,11 +183,11 @@ def test_the_more_trusted_duplicate_stays() -> None:
     [
         ("Ana lives in Bergen with her dog Balu.", "new"),
         ("Ana has lived in Bergen since 2019.", "new"),
-        ("Ana lives in Bergen, a town by the sea.", "old"),
+        ("Ana lives in Bergen, a town by the sea.", "new"),
         ("Ana wohnt in Bergen.", "old"),
     ],
 )
-def test_the_duplicate_stays_that_has_the_names_and_numbers_of_both(text: str, stays: str) -> None:
+def test_the_duplicate_stays_that_says_all_that_both_say(text: str, stays: str) -> None:
     changes = changed(settled(fact("new", text, valid_from=LATER), OLD, "duplicates"))
     goes = {"new": "old", "old": "new"}[stays]
     assert (changes[goes]["superseded_by"], "invalid_at" in changes[stays]) == (stays, False)
@@ -281,11 +281,11 @@ def test_an_unchanged_or_unknown_context_changes_nothing() -> None:
 
 def test_claims_build_on_the_claims_before_them() -> None:
     new = fact("new", "Ana lives in Bergen!", importance=8, valid_from=LATER)
-    third = fact("third", "Ana lives in Bergen, still.", importance=7, valid_from=LATER)
+    third = fact("third", "Ana lives in Bergen, too.", importance=7, valid_from=LATER)
     claims = [pair("new", "old", "duplicates", "same"), pair("third", "new", "duplicates", "")]
     made = settling(claims, OLD, new, third, new=["new", "third"])
     assert made.refused == [
-        "one of 'Ana lives in Bergen, still.' and 'Ana lives in Bergen!' no longer holds"
+        "one of 'Ana lives in Bergen, too.' and 'Ana lives in Bergen!' no longer holds"
     ]
     claims[1] = pair("third", "old", "duplicates", "same")
     made = settling(claims, OLD, new, third, new=["new", "third"])
@@ -309,7 +309,7 @@ SUM = fact("sum", "The budget is 900 euros, with the rent of Bergen.")
 
 BOTH = ["same", "old"]
 SAME = fact("same", "Ana lives in Bergen!", valid_from=LATER)
-AGAIN = fact("again", f"{SUM['text']} Still.", valid_from="2026-05-03T00:00:00+00:00")
+AGAIN = fact("again", f"{SUM['text']} So!", valid_from="2026-05-03T00:00:00+00:00")
 BENS = fact("new", "Ana lives in Oslo.", speaker="Ben", valid_from=NOW)
 
 
