@@ -18,7 +18,7 @@ from memory import entities
 from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
-from memory.guards import repeats, rests_on, rewords, stands_near
+from memory.guards import Source, repeats, rests_on, rewords, stands_near, ungrounded
 from memory.journal import Listeners, audience_of
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
@@ -348,14 +348,37 @@ def foreign_words(
 def _reminds(
     args: Mapping[str, Any], state: State, settings: Settings, owners: Collection[str]
 ) -> bool:
-    """Whether a message tells an owner, where owners alone write, of a goal that is theirs."""
+    """Whether a message tells an owner, where owners alone write, of an active goal of theirs."""
     to, channel, text = args.get("to"), args.get("channel"), str(args.get("text", ""))
     talks = [one["channel"] for one in state["conversations"].values() if one["entity"] == to]
     now, shared = held(state["context"])["now"], state.get("shared_channels") or {}
     heard_by = audience_of(channel, now, shared, by_owner=to in owners, settings=settings)
-    mine = [one["description"] for one in state["goals"].values() if "by" not in one]
-    told = any(rewords(text, one, owners, (), dated=False) for one in mine)
-    return told and heard_by == "private" and channel in (None, *talks)
+    if heard_by != "private" or channel not in (None, *talks):
+        return False
+    active = [one for one in state["goals"].values() if one["status"] == "active"]
+    told = [one for one in active if rewords(text, one["description"], owners, (), dated=False)]
+    return any(_is_owners(one, state, settings, owners) for one in told)
+
+
+def _is_owners(goal: Goal, state: State, settings: Settings, owners: Collection[str]) -> bool:
+    """Whether a goal rests on owners alone, or says what the history has an owner say.
+
+    A goal keeps origins where its model reckoned the day of a wish, which may be right.
+    """
+    if not rests_on(goal.get("by"), goal, owners):
+        return True
+    text, zone = goal["description"], settings.zone
+    marks = ((one, mark_of(one)) for one in state["messages"] if isinstance(one, HumanMessage))
+    said = (
+        Source(str(one.text), one.name, mark["at"])
+        for one, mark in marks
+        if one.name and mark.get(OWNER) and mark.get("at")
+    )
+    return "by" not in goal and any(
+        rewords(text, one.text, [str(one.speaker), THE_OWNER], (), dated=True)
+        and ungrounded(text, None, [one], zone=zone) is None
+        for one in said
+    )
 
 
 def _is_said(args: Mapping[str, Any], said: Sequence[str]) -> bool:

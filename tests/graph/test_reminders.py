@@ -17,9 +17,11 @@ GOAL = "Remind Ruth on Thursday 5 March 2026 at 9:00 to call the dentist."
 TEXT = "Reminder: please call the dentist now (9:00)."
 
 
-async def world(agent: AsyncAgent, model: ScriptedChatModel, by: str = "Ruth") -> None:
+async def world(
+    agent: AsyncAgent, model: ScriptedChatModel, by: str = "Ruth", goal: str = GOAL
+) -> None:
     """Olaf writes in the yard, and somebody wishes to be reminded."""
-    model.steps += ["Hello.", call("add_goal", description=GOAL), "Noted."]
+    model.steps += ["Hello.", call("add_goal", description=goal), "Noted."]
     await agent.ainvoke(said("The mill pond is frozen.", "Olaf", channel="yard"))
     await agent.ainvoke(said(WISH, by, channel="private"))
 
@@ -83,3 +85,36 @@ async def test_a_goal_stays_open_where_its_message_is_refused(tmp_path: Path) ->
         [question] = (await agent.ainvoke({"request": "tick"}))["report"]["questions"]
         await agent.refuse(question["id"])
         assert await status_of(agent) == "active"
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Tell Ruth that the mill pond is frozen.",
+        f"{GOAL[:-1]}, whose number is 555 0199.",
+        "Remind Ruth on Friday 6 March 2026 at 9:00 to call the dentist.",
+    ],
+)
+async def test_a_goal_that_may_be_of_others_words_reminds_nobody_unasked(
+    goal: str, tmp_path: Path
+) -> None:
+    model = scripted()
+    async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
+        await world(agent, model, goal=goal)
+        model.steps.append(turn(text=goal))
+        [question] = (await agent.ainvoke({"request": "tick"}))["report"]["questions"]
+        assert question["rests_on"] == ["Olaf"]
+
+
+async def test_a_goal_that_is_done_reminds_nobody_unasked(tmp_path: Path) -> None:
+    model = scripted()
+    async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
+        await world(agent, model)
+        model.steps += [call("update_goal", goal_id="goal_2_0", status="completed"), "Good."]
+        model.steps += [call("add_goal", description="Sort the mail."), "Noted."]
+        await agent.ainvoke(said("I have called the dentist.", "Ruth", channel="private"))
+        await agent.ainvoke(said("Sort the mail.", "Ruth", channel="private"))
+        assert await status_of(agent) == "completed"
+        model.steps.append(turn())
+        [question] = (await agent.ainvoke({"request": "tick"}))["report"]["questions"]
+        assert (question["tool"], question["rests_on"]) == ("send_message", ["Olaf"])
