@@ -148,6 +148,8 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
         halved = alike_ if is_slip else evidence.numbers
         made |= {numbers.rounded(value / 2) for one in halved for value in one.bases()}
         made |= {50.0} if is_share else set()
+        units = [numbers.unit_of(word) for one in texts for word in _HALF_A.findall(one)]
+        made |= {one[1] / 2 for one in units if one and number.unit and one[0] == number.unit[0]}
     rated = max(number.readings) > _LARGE or any(map(_RATED.search, [fact.digits, *texts]))
     if rated and not is_slip:
         made |= numbers.products(evidence.numbers, number.unit)
@@ -160,6 +162,7 @@ _HALF = re.compile(
     r"(?<!\w)(?:half(?! past)|halb\w*|halfte|mitad|(?<!y )medi[oa]|moitie|(?<!et )demi\w*"
     r"|yari\w*)(?!\w)|半"
 )
+_HALF_A = re.compile(r"(?<!\w)(?:half an?|halbe[nsr]?|medi[oa]|demi)[ -]([a-z]+)")
 _RATED = re.compile(
     r"(?<!\w)(?:per|each|apiece|je|pro|cada|par|chacune?|chaque|tanesi|tane|every|(?<!\d )times|mal"
     r"|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d[\d.,]* ?(?:€|eur|$|[.,;]))"

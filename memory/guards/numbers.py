@@ -111,6 +111,13 @@ def _read(text: str, language: str, *, strict: bool) -> str:
             continue
         if one.value != 1 and not is_scale and not (one.is_ordinal and (strict or one.value < 3)):
             values[one.start] = (one.end, one.value)
+    # Two dozen are 24.
+    for at in [one for one in values if others.get(fold(words[one].written)) == 12 and one]:
+        before, (_, count) = words[at - 1], values.get(at - 1, (0, 0))
+        count = float(before.written) if before.written.isdecimal() else count
+        if 1 < count < 1000 and words[at].gap == " " and before.gap[-1:] not in (".", ","):
+            values[at - 1] = (at + 1, 12 * count)
+            del values[at]
     made, done = "", 0
     for at in sorted(values):
         last, value = values[at]
@@ -336,6 +343,8 @@ _MIXED = (
     (re.compile(r"(?<!\d)(\d{1,9}) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
                 r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s(?!\w)|sec|sek|saniye"
                 r"|秒)"), ("time", 1.0), 60.0, 1.0),
+    (re.compile(r"(?<![\d.,])(\d{1,9}) (?:euros?|eur|€) (\d\d)(?![.,:]?\d| ?[%€a-z])"),
+     (CURRENCIES["euro"], 1.0), 1.0, 0.01),
     (re.compile(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
 )  # fmt: skip
 

@@ -42,6 +42,11 @@ WRITINGS = [
     ("The coat was 90 euros, size 42, third floor.", "The coat cost 90 euros."),
     ("Ravalement 42 000 € au total.", "Le ravalement coûtera 42 000,00 euros."),
     ("It costs 5 euros and 20 people came.", "20 people came."),
+    ("I bought two dozen eggs and 3 dozen rolls.", "Ana bought 24 eggs and 36 rolls."),
+    ("Wir haben zwei Dutzend Eier.", "Ana hat 24 Eier."),
+    ("I walk half an hour a day.", "Ana walks 30 minutes a day."),
+    ("Ich laufe jeden Tag eine halbe Stunde.", "Ana läuft jeden Tag 30 Minuten."),
+    ("The book was 74 euros 50.", "The book cost 74.50 euros."),
     ("I want mileage at 45p.", "Ana wants mileage at £0.45."),
 ]
 TIMES = [
