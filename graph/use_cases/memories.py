@@ -80,8 +80,11 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
     rows = [*map(_of_fact, facts), *map(_of_entry, found)]
     wanted = set(terms(query or ""))
     kept = [row for row in rows if wanted <= _words(row)] if wanted else rows
-    by_time = sorted(kept, key=lambda row: (row["kind"] == "fact", row["id"]), reverse=True)
-    return sorted(by_time, key=lambda row: row["at"], reverse=True)
+    # Facts of one message are of one time: their operations order them, as ids are random.
+    by_op = sorted(
+        kept, key=lambda row: (row["kind"] == "fact", row.get("op", row["id"])), reverse=True
+    )
+    return sorted(by_op, key=lambda row: row["at"], reverse=True)
 
 
 def _repeated(entries: Sequence[JournalEntry], facts: Sequence[Fact]) -> set[str]:

@@ -35,6 +35,7 @@ from memory.records import (
     link,
     link_facts,
     part_id,
+    settle_fact,
 )
 from memory.text import name_key, says, shortened
 
@@ -287,6 +288,7 @@ def _remaining(text: str, of: Fact, by: Fact, now: str) -> list[Operation]:
     return [
         add_fact(draft, reason),
         *(link(entry, op, now, reason) for entry in of["source_entries"]),
+        settle_fact(op, "part of a fact that was compared"),
     ]
 
 

@@ -47,6 +47,9 @@ class Shelf:
     def __init__(self) -> None:
         self.facts: dict[str, Fact] = {}
 
+    async def file_number(self) -> int:
+        return 0
+
     async def add(self, scope: Scope, drafts: Sequence[FactDraft]) -> list[Fact]:
         assert scope == SCOPE
         for draft in drafts:
