@@ -90,7 +90,7 @@ class Server:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def records(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in self.log().split("\n") if line.startswith("{")]
 
     def _configure(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
