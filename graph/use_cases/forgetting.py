@@ -276,7 +276,7 @@ async def _found(context: AgentContext, wanted: ForgetTarget) -> ForgetTarget:
 async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Step) -> bool:
     """Finish an interrupted forget. True if it was, or may have been, the one wanted now."""
     store, scope = context.store, context.scope
-    earlier = await forgetting.begun(store, scope)
+    earlier, residue = await forgetting.left_over(store, scope)
     if earlier is not None:
         tell("going on with a forget that was broken off")
         await _settle(context)
@@ -284,7 +284,7 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
         plan = await _plan(context, before, earlier, required=False)
         await _carry_out(context, before, plan, tell)
         return _is_same(before, wanted)
-    if await forgetting.has_residue(store, scope):
+    if residue:
         tell("cleaning the files")
         await _clean(context)
         return True

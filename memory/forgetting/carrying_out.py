@@ -316,12 +316,11 @@ def _texts_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
 
 async def begun(store: BaseStore, scope: Scope) -> Begun | None:
     """The forget that was interrupted before the store was changed, if any."""
-    item = await store.aget(scope.namespace(FORGETTING), OPEN)
-    return cast(Begun, item.value) if item else None
+    return (await left_over(store, scope))[0]
 
 
 async def left_over(store: BaseStore, scope: Scope) -> tuple[Begun | None, bool]:
-    """`begun` and `has_residue`, by one read."""
+    """What is `begun`, and whether a forget was interrupted before the files were clean."""
     gets = [GetOp(scope.namespace(FORGETTING), key) for key in (OPEN, RESIDUE)]
     item, residue = await store.abatch(gets)
     return cast(Begun, item.value) if isinstance(item, Item) else None, residue is not None
@@ -339,18 +338,14 @@ def changed_puts(scope: Scope, at: str) -> list[PutOp]:
     return [PutOp(here, OPEN, None), PutOp(here, RESIDUE, {"at": at})]
 
 
-async def has_residue(store: BaseStore, scope: Scope) -> bool:
-    """Whether a forget was interrupted before the files were clean."""
-    return await store.aget(scope.namespace(FORGETTING), RESIDUE) is not None
-
-
 async def unfinished(store: BaseStore, scope: Scope) -> str | None:
     """How to finish an interrupted forget; None if there is none."""
-    if (earlier := await begun(store, scope)) is not None:
+    earlier, residue = await left_over(store, scope)
+    if earlier is not None:
         kind = earlier.get("kind", "entity")
         what = repr(earlier["entity"]) if kind == "entity" else f"--{kind} {earlier['entity']}"
         return f"a forget has not ended: the next run ends it, or `circadian forget {what} --yes`"
-    if await has_residue(store, scope):
+    if residue:
         return "a forget was broken off before its bytes were gone: forget again to clean the files"
     return None
 

@@ -67,8 +67,7 @@ async def is_whole(agent: AsyncAgent, data: Path) -> None:
     """Zora is gone, without a trace of the forget itself, and Ben is not."""
     assert holding(data, ZORAS) == []
     assert {one.split(": ")[1] for one in holding(data, BENS)} == set(BENS)
-    assert await forgetting.begun(agent.store, agent.scope) is None
-    assert not await forgetting.has_residue(agent.store, agent.scope)
+    assert await forgetting.left_over(agent.store, agent.scope) == (None, False)
     facts = [one["text"] for one in await agent.resources.semantic.all(agent.scope)]
     assert len([one for one in facts if one.startswith("Ben said")]) == 3
     said = [one["content"] for one in await entries(agent) if one["source_entity"] == "Ben"]
