@@ -27,7 +27,16 @@ from graph.documents import (
     weighty_parts,
 )
 from graph.inspector.visits import Visit
-from graph.use_cases import AgentContext, correct, forget_entry, forget_fact, recall, would_forget
+from graph.use_cases import (
+    AgentContext,
+    checked_correction,
+    correct,
+    forget_entry,
+    forget_fact,
+    likely_speaker,
+    recall,
+    would_forget,
+)
 from memory import entities, journal
 from memory.errors import InputError, NotFoundError
 from memory.forgetting import ForgetTarget
@@ -292,22 +301,45 @@ async def correct_form(visit: Visit) -> Response:
     if fact["invalid_at"] is not None:
         return visit.go("memory", fact["id"])  # Its page says what holds instead.
     text = visit.asked("text", LONGEST_FACT + 1)  # One that is too long is refused, not cut.
-    same = text.strip() == fact["text"]
-    problem = "These are the words of the fact already: write what is true." if same else None
-    preview = bool(text) and not same
-    return visit.show("correct.html", fact=fact, text=text, preview=preview, problem=problem)
+    by = visit.asked_name("by") or likely_speaker(fact, text or fact["text"], visit.context.owner)
+    problem = _problem(fact, text, by) if text else None
+    return _correcting(visit, fact, text, by, problem, preview=bool(text) and problem is None)
 
 
 async def do_correct(visit: Visit) -> Response:
     """Correct the fact, and show the new one."""
-    fact = await _fact(visit)
-    text = (await visit.form()).get("text", "").strip()
+    fact, form = await _fact(visit), await visit.form()
+    text, by = form.get("text", "").strip(), form.get("by", "").strip() or visit.context.owner
     try:
-        new = await correct(visit.context, fact["id"], text)
+        new = await correct(visit.context, fact["id"], text, by)
     except InputError as error:
-        problem = str(error)
-        return visit.show("correct.html", 422, fact=fact, text=text, preview=False, problem=problem)
+        return _correcting(visit, fact, text, by, str(error), 422)
     return visit.go("memory", new["id"], done="corrected")
+
+
+def _problem(fact: Fact, text: str, by: str) -> str | None:
+    """Why the correction would be refused; None if it would be made."""
+    if text == fact["text"]:
+        return "These are the words of the fact already: write what is true."
+    try:
+        checked_correction(fact, text, by)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _correcting(
+    visit: Visit,
+    fact: Fact,
+    text: str,
+    by: str,
+    problem: str | None,
+    status: int = 200,
+    *,
+    preview: bool = False,
+) -> Response:
+    shown = {"fact": fact, "text": text, "by": by, "problem": problem, "preview": preview}
+    return visit.show("correct.html", status, **shown)
 
 
 async def _fact(visit: Visit) -> Fact:

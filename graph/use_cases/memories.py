@@ -136,22 +136,13 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         BusyError: another process holds the agent.
         ModelError: the embedder gave no vector.
     """
-    said, who = " ".join(text.split()), " ".join((context.owner if by is None else by).split())
-    if not who:
-        raise InputError("who says it needs a name")
-    if not any(map(str.isalnum, said)):
-        raise InputError("there is nothing to correct it to: the text has no words")
-    if len(said) > LONGEST_FACT:
-        raise InputError(f"a fact has at most {LONGEST_FACT:,} characters, and not {len(said):,}")
-    if wrong := persona.violation(said, who):
-        raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
     async with context.held():
         old = await find_fact(context, fact_id)
+        said, who = checked_correction(old, text, context.owner if by is None else by)
         op = correction_id(old, said, who)
         earlier = await _made_earlier(context, old, op)
         if old["text"] == said and earlier is None:
             return old
-        _check_person(old, said, who)
         at = earlier["created"] if earlier else context.now().isoformat()
         store, semantic, scope = context.store, context.semantic, context.scope
         begun = await begin_correction(
@@ -160,13 +151,37 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
         return await context.carry_out(begun)
 
 
-def _check_person(old: Fact, said: str, who: str) -> None:
-    other = old["speaker"]
-    if other not in (None, who) and of_oneself(old) and speaks_of_oneself(said):
+def checked_correction(old: Fact, text: str, by: str) -> tuple[str, str]:
+    """What a correction of `old` says and who says it, on one line each.
+
+    Raises:
+        InputError: nobody says it; the text is no fact: empty, too long, or about the assistant;
+            or it would make what one person said of themselves a fact of another.
+    """
+    said, who, other = " ".join(text.split()), " ".join(by.split()), old["speaker"]
+    if not who:
+        raise InputError("who says it needs a name")
+    if not any(map(str.isalnum, said)):
+        raise InputError("there is nothing to correct it to: the text has no words")
+    if len(said) > LONGEST_FACT:
+        raise InputError(f"a fact has at most {LONGEST_FACT:,} characters, and not {len(said):,}")
+    if wrong := persona.violation(said, who):
+        raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
+    if said != old["text"] and _own_words_of_another(old, said, who):
         raise InputError(
             f"{other} says this of themselves, and {who} is not {other}: write it about "
             f'{other}, as in "{other}\'s ...", or name {other} as who says it'
         )
+    return said, who
+
+
+def likely_speaker(old: Fact, said: str, owner: str) -> str:
+    """Who says a correction of `old` if nobody is named: its speaker, of themselves; or `owner`."""
+    return (old["speaker"] or owner) if _own_words_of_another(old, said, owner) else owner
+
+
+def _own_words_of_another(old: Fact, said: str, who: str) -> bool:
+    return old["speaker"] not in (None, who) and of_oneself(old) and speaks_of_oneself(said)
 
 
 async def find_fact(context: AgentContext, given: str) -> Fact:

@@ -46,7 +46,7 @@ def test_a_fact_is_mended_and_mended_back(changing: Place) -> None:
     place.page.get_by_role("link", name="Correct", exact=True).click()
     place.page.get_by_label("What is true").fill("I live in Oslo.")
     place.page.get_by_role("button", name="Show what would change").click()
-    place.shows("would hold from now on")
+    place.shows("would hold from now on, as said by Ada")
     place.page.get_by_role("button", name="Correct it").click()
     place.shows("What replaced what")
     place.page.get_by_role("link", name="correct it to the old words").click()

@@ -107,6 +107,20 @@ async def test_a_correction_is_shown_then_made_then_traced(visitor: Visitor) -> 
     assert "no longer holds since" in text_of(await visitor.after(again))
 
 
+async def test_a_correction_in_the_first_person_is_by_who_said_it(visitor: Visitor) -> None:
+    id_ = await fact_about(visitor, "Paris")
+    preview = await visitor.get(f"/correct/{id_}", text="I live in Oslo.")
+    assert "as said by Ada" in text_of(preview)
+    assert 'name="by" value="Ada"' in preview
+    refused = await visitor.get(f"/correct/{id_}", text="I live in Oslo.", by="you")
+    assert "write it about Ada" in text_of(refused)
+    assert "Correct it" not in text_of(refused)
+    shown = text_of(
+        await visitor.after(await visitor.post(f"/correct/{id_}", text="I live in Oslo.", by="Ada"))
+    )
+    assert "corrected by Ada" in shown
+
+
 async def test_a_correction_without_words_changes_nothing_and_says_so(visitor: Visitor) -> None:
     id_ = await fact_about(visitor, "Paris")
     for empty in (" ", "\x00"):
