@@ -45,9 +45,10 @@ NAMED_AT_RANDOM = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|lc_run-[-0-9a-f]+"
     r"|scripted_[0-9a-f]{8}_\d+_\d+"
     r"|audit_\d{8}_[0-9a-f]{10}"
+    r'|(?<="file": )\d+'
     r'|(?<="duration_ms": )\d+|(?<="seconds": )[\d.e-]+'
 )
-"""Ids of facts and messages, those of audit lines, which are made of them, and times taken."""
+"""Ids of facts and messages, of audit lines, which are made of them, and of files; times taken."""
 
 RECALLED = ("probes", "tick_reports", "tick_prompts")
 """What a tick recalled and spent. One that begins anew recalls anew, its first entry included."""
