@@ -164,7 +164,7 @@ WITH hits AS MATERIALIZED (
 ), words AS (
     SELECT k.scope, k.kind, w.term, k.rows, k.length::float8 / k.rows AS mean,
         coalesce(f.those, 0) AS those
-    FROM memory_kinds AS k CROSS JOIN unnest(%s::text[]) AS w (term)
+    FROM memory_kinds AS k CROSS JOIN unnest(%b::text[]) AS w (term)
     LEFT JOIN found AS f USING (scope, kind, term)
     WHERE k.scope = ANY(%s) AND k.rows > 0
 ), rare AS (
@@ -203,7 +203,7 @@ def as_asked(terms: Sequence[str]) -> list[str]:
 _INSERT = """
 WITH added AS (
     INSERT INTO memories (scope, id, space, payload, terms)
-    SELECT %(scope)s, %(id)s, %(space)s::text, %(payload)s::jsonb, %(terms)s::text[]
+    SELECT %(scope)s, %(id)s, %(space)s::text, %(payload)s::jsonb, %(terms)b::text[]
     WHERE NOT EXISTS (
         SELECT FROM memory_aliases AS a JOIN memories AS m USING (seq)
         WHERE a.op = %(op)s::text AND m.scope = %(scope)s AND m.kind = %(kind)s::text
@@ -211,8 +211,8 @@ WITH added AS (
     ON CONFLICT (scope, kind, op) DO NOTHING RETURNING seq
 ), words AS (
     INSERT INTO memory_terms (scope, term, seq, kind, count, length)
-    SELECT %(scope)s, term, seq, %(kind)s, count(*), cardinality(%(terms)s::text[])
-    FROM added CROSS JOIN unnest(%(terms)s::text[]) AS word (term) GROUP BY seq, term
+    SELECT %(scope)s, term, seq, %(kind)s, count(*), cardinality(%(terms)b::text[])
+    FROM added CROSS JOIN unnest(%(terms)b::text[]) AS word (term) GROUP BY seq, term
 ), vector AS (
     INSERT INTO memory_vectors (seq, scope, space, embedding)
     SELECT seq, %(scope)s, %(space)s, %(vector)s::vector FROM added
@@ -225,7 +225,7 @@ SELECT seq FROM added
 _EMBED = """
 WITH embedded AS (
     UPDATE memories AS m SET space = %s
-    FROM unnest(%s::text[], %s::text[]) AS given (id, embedding) WHERE m.id = given.id
+    FROM unnest(%b::text[], %b::text[]) AS given (id, embedding) WHERE m.id = given.id
     RETURNING m.seq, m.scope, m.space, given.embedding
 )
 INSERT INTO memory_vectors (seq, scope, space, embedding)

@@ -85,7 +85,7 @@ def _listing(field: str) -> str:
     """A test whether a list in the payload has one of the values given."""
     # Not jsonb_exists_any, which walks through all values for each row.
     values = f"SELECT one FROM jsonb_array_elements_text(m.payload -> '{field}') AS one"
-    return f"EXISTS ({values} WHERE one IN (SELECT unnest(%s::text[])))"
+    return f"EXISTS ({values} WHERE one IN (SELECT unnest(%b::text[])))"
 
 
 class PostgresTable(MemoryTable):

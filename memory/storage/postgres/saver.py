@@ -54,7 +54,7 @@ _TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "circadian_ch
 _PUT_WRITES = (
     f"INSERT INTO checkpoint_writes ({_KEY}, task_id, task_path, run_id, idx, channel, type, blob)"
     " SELECT %s, %s, %s, %s, %s, %s, new.*"
-    " FROM unnest(%s::integer[], %s::text[], %s::text[], %s::bytea[]) AS new"
+    " FROM unnest(%b::integer[], %b::text[], %b::text[], %b::bytea[]) AS new"
     " ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO "
 )
 
@@ -150,15 +150,15 @@ _COPY = (
 _PUT = f"""
 WITH blobs AS (
     INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)
-    SELECT %s, %s, new.*, CASE WHEN channel = 'messages' THEN %s::text[] END
-    FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])
+    SELECT %s, %s, new.*, CASE WHEN channel = 'messages' THEN %b::text[] END
+    FROM unnest(%b::text[], %b::text[], %b::text[], %b::bytea[])
         AS new (channel, version, type, blob)
     ON CONFLICT DO NOTHING
 )
 {AsyncPostgresSaver.UPSERT_CHECKPOINTS_SQL}
 """
 
-_THERE = "SELECT id FROM circadian_chunks WHERE thread_id = %s AND id = ANY(%s::text[])"
+_THERE = "SELECT id FROM circadian_chunks WHERE thread_id = %s AND id = ANY(%b::text[])"
 
 _CHUNKS = """(
     SELECT array_agg(array[chunk.id::bytea, chunk.messages])

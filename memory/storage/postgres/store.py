@@ -63,7 +63,7 @@ WITH gone AS (
 )
 INSERT INTO store (prefix, key, value, ttl_minutes, created_at, updated_at, expires_at)
 SELECT *, now(), now(), now() + ttl * interval '1 minute'
-FROM unnest(%b::text[], %b::text[], %s::jsonb[], %s::float8[]) AS new (prefix, key, value, ttl)
+FROM unnest(%b::text[], %b::text[], %b::jsonb[], %b::float8[]) AS new (prefix, key, value, ttl)
 ON CONFLICT (prefix, key) DO UPDATE
 SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
     expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes
@@ -71,7 +71,7 @@ SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
 """One statement: a round trip costs more than the work."""
 
 _PUT_NEW = """
-INSERT INTO store (prefix, key, value) SELECT * FROM unnest(%b::text[], %b::text[], %s::jsonb[])
+INSERT INTO store (prefix, key, value) SELECT * FROM unnest(%b::text[], %b::text[], %b::jsonb[])
 ON CONFLICT (prefix, key) DO NOTHING
 """
 
