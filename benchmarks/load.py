@@ -4,9 +4,10 @@
 
 The database is an embedded PostgreSQL with its own defaults. There are three rounds: one worker
 process; two; and two of which one is killed with SIGKILL after half of its events, and restarted.
-All events are posted before the round begins. Each event names its user, and each answer names all
-users in its prompt, so that lost, doubled and crossed events can be counted. Latency is a tick's
-time above the model's while all agents have work; most of it is waiting for the processor.
+All events are posted before the round begins, and a worker has had a first tick. Each event names
+its user, and each answer names all users in its prompt, so that lost, doubled and crossed events
+can be counted. Latency is a tick's time above the model's while all agents have work; most of it
+is waiting for the processor.
 """
 
 from __future__ import annotations
@@ -189,6 +190,9 @@ async def work(load: Load, place: int, of: int, out: Path) -> None:
             file.write(json.dumps(line) + "\n")
 
         async with open_agents(model=model, embedder="offline") as agents:
+            # A first tick, of a user of its own, loads what loads at first use.
+            first = agents.agent(AGENT, user=f"first-{place}-{os.getpid()}")
+            await first.ainvoke({"messages": [HumanMessage(_text(0, 0))]})
             spare_collections()
             tell(opened=1)
             cpu, ticks = time.process_time(), 0
