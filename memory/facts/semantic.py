@@ -141,8 +141,8 @@ class SemanticMemory:
     async def add(self, scope: Scope, drafts: Sequence[FactDraft]) -> list[Fact]:
         """Write facts, all or none; return them in the drafts' order.
 
-        A draft whose `op` already made a fact returns that. One that repeats the text and sources
-        of a fact which holds returns that fact, and its `op` is kept as an alias.
+        A draft whose `op` already made a fact returns that fact. A draft that repeats the text and
+        sources of a fact which holds returns that fact, too, and its `op` is kept as an alias.
         """
         checked = [checked_draft(draft) for draft in drafts]
         if not checked:

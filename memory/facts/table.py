@@ -91,8 +91,8 @@ class SessionPlace(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """How common the terms of a query are in a scope: among facts or among entries, of whichever
-    there are more. A fact and the entry that it was made from are one statement.
+    """How common a query's terms are in a scope, in the kind (facts or entries) with more rows: a
+    fact and the entry that it was made from are the same statement.
     """
 
     rows: int

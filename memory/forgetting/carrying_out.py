@@ -51,7 +51,7 @@ OPEN, RESIDUE = "open", "residue"
 
 
 class Begun(TypedDict):
-    """Whom or what to forget, and what a second look would not find after the first changes."""
+    """A forget, and what nobody could find any more after its first changes."""
 
     entity: str
     """A name as it was given, or the id of a fact or an entry."""
@@ -102,13 +102,13 @@ class Selection(NamedTuple):
     said: list[str]
     """The sentences of a statement; [] for a person."""
     facts: list[Fact]
-    """All facts of the agent, those that stay too."""
+    """All facts of the agent, also those that stay."""
     handled: dict[str, int]
     """Event id -> the tick that handled it."""
     unjournaled: list[str]
     """Ids of erased events that are not in the journal."""
     prefilter: TextPrefilter | None
-    """What a record shows if it may change; None if all records are to be read."""
+    """Tells the records that may change; None if all records are to be read."""
 
 
 class ErasedMemory(TypedDict):

@@ -70,7 +70,7 @@ class Erasure:
     """Ids of erased events, entries and facts, and the operation ids of the facts."""
     links: Mapping[str, Sequence[str]]
     since: str
-    """When the oldest erased memory was made (ISO 8601); a night from before saw none of them."""
+    """When the oldest erased memory was made (ISO 8601); an earlier night saw none of them."""
 
     @cached_property
     def all_gone(self) -> frozenset[str]:
@@ -294,7 +294,7 @@ class ForgetTarget(NamedTuple):
 
 
 def widened(prefilter: TextPrefilter, known: KnownMemory, erasure: Erasure) -> TextPrefilter:
-    """With what goes, what that was made from, and what else was made from the same."""
+    """The prefilter with what goes, its sources, and what else was made from these sources."""
     made: dict[tuple[str, ...], tuple[str, ...]] = {
         (one["id"], one["op"]): _made_from_fact(one) for one in known.facts
     }
@@ -391,7 +391,7 @@ def _sources(facts: Iterable[Fact], known: KnownMemory) -> Iterator[tuple[Journa
 
 
 def _made_of(known: KnownMemory, cut: Collection[str], needed: Collection[str]) -> Iterator[str]:
-    """What was made from an entry that loses a sentence goes whole, unless a fact stands on it."""
+    """Entries made from an entry that loses a sentence go whole, unless a fact cites them."""
     for entry in known.entries:
         made_from = (*entry["sources"], *entry.get("evidence", []))
         derived = not is_of_event(entry) and entry["id"] not in needed

@@ -135,7 +135,7 @@ def _is_note(operation: Operation) -> bool:
 
 def _stripped(operation: Operation, erasure: Erasure) -> Operation:
     target = operation["target"]
-    # The id of an entry holds that of its event, which whoever sent it chose.
+    # An entry's id contains the event's id, which the sender chose.
     hidden = target in erasure.all_gone and erasure.names.in_id(target)
     return {
         **operation,
@@ -160,7 +160,7 @@ def _values(value: Any) -> list[str]:
 
 
 MANY = 1_000
-"""Records of which there are so many that others should not wait for them."""
+"""Kinds with so many records that others should not wait for them."""
 
 FORGETTING = "forgetting"
 """The kind of a forget's own records, which it does not change."""
@@ -201,7 +201,7 @@ class ForgetContext:
     nights: dict[str, NightRecord | None] = field(default_factory=dict)
     """Nights of which a plan or the head changed, by id, as they were; filled on the way."""
     prefilter: TextPrefilter | None = None
-    """What a record shows if it may change; None if any may."""
+    """Tells the records that may change; None if any may."""
     preview: bool = False
     """Changes are counted, and not carried out."""
 
@@ -356,7 +356,7 @@ def _link(key: str, value: Value, context: ForgetContext) -> Value | None:
 
 
 def _handled(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """The mark stays, so that the same event posted again is still known; not if it names them."""
+    """The mark stays unless it names the person: the same event posted again is still known."""
     erasure = context.erasure
     named = key in erasure.events and erasure.names.in_id(key)
     return None if named or erasure.names.within(key) else value
@@ -396,13 +396,13 @@ def _run(key: str, value: Value, context: ForgetContext) -> Value | None:
 
 
 def _summary(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """A summary on its way into the conversation does not say what it covers: it is made again."""
+    """A summary that is not in the conversation yet names no sources, so it is made again."""
     same = context.erasure.scrubber.value(value) == value
     return value if same and not context.erasure.events else None
 
 
 def _probe(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """A recent recall goes in any case: nothing records in whose words it asks."""
+    """A recent recall always goes: nothing records whose words its query has."""
     return None if context.erasure.gone else value
 
 
@@ -439,7 +439,7 @@ def _night(key: str, value: Value, context: ForgetContext) -> Value | None:
 
 
 def _prompt(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """A prompt shows everybody, so that any forget drops those that are kept."""
+    """Any forget drops the kept prompts: a prompt shows everybody."""
     erasure = context.erasure
     named = erasure.names.within(f"{value['system']}\n{value['front']}")
     return None if named or erasure.all_gone else value

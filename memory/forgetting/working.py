@@ -85,9 +85,8 @@ def history_after(
 ) -> list[AnyMessage]:
     """The conversation as it stays.
 
-    The ticks of erased events go whole, and a summary that covers any of them. A tick whose tools
-    returned an erased memory keeps its messages without their texts. Everywhere else the lines
-    that name the person are cut.
+    The ticks of erased events go, and summaries that cover them. A tick whose tools returned an
+    erased memory keeps messages without texts. Elsewhere the lines that name the person are cut.
     """
     ticks = ticks_of(messages, erasure.events, handled)
     told = informed_ticks(messages, erasure)
@@ -138,7 +137,7 @@ def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> Any
     if blank:
         spoken = {key: one for key, one in before["data"].items() if key in _SPOKEN}
         data |= erasure.scrubber.blank(spoken)
-    # What binds messages to each other holds nobody's words.
+    # The fields that bind messages to each other have nobody's words.
     kept = ("id", "type", "tool_call_id")
     data |= {key: before["data"][key] for key in kept if key in before["data"]}
     if EVENT_KEY in before["data"]["additional_kwargs"]:

@@ -29,14 +29,14 @@ _AMBIGUOUS = word_set(
     may mar jan dec sept jun jul ago march mars mart marco marcu ekim ocak mei dic ene mai
     """
 )
-"""Months that are words or names, too: alone they are none unless their place says so."""
+"""Months that are also words or names: alone they count only where their place says so."""
 
 _LOOSE = word_set(
     """
     mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta
     """
 )
-"""Weekdays that are other words, too, or short for them: they count in sources alone."""
+"""Abbreviations and words that may mean a weekday: they count in sources alone."""
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|mittags?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
@@ -118,7 +118,7 @@ class Days:
     today: set[date] = field(default_factory=set)
     """The days on which it was said."""
     spoken: bool = False
-    """It names some day at all."""
+    """It names any day."""
 
     def join(self, other: Days) -> None:
         """Add what `other` holds."""
@@ -234,7 +234,7 @@ def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
 
 
 def _is_a_word(match: re.Match[str], *, strict: bool) -> bool:
-    """Whether a month's name is another word: "Marin" is no March."""
+    """Whether what looks like a month is another word: "Marin" is no March."""
     text = match.group()
     if re.fullmatch(r"[a-z]+", text) and text != match[1]:
         if match[1] not in _AMBIGUOUS:

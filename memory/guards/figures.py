@@ -95,7 +95,7 @@ _NAME = re.compile(r"(?<![\w.,])(?:[^\W\d_]{1,24}\d+\w*|\d{1,3}[a-f](?!\w))")
 
 
 def _without_names(text: str, fact: ProposedFact) -> str:
-    """The text with blanks for such names that it cites. Others may be a stranger's message."""
+    """The text with blanks for such names of the sources. Others may be a stranger's message."""
     told = {*re.split(r"[^\w]+", fact.evidence.heard.folded)}
     return _NAME.sub(lambda one: " " if one.group() in told else one.group(), text)
 
@@ -103,14 +103,14 @@ def _without_names(text: str, fact: ProposedFact) -> str:
 def _of_its_kind(
     number: numbers.Number, theirs: Sequence[numbers.Number]
 ) -> Sequence[numbers.Number]:
-    """The numbers that count the same as it, or may; all of them, if none does."""
+    """The numbers that may count the same as `number`; all numbers if none surely does."""
     if number.unit is not None or not any(_is_of(one, number) for one in theirs):
         return theirs
     return [one for one in theirs if not one.noun or _is_of(one, number)]
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether an earlier statement of the same speaker has it, and the sources count no such."""
+    """Whether the number is from an earlier statement of its speaker, and no source counts so."""
     told = fact.told_before.numbers
     return _stands(number, told) and not any(_is_of(one, number) for one in fact.evidence.numbers)
 
@@ -126,11 +126,11 @@ def _stands(number: numbers.Number, theirs: Sequence[numbers.Number]) -> bool:
 
 
 def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether it follows from what the sources say by arithmetic, or the rules cannot tell.
+    """Whether the number follows from numbers of the sources, or the rules cannot tell.
 
-    It is a sum or a difference of numbers of one sentence, half of one, or a product or a quotient
-    of two; a small one needs a word of rates. What looks like a slip of a cited number is no
-    product, and a sum or a half only of what counts the same as it.
+    It may be a sum or a difference of numbers of one sentence, half of a number, or a product or a
+    quotient of two; a small product needs a word of rates. What looks like a slip of a cited number
+    is no product, and a sum or a half only of numbers that count the same.
     """
     evidence, is_share = fact.evidence, number.unit is not None and number.unit[0] == "share"
     if not fact.familiar:

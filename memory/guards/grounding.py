@@ -48,7 +48,7 @@ def ungrounded(
 ) -> str | None:
     """Why a fact does not follow from what it cites, in a sentence; None if it may.
 
-    All but whose words they are is a `Doubt`.
+    Every reason but a wrong speaker is a `Doubt`.
 
     Args:
         text: the fact.
@@ -107,7 +107,7 @@ def _of_another(fact: ProposedFact, speaker: str | None) -> str | None:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Whether two names may be one person's: "Haller" and "Dr Haller"."""
+    """Whether two names may be the same person's: "Haller" and "Dr Haller"."""
     mine, theirs = set(words_of(fold(one))), set(words_of(fold(other)))
     return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
 
@@ -131,18 +131,18 @@ def _other_name(fact: ProposedFact) -> str | None:
 
 
 def _tells_of_kin(fact: ProposedFact) -> bool:
-    """Whether the sources call somebody "Papa", which the fact does not, and nobody "I"."""
+    """Whether the sources say "Papa" where the fact has a name, and nowhere "I"."""
     told = [fold(one.sentence) for one in _nearest(fact)]
     said = {word for one in told for word in words_of(one) if depends_on_speaker(word)}
     return bool(said - {*map(bare, fact.text.split())}) and not any(map(_I_ANYWHERE.search, told))
 
 
 _SUBJECT_FIRST = ("en", "de", "fr")
-"""In these languages no verb opens a statement."""
+"""Languages in which no verb opens a statement."""
 
 
 def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
-    """The name that the sources have where the fact has this one, which they do not say there."""
+    """The name that the sources have in the place of this name of the fact; None if they agree."""
     heard = fact.evidence.heard
     if heard.has(name):
         is_speaker = name.key in fact.people and name.key not in heard.said
@@ -153,7 +153,7 @@ def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
 
 
 _NEAR = 6
-"""So many entries before the first one cited are what was being talked of."""
+"""Entries before the first cited entry that tell what was being talked of."""
 
 
 def _is_left_out(name: Name, fact: ProposedFact) -> bool:
@@ -225,9 +225,9 @@ def _digits(text: str) -> set[str]:
 
 
 def _turned(fact: ProposedFact) -> str | None:
-    """A statement that stands nowhere in the sources but in a denial.
+    """Why a fact states what its sources only deny; None if it does not.
 
-    It has most words of the denial; or the nearest parts of the sources all are denials of it.
+    It has most words of a denial, or the nearest parts of the sources are all denials.
     """
     if fact.translated or not fact.familiar or mood.denies(fact.text, fact.codes):
         return None

@@ -294,11 +294,11 @@ _NOT_DENYING = re.compile(
     r"|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
     r")(?!\w)|别忘了?"
 )
-"""Words of negation that deny nothing: what reminds, a cry, what would be had it not happened."""
+"""Words of negation that deny nothing: reminders, cries, "had it not happened"."""
 
 
 def denied_in(text: str, codes: tuple[str, ...]) -> str | None:
-    """What stands behind a text's word of negation; None without one. In Turkish before it."""
+    """The text behind a word of negation, in Turkish before it; None without such a word."""
     folded = _NOT_DENYING.sub(" ", fold(text))
     for code in codes or tuple(_NEGATIONS):
         if code in _NEGATIONS and (found := [*_NEGATIONS[code].finditer(folded)]):

@@ -32,9 +32,9 @@ class Name(NamedTuple):
     key: str
     """Folded, without a case suffix behind an apostrophe."""
     sure: bool
-    """Its place leaves no doubt that it is a name."""
+    """Whether its place leaves no doubt that it is a name."""
     noun: bool = False
-    """It is a German noun, and only a slip of another one is told."""
+    """Whether it is a German noun: only a slip of another noun is told."""
 
 
 _TITLES = word_set(
@@ -74,9 +74,9 @@ _HAN_SURNAMES = frozenset(
     "裴霍代成苗谷盛曲翁冉骆蓝路游辛靳管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
 )
 _BARE = word_set("bei von mit an fur zu nach aus in gegen ohne heist namens statt")
-"""Behind one of these a German noun without an article is often a name."""
+"""Words behind which a German noun without an article is often a name."""
 _SLOTS = _BARE | word_set("chez with by at near con avec called named")
-"""Behind one of these two names stand in the same place."""
+"""Words behind which two names stand in the same place."""
 
 
 def names_in(text: str, known: Collection[str], tongue: str | None) -> list[Name]:
@@ -223,11 +223,11 @@ def resembling(name: Name, heard: HeardNames, fact: str) -> str | None:
 def mistaken(
     name: Name, fact: str, heard: HeardNames, *, whole: bool = False, sure: bool = True
 ) -> str | None:
-    """The word that stands in the sources where the fact has `name`.
+    """The word that the sources have where the fact has `name`.
 
-    It stands behind or before the same words, up to the first that tells something: "bei Nele",
-    "Thibault a une entorse". With `whole` all words of the fact are the same, but for the name. If
-    it is not `sure` that the fact's first word is a name, no first word of a sentence counts.
+    The words beside it are the same, up to the first that tells something: "bei Nele", "Thibault a
+    une entorse"; with `whole`, all other words of the fact. If the fact's first word is not `sure`
+    to be a name, no first word of a sentence counts.
     """
     mine, found = _WORDS.findall(fact), [*_WORDS.finditer(heard.text)]
     theirs = [str(one.group()) for one in found]
@@ -254,10 +254,7 @@ _WORDS = re.compile(r"[^\W_]+(?:['\u2019][^\W\d_]+)?")
 
 
 def _run(words: Sequence[str], slots: Collection[str]) -> list[str]:
-    """The first words up to one that tells something, or after which a name stands: three at most.
-
-    Empty if none of them does.
-    """
+    """The first words (at most three) up to one that tells something or precedes a name; or []."""
     for count, one in enumerate(words[:3], 1):
         if one in slots or (len(one) > 2 and one not in _ALL_FUNCTION_WORDS):
             return [*words[:count]]

@@ -233,10 +233,10 @@ def stands_near(
     earlier: Sequence[str] = (),
     others: Iterable[str] = (),
 ) -> bool:
-    """Whether `text` may be a fair rewording: enough of its words and numbers are its sources'.
+    """Whether `text` may be a fair rewording: its sources have enough of its words and numbers.
 
-    It is, too, if most are theirs or what their speakers said `earlier`, and of the rest no text of
-    `others` has more than they have. A number that is nowhere is not looked at here.
+    It also is if the sources and what their speakers said `earlier` have most of them, and no text
+    of `others` has more of the rest. A number that stands nowhere is not judged here.
     """
     mine, numbers = _words(text, names), _numbers(text)
     whole = [*mine, *(numbers & _numbers(*sources, *earlier))]
@@ -514,8 +514,8 @@ def may_be_one(one: Fact, other: Fact) -> bool:
     """Whether two facts can be merged: they have the same speaker and share words.
 
     Facts of two speakers stay apart, however alike they are. Two facts without a speaker may be
-    about different people, and are merged only if their words are almost the same. A fact that may
-    have been anybody's word is one, in whatever words, with what its own source came to by itself.
+    about different people, and are merged only if their words are almost the same. A fact of
+    doubtful origin can be merged, whatever its words, with a speaker's fact from the same sources.
     """
     if one["speaker"] != other["speaker"]:
         return _may_be_anybodys(one, other) or _may_be_anybodys(other, one)
@@ -527,7 +527,7 @@ def may_be_one(one: Fact, other: Fact) -> bool:
 
 
 def _may_be_anybodys(one: Fact, other: Fact) -> bool:
-    """Whether `one` may be anybody's word, and `other` is somebody's, from the same sources."""
+    """Whether `one` is of doubtful origin, and `other` a trusted fact from the same sources."""
     unsure = one["speaker"] is None and one["trust"] < other["trust"] and "origins" in one
     return unsure and {*one["source_entries"]} <= {*other["source_entries"]}
 

@@ -228,7 +228,7 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
 
 
 def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[str]:
-    """The parts of a sentence with a condition that do not hang on it."""
+    """The parts of a conditional sentence that do not depend on the condition."""
     own = [mood.is_conditional(part, codes) for part in parts]
     place = own.index(True) if any(own) else 0
     bracketed = [one for one in parts if f"({one})" in sentence]
@@ -256,7 +256,7 @@ _MAY = re.compile(
 )
 """The verb, and no month."""
 _ECHO = 2
-"""So many words of a fact in a source show that the two are in one language."""
+"""Words of a fact in a source that show that both are in the same language."""
 
 
 @dataclass(frozen=True)
@@ -332,8 +332,8 @@ class ProposedFact:
     def familiar(self) -> bool:
         """Whether the rules know the languages of all sources: by their words, or by the fact's.
 
-        A note such as "wk 3: 46 ewes done, 71 lambs" has no words that tell its language; if a fact
-        in a language that is known repeats its words, it is in that language.
+        A note such as "wk 3: 46 ewes done, 71 lambs" has no words that tell its language. If a fact
+        repeats its words, the note is in the language of the fact.
         """
         if self.tongue is not None and self.tongue not in (*READ, "zh"):
             return False

@@ -78,7 +78,7 @@ async def work_of(context: NightContext) -> DreamWork:
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
     view, assistant = context.pending_view(), assistant_names(settings)
     subjects = await view.subjects(assistant)
-    if not await view.reads_all():  # Of whom tonight's facts speak, older ones count, too.
+    if not await view.reads_all():  # The subjects of tonight's facts: with older facts, too.
         new = await view.facts([*undreamed, *context.added_facts()])
         named = await view.about(new.values(), assistant)
         subjects |= await view.subjects(assistant, {*named.values()})
@@ -99,8 +99,8 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
     """The facts that consolidation shows with a batch: those made from it, then the facts nearest
     to any of its entries and their speakers, as many as the prompt has room for.
 
-    Owners' words alone are shown with no fact that rests on words of others, and none with what may
-    be anybody's word: a night makes that again.
+    A batch of owners' words is shown no fact that rests on words of others, and no batch a fact of
+    doubtful origin: the night makes it again.
     """
     found, most = list[RecallHit](), context.settings.recall_limit
     for entry in batch:
@@ -116,7 +116,7 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
 
 
 async def _facts_from(context: NightContext, batch: Sequence[JournalEntry]) -> list[Fact]:
-    """The facts that hold and rest on an entry of the batch: unseen, a night makes them again."""
+    """The facts that hold and cite an entry of the batch: the model would make them again."""
     semantic, scope, ids = context.resources.semantic, context.scope, {one["id"] for one in batch}
     waiting = await undreamed_facts(context.store, context.scope)
     ends = await journal.links.read(context.store, scope, ids)

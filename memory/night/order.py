@@ -107,7 +107,7 @@ def _within_budget(plans: Sequence[PlanRecord]) -> list[PlanRecord]:
 
 
 def _calls_counted(plans: Sequence[PlanRecord], calls: int = 0, mending: int = 0) -> int:
-    """The calls that count towards the budget: of each step all but the first MENDING that mend.
+    """The calls that count towards the budget: all but each step's first MENDING that mend.
 
     `calls`, `mending`: of an answer of consolidation that no plan has yet.
     """

@@ -38,10 +38,8 @@ _WORD = re.compile(r"\w+")
 ON_FACTS = ("add_fact", "change_fact", "remove_fact")
 
 RECENT = 2_000
-"""Facts that a night reads of those last written, of each busy entity, and of all others together.
-
-A memory of no more facts is read whole.
-"""
+"""Facts that a night reads: of those last written, of each busy entity, of all others together. A
+memory of no more facts is read whole."""
 
 BUSY = 4
 """An entity with more than this part of the facts last written has a reading of its own."""
@@ -116,9 +114,9 @@ class PendingView:
         return await self._semantic.count(self._scope) <= RECENT
 
     async def holding(self, wanted: Listing = EVERY) -> dict[str, Fact]:
-        """The facts of a list that hold by now, planned ones included, by operation id.
+        """The facts of a list that hold by now, planned facts included, by operation id.
 
-        Of a list's tests, those of names, of a field and of the limit count for planned facts.
+        Planned facts pass only the tests of names, of a field and of the limit.
         """
         listing = wanted._replace(filters={**wanted.filters, "invalid_at": None})
         stored = await self._semantic.facts_listed(self._scope, listing)
@@ -298,9 +296,10 @@ class PendingFacts:
 
 
 def _near(fact: Fact, other: Fact, meaning: float) -> float:
-    """A name counts where a fact says it, too: not every fact lists whom and what it is about.
+    """How near two facts are.
 
-    Who says both is no word that they share, since it may stand in all that they say.
+    A name counts as an entity or as a word: not every fact lists its entities. The speaker's
+    name is no shared word, since all of the speaker's facts may have it.
     """
     speaker = fact["speaker"] if fact["speaker"] == other["speaker"] else None
     aside = term_set(speaker or "")

@@ -42,7 +42,7 @@ from memory.text import name_key, says, shortened
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
 ENDING: tuple[Relation, ...] = ("supersedes", "duplicates")
-"""Relations by which one of the two facts goes."""
+"""Relations that end one of the two facts."""
 
 MOST_TAGS = 12
 
@@ -87,11 +87,9 @@ def settle(
     """The operations of the claims, in order; each pair of facts counts once.
 
     A claim about a fact that was not shown is refused. So is a claim about two old facts, unless
-    they name one entity and one of them ends or depends on the other. Dependencies are settled
-    first, because a fact that falls leaves the facts that depend on it in doubt.
-
-    `claims` and `new` name facts by operation id; `dependents`: facts that were not shown and
-    depend on those shown.
+    they name the same entity and one of them ends or depends on the other. Dependencies come first,
+    because a superseded fact leaves the facts that depend on it in doubt. `claims` and `new` name
+    facts by operation id; `dependents`: facts that depend on those shown and were not shown.
     """
     made = Thought()
     seen: set[tuple[bool, frozenset[str]]] = set()
@@ -162,7 +160,7 @@ def _weighed(
     """(the relation that the two facts support, the fact that stays, the other one)."""
     one, other = facts[claim.fact], facts[claim.other]
     if claim.relation == "supersedes":
-        # What may be anybody's word stands for what a night found its source to say.
+        # A fact of doubtful origin counts as the speaker's fact from the same sources.
         said = [each for each in facts.values() if one["speaker"] is None and each["speaker"]]
         for first in (one, *(each for each in said if each is not other and may_be_one(each, one))):
             if about_the_same(first, other) and may_supersede(first, other, owners):
@@ -190,7 +188,7 @@ def _operations(
     if relation == "supersedes":
         ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "duplicates":
-        # Nothing of what may be anybody's word comes into somebody's fact.
+        # A speaker's fact takes nothing from a fact of doubtful origin.
         ops += _joined(first, second, reason) if first["speaker"] == second["speaker"] else []
         ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "depends_on":

@@ -153,8 +153,8 @@ class NightContext:
     ) -> Asked[Form]:
         """Ask for an answer of this form, and once more if parts of it cannot be used.
 
-        `amiss` gives what the model is told; None if all can be used. The second answer holds only
-        that, so the first counts even if the second fails. Raises ModelError.
+        `amiss` gives what the model is told; None if all can be used. The second answer has only
+        the mended parts, so the first counts even if the second fails. Raises ModelError.
         """
         first, usage = await self.ask(messages, form)
         problem = amiss(first)
@@ -213,8 +213,8 @@ class NightContext:
     async def without_own_facts(self) -> Changes:
         """Memory without the facts that this night adds, with entries scored as by now.
 
-        For recalls within a night: it has stored those facts and its preview has not, but both must
-        find the same. Facts of earlier nights are as this night leaves them.
+        For recalls within a night. A night has stored those facts and a preview has not, but both
+        must find the same. Facts of earlier nights are as this night leaves them.
         """
         operations, own = self.plans.operations(), self.added_facts()
         added = await self.resources.semantic.by_op(self.scope, own)
@@ -228,7 +228,7 @@ class NightContext:
         )
 
     async def fallen_entries(self) -> set[str]:
-        """Entries of this night whose facts no longer hold, none of them."""
+        """Entries of this night none of whose facts holds any more."""
         after = await self.pending_view().facts(self.added_facts())
         holding, cited = set[str](), set[str]()
         for fact in after.values():

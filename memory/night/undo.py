@@ -50,7 +50,7 @@ SWAPPED = (
 """Kinds whose inverse is the same kind with before and after exchanged."""
 
 DERIVED = ("settle_fact", "reflected", "write_page")
-"""Kinds that another night may do again at any time: nothing builds on them."""
+"""Kinds on which no later night builds: any night may repeat them."""
 
 OPPOSITE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",
@@ -98,7 +98,7 @@ async def unfinished_undo(store: BaseStore, scope: Scope) -> UndoBegun | None:
 
 
 async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> str | None:
-    """Finish an interrupted undo; returns the night's id, None without one. Twice is as once."""
+    """Finish an interrupted undo; returns the night's id, None without one. Idempotent."""
     begun = await unfinished_undo(store, scope)
     if begun is None:
         return None

@@ -201,7 +201,7 @@ async def _index(
 async def _talks(
     index: SemanticMemory, scope: Scope, entries: Mapping[str, JournalEntry]
 ) -> dict[str, dict[str, Utterance]]:
-    """What was said in each session shortly before its first entry in `entries`, and these."""
+    """For each session, `entries` and what was said shortly before the first of them."""
     talks: dict[str, dict[str, Utterance]] = defaultdict(dict)
     first: dict[str, str] = {}
     for entry in entries.values():
@@ -219,7 +219,7 @@ async def _talks(
 def _said(
     index: SemanticMemory, scope: Scope, first: Mapping[str, str]
 ) -> list[tuple[str, Utterance]]:
-    """What was said last in each session; all of it where too little precedes `first`. Blocking."""
+    """The end of each session; all of it where too little precedes `first`. Blocking."""
     by_session: dict[str, list[int]] = defaultdict(list)
     for place in index.timeline(scope, list(first)):
         by_session[place.session].append(place.seq)
@@ -243,8 +243,7 @@ def _read(index: SemanticMemory, scope: Scope, there: Sequence[int]) -> list[Utt
 async def _mark_all_once(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
     """Mark the whole journal unless a note says that this index has it in the present form.
 
-    A file in place of a lost one has another number. The note is written last, so that a crash
-    before it repeats the marking.
+    A file in place of a lost file has another number. The note comes last: a crash repeats all.
     """
     namespace, number = scope.namespace(INDEXING), await index.file_number()
     current = {"analysis": ANALYSIS_VERSION, "rows": ROWS_VERSION}

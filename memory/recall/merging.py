@@ -38,7 +38,7 @@ INHERITED = 0.95
 """Score of a successor, as a share of the score of the superseded memory that was found."""
 
 FAR_BELOW = 0.5
-"""Share of its score that an entry keeps which says more than its facts, all superseded, did."""
+"""Share of its score that an entry keeps if it says more than its superseded facts."""
 
 AMONG_BEST = 30
 """The best N memories that no longer hold are shown with their successors."""
@@ -47,8 +47,8 @@ MOST_EARLIER = 3
 """A memory is shown with the newest N facts that it superseded."""
 
 ALIKE, ALIKE_SHARE = 3, 1 / 3
-"""Terms of a query (all of fewer), and the share of those in the best memory, that another memory
-needs to tell a newer value of the same."""
+"""What another memory needs to tell a newer value: terms of the query (all, if there are fewer),
+and a share of those that the best memory has."""
 
 HOW = frozenset(terms("many much often long old"))
 """Terms that name the kind of a wanted value, and not its subject."""
@@ -158,7 +158,7 @@ def _was_never_true(row: Row) -> bool:
 
 
 def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
-    """What `heir` superseded, with one more, each event once, the newest first."""
+    """The memories that `heir` superseded and `gone`, each event once, the newest first."""
     known = {event for one in heir.earlier for event in one.payload["source_events"]}
     if known & {*gone.payload["source_events"]}:
         return heir.earlier
@@ -169,8 +169,8 @@ def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
 def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candidate]:
     """`found` (best first), for a prompt, with facts in place of the entries that they restate.
 
-    Such an entry has no sources besides those of the facts, which may name people and days that the
-    entry does not, and hardly another of the words that are `wanted`: the rest of it is left out.
+    Such an entry has no further sources, and at most one further word of those `wanted`: its other
+    words are left out, and the facts may name people and days that it does not name.
     """
     facts = [one for one in found if one.row.payload["kind"] == "fact" and not one.superseded]
     kept: dict[str, Candidate] = {}
@@ -185,7 +185,7 @@ def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candi
 def _saying_again(
     entry: Candidate, facts: Sequence[Candidate], wanted: Collection[str]
 ) -> list[Candidate]:
-    """The facts that together have half of an entry's words, with those `wanted` but for one."""
+    """The facts that have half of an entry's words, and all but one of those `wanted`."""
     if not entry.sources:
         return []
     made = [one for one in facts if set(one.sources) >= set(entry.sources)]
@@ -207,7 +207,7 @@ def joined(one: Candidate, other: Candidate) -> Candidate:
 
 
 def joined_into(fact: Row, known: Mapping[str, Row]) -> Row | None:
-    """The fact that says the same and has the sources of both, after a night joined the two."""
+    """The fact into which a night joined this duplicate; it has the sources of both."""
     heir, cited = known.get(fact.payload.get("superseded_by") or ""), fact.payload["source_entries"]
     same = heir and cited and {*cited} <= {*heir.payload["source_entries"]}
     return heir if same and not _was_never_true(fact) else None
@@ -283,7 +283,7 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
     for candidate in (entry, *facts):
         if not candidate.superseded or candidate is best:
             best = joined(best, candidate)
-    if holding:  # It does not say what the entry's other facts say.
+    if holding:  # A single fact does not say what the entry's other facts say.
         best = replace(best, stands_for=holding[0].stands_for | {entry.id})
     return best if best.superseded else replace(best, parts=entry.parts)
 
@@ -307,7 +307,7 @@ def _marked(
     if holding and not others and len(heirs) == len(gone):
         return entry
     heir = others[0].id if others else None
-    # Of an entry that fell as a whole, facts of their own say what still holds.
+    # If an entry no longer holds as a whole, separate facts say what still holds.
     if holding and not _is_said_by(gone, entry, ()):
         return replace(entry, marks=frozenset({"partly_superseded"}), heir=heir)
     if _is_said_by(gone, entry, wanted):

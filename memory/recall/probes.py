@@ -65,9 +65,9 @@ SHORTEST = 3
 def used(shown: Mapping[str, str], answer: str, *, asked: str) -> list[str]:
     """The ids of the facts (`shown`) that the answer used, in the order shown. Pure.
 
-    A fact that was only shown gains nothing by it: what recall brings up by mistake would rank ever
-    higher. It is used if the `answer`, with what the tick wrote, cites it, or has a term of it that
-    is rare among the facts shown and that the question (`asked`) did not hold already.
+    A fact that was only shown does not count: what recall brings up by mistake would rank ever
+    higher. A fact is used if the `answer`, with what the tick wrote, cites it, or has a term of it
+    that is rare among the facts shown and missing in the question (`asked`).
     """
     mine = {id_: set(terms(text)) - STOP_WORDS for id_, text in shown.items()}
     common = Counter(term for told in mine.values() for term in told)

@@ -103,8 +103,8 @@ LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have if their match may be chance."""
 
 LEADERS, PROVING, UNTOLD = 3, 2, 0.5
-"""The best N memories support a question together, by this number of its words; and the share of
-its certainty that is left if no memory names what it asks for."""
+"""The best N memories support a question if they have this number of its words. The share of its
+certainty that is left if none of the best names what it asks for."""
 
 ASKED_FOR = re.compile(r"\b(?:which|what|how(?: many| much)?) ([\w'-]+)", re.IGNORECASE)
 """What a question asks for: "which airline", "how old"."""
@@ -489,9 +489,7 @@ def certainty(
 
 
 def weights_of(query: Query, known: Counted) -> dict[str, float]:
-    """The weights of the query's words: the rarer, the more. A word that no memory has weighs as
-    much as a word of a single memory.
-    """
+    """The weights of the query's words: the rarer, the more. An unknown word is rarest."""
     return {term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms}
 
 

@@ -409,8 +409,8 @@ class _Memory:
         return stays
 
     def _facts(self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]) -> dict[str, Row]:
-        """By id, the facts that were made from the best entries, that the best facts rest on, or
-        that superseded or contradict one of these, but for those of `ranked`. Blocking.
+        """Facts beside `ranked`, by id: those made from the best entries, those on which the best
+        facts rest, and those that superseded or contradict one of these. Blocking.
         """
         seen, facts = {one.id for one in ranked}, dict[str, Row]()
         near = {
@@ -496,7 +496,7 @@ class _Memory:
         payload = candidate.row.payload
         return (
             payload["kind"] != "fact"
-            and "?" in payload["data"]  # cheap, and without it no text is a query
+            and "?" in payload["data"]  # a cheap test first: no text without it is a query
             and event_class_of(payload["data"], self.settings.names)[0] == "query"
             and not certainty(candidate, found.query.terms, found.known, found.cosines)
         )

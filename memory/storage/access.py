@@ -55,7 +55,7 @@ def _offers(kind: type[BaseStore]) -> bool:
 
 
 Sieve = Callable[[tuple[str, ...]], TextPrefilter | bool]
-"""What is wanted of a namespace: some records, all of them (True), or none (False)."""
+"""The records of a namespace that are wanted: some, all (True) or none (False)."""
 
 
 @runtime_checkable
@@ -69,7 +69,7 @@ class SiftingStore(Protocol):
 async def read_ahead(
     store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
 ) -> BaseStore:
-    """The store, which knows these namespaces, and the keys that are read, until they are written.
+    """The store with these namespaces and keys read ahead; a write drops what it changes.
 
     For one node's reads and writes: it does not see what others write meanwhile.
     """
@@ -197,10 +197,7 @@ async def list_items(
 
 
 async def count_items(store: BaseStore, prefix: tuple[str, ...], field: str | None = None) -> int:
-    """The number of items in this namespace and below it, or of what their `field` lists.
-
-    Labels match as a whole.
-    """
+    """The number of items here and below, or of what their `field` lists; labels match whole."""
     if _offers(type(store)):
         return await cast(OwnStore, store).acount(prefix, field)
     found = await _all_below(store, prefix)
@@ -328,8 +325,7 @@ async def shelves(
 ) -> AsyncIterator[Shelf]:
     """All namespaces with their items, or those whose first label is `kind`.
 
-    Only one namespace at a time is in memory, unless there is a `sieve`, and a store that can sift:
-    any other gives all items.
+    One namespace at a time is in memory, unless a store can sift by `sieve`; others give all items.
     """
     if sieve is not None and isinstance(store, SiftingStore):
         found: dict[tuple[str, ...], list[Item]] = {}

@@ -53,7 +53,7 @@ class Retention(NamedTuple):
     roots_before: str
     """Root checkpoints before this id go, except the next two fields."""
     last_step: str
-    """The newest that is no edit by hand: a pending question in it can still be answered."""
+    """The newest checkpoint that is no edit by hand: its pending question can be answered."""
     restore: str | None
     """The state before the newest run, the target of a rollback; None if there is none."""
     subgraphs_before: str | None
@@ -179,7 +179,7 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         if held is None or place.get("checkpoint_id"):
             return await super().aget_tuple(config)
         if place.get("checkpoint_ns"):
-            # A task's subgraph has stored nothing where the task is new, or not stored itself.
+            # Of a new task, or one whose checkpoint is held back, the subgraph has stored nothing.
             new = not held.begun and ":" in place["checkpoint_ns"]
             return None if new or held.newest else await super().aget_tuple(config)
         await self._release(held)
@@ -214,8 +214,8 @@ def _held(config: RunnableConfig) -> HeldCheckpoints | None:
 # How they are written.
 
 THREADS = 128
-"""Threads whose messages stay in memory after they were read: a tick of another takes 1.3 times as
-long at tick 20, as its history is read, counted and converted anew."""
+"""Threads whose messages stay in memory after they were read. Any other thread reads, counts and
+converts its history anew: its tick 20 takes 1.3 times as long."""
 
 CHUNK = 32
 """Messages in a chunk. Those behind the last whole chunk stand in the checkpoint itself."""
@@ -244,7 +244,7 @@ class _Known(NamedTuple):
     chunks: dict[str, Sequence[BaseMessage]]
     """By id."""
     messages: dict[tuple[int, bytes], BaseMessage]
-    """Those behind the chunks, by what is on disk."""
+    """The messages behind the chunks, by what is on disk."""
 
 
 class MessageSerializer(JsonPlusSerializer):
@@ -262,7 +262,7 @@ class MessageSerializer(JsonPlusSerializer):
         self._read: OrderedDict[str, _Known] = OrderedDict()
         """What was read of threads; the thread read last is at the end."""
         self._reading: tuple[_Known, _Known] | None = None
-        """In `reading`: what was known before, and what is found."""
+        """Within `reading`: what was known before it, and what it finds."""
 
     @contextmanager
     def reading(self, thread: str) -> Iterator[None]:

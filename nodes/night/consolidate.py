@@ -75,7 +75,7 @@ from tools.registry import tools_for
 CONTEXT = CONTEXTS["sleep_consolidate"]
 
 TRIES = 2
-"""Answers in which the facts of an entry may be rejected before it is left for another night."""
+"""Answers in which an entry's facts may be rejected before another night takes the entry."""
 
 UNREAD = ""
 """In place of an entry's id: a rejected fact may be about any entry of the batch."""
@@ -176,7 +176,7 @@ def _may_go_on(
     standing: LoopStanding,
 ) -> bool:
     if standing.mends and not standing.refused and is_offline(context.resources.chat_model):
-        return False  # It has no more to say.
+        return False  # The offline model has no more to say.
     return may_ask_again(
         context.plans,
         context.record,
@@ -228,7 +228,7 @@ def _broken_off(
 ) -> Thought:
     """The end of a loop whose model failed after earlier answers.
 
-    The entries of the facts that those stored are settled, so that no night makes them twice.
+    The entries of the facts that these answers stored are settled: no night makes them twice.
     """
     earlier = Plans(turns).operations()
     keep = [entry for entry in batch if entry["id"] in _cited(earlier)]
@@ -462,9 +462,9 @@ def _facts(operations: Sequence[Operation]) -> list[Operation]:
 
 # A second look of the chat model at the facts that a night made.
 #
-# The rules of `memory.guards` compare numbers, days, names and negations. They pass what stands in
-# the entries and is put together wrongly: who does what to whom, or more than was said. They refuse
-# what follows by ways that no rule knows. The model decides both, but never whose words a fact is.
+# The rules of `memory.guards` compare numbers, days, names and negations. They pass facts that put
+# the words of the entries together wrongly (who does what to whom), and refuse facts that follow in
+# a way that no rule knows. The model decides both, but never who the speaker of a fact is.
 
 JUDGE = f"""Below are journal entries, with time and speaker, and facts that were made from them.
 Does each fact follow from the entries that it names, and from them alone?

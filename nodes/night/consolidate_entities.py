@@ -223,7 +223,7 @@ def _counting(
 
 
 def _in_own_words(value: str, evidence: Sequence[Observation]) -> str | None:
-    """The speaker whose words the value repeats; None if it is in the model's words."""
+    """The speaker whose words the value repeats; None if the words are the model's."""
     said = [one for one in evidence if one["speaker"] and share(value, [one["text"]]) >= OWN]
     return said[0]["speaker"] if said else None
 
@@ -255,7 +255,7 @@ _SHORTEST = 4
 
 
 def _invented(value: str, grounds: Sequence[str], profile: EntityProfile) -> str | None:
-    """What the value adds to its grounds: a number, a name, or all of it; else None."""
+    """Why the value is not in its grounds: a new number, a new name, or all of it; else None."""
     text = " ".join(grounds)
     there = {_digits(number) for number in _NUMBER.findall(text)}
     if missing := [one for one in _NUMBER.findall(value) if _digits(one) not in there]:

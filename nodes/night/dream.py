@@ -267,8 +267,7 @@ def _uncompared(
 ) -> list[str]:
     """The new facts that claims which cannot be read may be about.
 
-    That is the new fact that such a claim names; if it names none, any new fact that no other claim
-    is about.
+    Such a claim may name one; else it may be any new fact that no other claim is about.
     """
     found = set[str]()
     for claim in lost:

@@ -128,9 +128,8 @@ def prunable(
 ) -> list[Operation]:
     """An operation for every entry that fades or, beyond the faded ones kept, goes; oldest first.
 
-    `cited`: ids of entries and events that facts, insights, observations or links stand on;
-    `open_projects`: keys of projects that are not completed; `open_goals`: the words of all active
-    goals and of those projects.
+    `cited`: ids of entries and events under facts, insights, observations or links;
+    `open_projects`: keys of unfinished projects; `open_goals`: the words of these and active goals.
     """
     before = _before(now, settings)
     words, kept = open_goals.casefold(), settings.faded_kept

@@ -56,7 +56,7 @@ async def record_night(
         context.resources.clock(),
     )
     since = await night.reduce_old(context.store, context.scope, keep=settings.nights_kept)
-    # A prompt has the texts that nights removed: it goes when they go for good.
+    # A kept prompt has texts that nights removed, so it goes when they go for good.
     most = inbox.most_prompts(settings, context.resources.user)
     await inbox.drop_prompts(context.store, context.scope, most=most, since=since)
     over = {**state["metrics"], "session_start": None}

@@ -24,8 +24,8 @@ NAMED_BY = 80
 TOP = 10
 """The best memories of a recall, which count as found.
 
-A memory that was among them counts as lost only if prompts no longer have room for it (IN_PROMPT):
-a day of new memories moves some from the tenth place to the eleventh, and that loses none.
+Such a memory counts as lost only if prompts no longer have room for it (IN_PROMPT): a day of new
+memories moves some from the tenth place to the eleventh, which loses none.
 """
 
 

@@ -38,7 +38,7 @@ from memory.state import State, checked
 from memory.text import MONTHS, WEEKDAYS, content_stems, says, stem
 
 NEWEST = 500
-"""Newest facts that may belong to a project, or take the place of one that named a day and fell."""
+"""Newest facts that may belong to a project, or replace a superseded fact with a day."""
 
 LATELY = timedelta(days=7)
 """In a large memory a profile that changed so lately has its page looked at."""
@@ -181,9 +181,8 @@ async def _of_projects(
 def belongs(fact: Fact, key: str, project: Project, entries: Mapping[str, JournalEntry]) -> bool:
     """Whether a fact is about a project.
 
-    It is if it or an entry that it was made from names the project, if the project's summary names
-    one of its entities, or if it shares two words with the project's key and summary, numbers and
-    dates aside.
+    It is if it or its entry names the project, if the project's summary names one of its entities,
+    or if it shares two words with the project's key and summary, numbers and dates aside.
     """
     about = f"{key.replace('_', ' ').replace('-', ' ')} {project['summary']}"
     sources = [entries[id_] for id_ in fact["source_entries"] if id_ in entries]

@@ -69,7 +69,7 @@ UNION ALL SELECT term, max(those) FROM (
 """Over kinds the most rows, and the most rows with each term."""
 
 _WAITING = "(m.space IS NULL OR m.space < %s OR m.space > %s)"
-"""Three tests that an index can answer, in place of `<>`, which it cannot."""
+"""Three tests in place of `<>`, which no index can answer."""
 
 _DIALECT = Dialect(
     aliases="memory_aliases AS a JOIN memories AS m USING (seq)",

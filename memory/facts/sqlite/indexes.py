@@ -35,7 +35,7 @@ ROOM = 256
 """Rows that an index of vectors has room for at first; it doubles when they are full."""
 
 WEIGHED = 4_000_000
-"""Places of words in texts that are kept in memory (64 MB), as searches in a row share words."""
+"""Places of words in texts that stay in memory (64 MB): successive searches share words."""
 
 FILTERS = 16
 """Filters whose rows are kept in memory: those used last."""
@@ -356,7 +356,7 @@ class Weighed(NamedTuple):
 def weighed(
     postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers
 ) -> Iterable[Weighed]:
-    """Weigh words. `postings`: for each the numbers of its texts, ascending, once per occurrence.
+    """Weigh words. `postings`: of each word the numbers of its texts, ascending, once per use.
 
     `texts`: all numbers, ascending, with their `lengths` in words, and `kinds` from 0.
     """
@@ -374,10 +374,7 @@ def weighed(
 
 
 def bm25(words: Sequence[Weighed], kinds: Numbers) -> Scores:
-    """The score of each text, by the weighed words of a query; 0 where it has none of them.
-
-    `kinds`: of all texts, from 0.
-    """
+    """The score of each text by a query's weighed words, from 0; `kinds`: of all texts, from 0."""
     if not (len(kinds) and words):
         return np.zeros(len(kinds))
     having = np.stack([one.having for one in words])

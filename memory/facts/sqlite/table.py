@@ -293,7 +293,7 @@ class SqliteTable(MemoryTable):
                 yield Sql(f"scope = ? AND space IS ? AND ({text})", (number, space, *values))
 
     def _other_spaces(self, number: int) -> Iterator[str]:
-        """The other embedders of a scope's vectors, one by one: for DISTINCT, SQLite reads all."""
+        """The other embedders of a scope's vectors, one by one: DISTINCT would read all."""
         space = self._value("SELECT min(space) FROM memories WHERE scope = ?", number)
         while space is not None:
             if space != self._space:
@@ -318,7 +318,7 @@ class SqliteTable(MemoryTable):
         return [number for (number,) in found.fetchall()]
 
     def _index(self, number: int) -> ScopeIndex:
-        # Within a write none is kept: the rows that it reads may yet be rolled back.
+        # Within a write no index is kept: its rows may yet be rolled back.
         index = None if self._file.writing else self._indexes.pop(number, None)
         index = index or ScopeIndex(self._connection, number, self._space, self._dimension)
         if not self._file.writing:

@@ -63,7 +63,7 @@ def address_of(url: SecretStr) -> Address:
         parts = {}
     given = {name: str(value) for name, value in parts.items() if value is not None}
     host, database = given.get("host", "localhost"), given.get("dbname", "")
-    # A part of a password that is not encoded ends up in one of these.
+    # An unencoded part of a password ends up in the host or the database.
     if not database or "@" in host + database:
         raise InputError(
             "CIRCADIAN_DATABASE_URL must read postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with "
@@ -99,7 +99,7 @@ _POOLED: dict[str, Any] = {
     "timeout": TIMEOUT,
     "reconnect_timeout": TIMEOUT,
 }
-"""Of both kinds of pools, seconds."""
+"""Seconds, for both kinds of pools."""
 
 SESSION = (
     # How long a statement waits for another process's transaction.
@@ -248,9 +248,9 @@ def _is_down(error: Exception) -> bool:
 class Shared(Generic[Asked, Found]):
     """Statements of many callers as one: what waits while `LANES` are under way is sent together.
 
-    Agents that read or write at once so share a round trip and a commit. Raises psycopg's errors.
-    Where the database cannot be reached, all callers are told. Where it refuses, each part is sent
-    again alone, so that its caller alone is told.
+    So agents that read or write at once share a round trip and a commit. Raises psycopg's errors.
+    All callers get the error if the database cannot be reached. If it refuses, each part is sent
+    again alone, so that only the caller at fault gets the error.
     """
 
     def __init__(self, send: Callable[[Sequence[Asked]], Awaitable[Sequence[Found]]]) -> None:
@@ -289,7 +289,7 @@ class Shared(Generic[Asked, Found]):
             self._lanes -= 1
             return
         together, self._waiting = self._waiting, []
-        # In an empty context: that of one caller would be wrong for the others.
+        # In an empty context: a caller's own would be wrong for the others.
         task = asyncio.create_task(self._serve(together), context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -32,11 +32,10 @@ T = TypeVar("T")
 def atomic(
     conn: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
 ) -> Iterator[None]:
-    """Commit the block as a whole, or roll back on any exception. Joins an open transaction.
+    """Commit the block, or roll back on any exception. Joins an open transaction. Blocking.
 
     A block that writes must be IMMEDIATE: if another process writes after a deferred transaction
     has read, that transaction cannot write any more, and SQLite fails at once instead of waiting.
-    Blocking.
     """
     if conn.in_transaction:
         yield
@@ -138,9 +137,8 @@ class _Work:
 class OpenedFile:
     """A connection in autocommit mode, its thread, and a second connection for quick reads.
 
-    `run` hands one function to the thread, however many statements it makes: a hand-off between
-    threads costs more than a statement. Quick reads need none: with write-ahead logging a reader
-    never waits for a writer.
+    `run` hands a whole function to the thread: a hand-off costs more than a statement. Quick reads
+    need none: with write-ahead logging a reader never waits for a writer.
     """
 
     def __init__(self, path: Path) -> None:
@@ -188,7 +186,7 @@ class OpenedFile:
         if self._reader is not None:
             self._reads += 1
             if self._reads % READS_IN_A_ROW == 0:
-                await asyncio.sleep(0)  # a reader in a loop must let others go on, too
+                await asyncio.sleep(0)  # a reader in a loop must let other tasks go on
             try:
                 with clear_errors(self.path):
                     return looked(look, self._reader)
@@ -217,7 +215,7 @@ class OpenedFile:
                             work.run()
 
     def _committed_together(self, works: Sequence[_Work]) -> bool:
-        """Whether all of them have ended, by one commit; else none is written."""
+        """Whether one commit ended all of them; else none is written."""
         try:
             with atomic(self.conn):
                 results = [work.function() for work in works]
@@ -234,9 +232,8 @@ class OpenedFile:
     def open(self, *, quick_reads: bool) -> None:
         """Connect. Blocking.
 
-        `synchronous=FULL`: an event leaves the inbox (one file) after its tick is checkpointed
-        (another file). With NORMAL, a power failure can undo the last commits of one file alone,
-        and so lose an acknowledged event.
+        `synchronous=FULL`: an event leaves the inbox (one file) once its tick is in another file.
+        With NORMAL, a power failure can undo commits of one file alone, and lose that event.
         """
         try:
             _make_private(self.path)
@@ -385,10 +382,9 @@ UNREAD = 200
 class MentionIndex:
     """Which rows of a table have a word or an id, anywhere in their text.
 
-    A trigger notes the number of each row that is written, whichever version of this program writes
-    it: a row is indexed as it is, or noted. Of changed and deleted rows the index still knows the
-    words until `clear`: it finds too many rows, and never too few. Calls belong to the caller's
-    lock and transaction.
+    A trigger notes each row that is written, whichever version of this program writes it. Until
+    `clear` the index has the words of changed and deleted rows, too: it finds too many rows, and
+    never too few. Calls belong to the caller's lock and transaction.
     """
 
     def __init__(
