@@ -23,6 +23,7 @@ from memory.recall.ranking import (
     own_terms,
     words_of,
 )
+from memory.records import part_id
 from memory.text import Query, tells_value, terms
 
 SAYS_ALL = 0.6
@@ -93,7 +94,7 @@ def merged(
         if any(fact.payload.get("invalid_at") is None for fact in made[op]):
             left |= {fact.id: fact for fact in restating if fact.superseded}
             restating = [fact for fact in restating if not fact.superseded]
-        one = _with_facts(entry, restating)
+        one = _with_facts(entry, restating, wanted)
         if one.row is entry.row:
             one = _marked(one, made[op], known, wanted)
         place = _place(one, made[op], left, wanted)
@@ -102,7 +103,10 @@ def merged(
         else:
             alone = replace(one, stands_for=frozenset())  # and not for the entry's other facts
             left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), alone)
-    shown = _newer_first(_with_heirs([*left.values(), *stay], known, made), known, made)
+            own = (fact for fact in restating if not _says_for(place, fact, wanted))
+            left |= {fact.id: fact for fact in own if fact.id not in left}
+    heard = _with_heirs([*left.values(), *stay], known, made, wanted)
+    shown = _newer_first(heard, known, made)
     return _once(shown)
 
 
@@ -272,12 +276,26 @@ def _said_by(fact: Row, entries: Mapping[str, Row]) -> str | None:
     return next((str(one) for one in sources if says <= words_of(entries[one])), None)
 
 
-def _with_facts(entry: Candidate, facts: Sequence[Candidate]) -> Candidate:
-    """An entry merged with the facts that restate it, shown as a fact with most of its words."""
+def _says_for(shown: Row, fact: Candidate, wanted: Collection[str]) -> bool:
+    """Whether a fact that is shown for an entry has the query's words of another fact of it."""
+    holds = shown.payload.get("invalid_at") is None or fact.superseded
+    return holds and words_of(fact.row) & {*wanted} <= words_of(shown)
+
+
+def _with_facts(entry: Candidate, facts: Sequence[Candidate], wanted: Collection[str]) -> Candidate:
+    """An entry merged with the facts (best first) that restate it.
+
+    It is shown as a fact that has most of its words, and all those of the query.
+    """
     if not facts:
         return entry
     has = words_of(entry.row)
-    whole = [fact for fact in facts if len(has & words_of(fact.row)) >= SAYS_ALL * len(has)]
+    asked = has & {*wanted}
+    whole = [
+        fact
+        for fact in (facts if asked else facts[:1])
+        if len(has & words_of(fact.row)) >= SAYS_ALL * len(has) and asked <= words_of(fact.row)
+    ]
     holding = sorted(whole, key=lambda one: one.superseded)
     best = holding[0] if holding else entry
     for candidate in (entry, *facts):
@@ -352,12 +370,17 @@ def _place(
 
 
 def _with_heirs(
-    found: Sequence[Candidate], known: Mapping[str, Row], made: Mapping[str, Sequence[Row]]
+    found: Sequence[Candidate],
+    known: Mapping[str, Row],
+    made: Mapping[str, Sequence[Row]],
+    wanted: Collection[str],
 ) -> list[Candidate]:
     """Lift successors to the place of what they superseded or made doubtful; keep entries that hold
     in part below them.
 
-    An entry stands for the facts that were made from it, if they are not found themselves.
+    The part of a superseded fact that still holds is lifted with the successor, and stands first if
+    it has more of the query's words. An entry stands for the facts that were made from it, if they
+    are not found themselves.
     """
     says = {one.id: {*one.ids, *_made_of(one, made)} for one in found}
     places = {id_: one for one in reversed(found) if not one.superseded for id_ in says[one.id]}
@@ -373,18 +396,29 @@ def _with_heirs(
             heirs[gone.id] = heir.id
         doubts = () if falls else gone.row.payload.get("doubtful") or ()
         ends = (_latest(by_op[op], by_op, known) for op in doubts if op in by_op)
-        for row in filter(None, (heir, *ends)):
+        part = _part(gone.row, known, by_op) if falls else None
+        told = words_of(heir).intersection(wanted) if heir else set()
+        says_more = part is not None and words_of(part).intersection(wanted) > told
+        for row in filter(None, (heir, part, *ends)):
             there = places.get(row.id)
             if there is None:
                 new[row.id] = row
             id_ = there.id if there else row.id
-            lifts[id_] = max(lifts.get(id_, 0.0), INHERITED * _worth(gone))
+            worth = INHERITED * _worth(gone) * (BELOW if row is heir and says_more else 1.0)
+            lifts[id_] = max(lifts.get(id_, 0.0), worth)
     lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
     lifted = [replace(one, heir=heirs[one.id]) if one.id in heirs else one for one in lifted]
     lifted += [candidate_of(heir, {"supersedes": lifts[id_]}) for id_, heir in new.items()]
     scores = {one.id: one.score for one in lifted if not one.superseded}
     found_as = {id_: one.id for id_, one in places.items()} | {id_: id_ for id_ in new}
     return [_below(one, scores.get(found_as.get(one.heir or "", ""))) for one in lifted]
+
+
+def _part(gone: Row, known: Mapping[str, Row], by_op: Mapping[str, Row]) -> Row | None:
+    """The part of a superseded fact that still holds, as a fact of its own."""
+    by = known.get(gone.payload.get("superseded_by") or "")
+    part = by_op.get(part_id(str(gone.payload["op"]), str(by.payload["op"]))) if by else None
+    return part if part and part.payload.get("invalid_at") is None else None
 
 
 def _latest(fact: Row, by_op: Mapping[str, Row], known: Mapping[str, Row]) -> Row | None:

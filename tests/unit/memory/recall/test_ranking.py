@@ -18,7 +18,9 @@ from memory.recall.ranking import (
     scaled,
     stretched,
     talk_of,
+    words_of,
 )
+from memory.records import part_id
 from memory.settings import Settings
 from memory.text.analysis import Query, read_query, terms
 
@@ -335,6 +337,37 @@ def test_an_entry_goes_the_way_of_the_fact_that_says_the_same() -> None:
     [one] = once(longer, gone)
     assert not one.superseded
     assert one.row == longer
+
+
+def first_for(query: str, *rows: Row) -> list[str]:
+    read = read_query(query, [])
+    worded = [(one, float(len({*read.terms} & words_of(one)))) for one in rows]
+    found = placed(read, [], [pair for pair in worded if pair[1]])
+    facts = {one.id: one for one in rows if one.payload["kind"] == "fact"}
+    shown = merged(found, facts, read.terms)
+    return ids([one for one in shown if not one.superseded])
+
+
+def test_each_fact_of_an_entry_is_found_by_its_own_words() -> None:
+    dog, meal = "Rex is the dog", "He must not eat grapes or raisins under any circumstances"
+    said = row("e", f"{dog}. {meal}.")
+    both = fact("dog", dog, "e"), fact("meal", meal, "e")
+    for rows in ((said, *both), (*both[::-1], said)):
+        assert first_for(dog, *rows)[0] == "dog"
+        assert first_for(meal, *rows)[0] == "meal"
+        assert {*first_for("May Rex eat raisins?", *rows)} == {"dog", "meal"}
+    assert first_for(dog, said, both[1]) == ["e"], "no fact says it"
+
+
+def test_the_part_that_still_holds_is_found_beside_the_successor() -> None:
+    said = row("e", "The rope is 28 mm thick and 612 m long")
+    gone = {"invalid_at": "2026-03-02", "superseded_by": "row new"}
+    old = fact("old", said.payload["data"], "e", **gone)
+    new = fact("new", "The rope is 26 mm thick", "later")
+    part = fact(part_id("old", "new"), "The rope is 612 m long", "e")
+    rows = (said, old, new, part)
+    assert first_for("Is the rope 612 m long?", *rows) == [part_id("old", "new"), "new"]
+    assert first_for("How thick is the rope?", *rows)[0] == "new"
 
 
 def test_long_requests_are_not_ranked_by_length_and_form() -> None:
