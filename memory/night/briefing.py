@@ -6,7 +6,7 @@ Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import starmap
 from typing import Any
@@ -30,14 +30,14 @@ BRIEFING, SHOWN = "briefing", "shown"
 MOST_WORDS = 150
 """Words of a briefing, its headings included."""
 
-HEADINGS = 12
-"""Words of the headings and the hint on how to answer."""
+HEADINGS = 18
+"""Words of the headings, the hint on how to answer, and what is left out."""
 
 AHEAD = timedelta(days=7)
 """How far ahead a briefing looks for dates."""
 
 MOST_CHANGED, MOST_QUESTIONS, MOST_DEADLINES, MOST_WAITING = 4, 2, 4, 4
-WORDS_OF_A_FACT, WORDS_OF_A_CLAIM, WORDS_BEFORE = 16, 12, 8
+WORDS_OF_A_FACT, WORDS_OF_A_CLAIM, WORDS_BEFORE = 16, 20, 8
 
 
 async def briefing_of(
@@ -65,7 +65,7 @@ async def briefing_of(
         {
             "night": newest["id"],
             "at": newest["ended"] or newest["started"],
-            "changed": changed(operations, facts),
+            "changed": changed(operations, facts, [*settings.owners, scope.user]),
             "questions": [*starmap(question, disputes), *starmap(doubt, doubts)],
             "deadlines": deadlines(dated, goals, today, settings.zone),
             "waiting": waiting(
@@ -90,8 +90,13 @@ async def mark_shown(store: BaseStore, scope: Scope, briefing: Briefing) -> None
     await write_batch(store, [put])
 
 
-def changed(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[str]:
-    """What the night learned and what no longer holds, the most important first. Pure."""
+def changed(
+    operations: Sequence[Operation], facts: Mapping[str, Fact], owners: Collection[str] = ()
+) -> list[str]:
+    """What the night learned and what no longer holds, the most important first. Pure.
+
+    What `owners` said themselves comes last: it is no news to them.
+    """
     merged = {
         frozenset((one["target"], one["after"]["other"]))
         for one in operations
@@ -111,7 +116,7 @@ def changed(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[
     added = [one["target"] for one in operations if one["kind"] == "add_fact"]
     fresh = [facts[op] for op in added if op in facts and facts[op]["invalid_at"] is None]
     fresh = [fact for fact in fresh if fact["op"] not in ended.values()]
-    fresh.sort(key=lambda fact: (-fact["importance"], fact["op"]))
+    fresh.sort(key=lambda fact: (fact["speaker"] in owners, -fact["importance"], fact["op"]))
     lines += [_said(fact) for fact in fresh]
     counts = f"{len(added)} new {'fact' if len(added) == 1 else 'facts'}"
     counts += f", {len(ended)} outdated" if ended else ""
@@ -184,6 +189,8 @@ def within(briefing: Briefing, words: int = MOST_WORDS) -> Briefing:
             if used <= left:
                 kept[name].append(line)
                 left -= used
+    if more := len(briefing["questions"]) - len(kept["questions"]):
+        kept["waiting"].append(f"{more} more to settle, once these are")
     return {**briefing, **kept}  # type: ignore[typeddict-item] # the same lists, shorter
 
 

@@ -35,6 +35,8 @@ from memory.text import (
     approximate_tokens,
     calibrated,
     cut_to,
+    days_named,
+    local,
     shown_day,
     shown_time,
     with_nearness,
@@ -141,8 +143,8 @@ def semantic_memories(
     """
     lines, left = list[str](), tokens
     for place, hit in enumerate(hits, 1):
-        text = prompt_lines.with_earlier(hit)
-        text = with_nearness(text, now, zone, said=hit["at"]) if now else text
+        says = with_nearness(hit["text"], now, zone, said=hit["at"]) if now else hit["text"]
+        text = prompt_lines.with_earlier({**hit, "text": says})
         when = shown_time(hit["at"], zone)
         line = prompt_lines.memory_line(when, hit["speaker"], text, _marks(hit))
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)
@@ -200,7 +202,7 @@ def goals(
     calibration: float = 1.0,
     now: str | None = None,
 ) -> str:
-    """Component 4000: the goal tree without finished roots; dates near `now` stand out."""
+    """Component 4000: the goal tree without finished roots; dates near `now` stand out, or past."""
     open_roots = {
         goal_id
         for goal_id, goal in all_goals.items()
@@ -211,7 +213,9 @@ def goals(
         depth, goal = row
         text = one_line(goal["description"])
         if now and goal["status"] == "active":
+            due = days_named(text, settings.zone, said=goal["created"], due=True)
             text = with_nearness(text, now, settings.zone, said=goal["created"])
+            text += " (overdue)" if due and max(due) < local(now, settings.zone).date() else ""
         return prompt_lines.goal_line(goal, depth, cut_to(text, most, calibration))
 
     rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]

@@ -67,6 +67,15 @@ def test_the_weightiest_changes_go_first_and_each_new_fact_is_told_once() -> Non
     ]
 
 
+def test_what_an_owner_said_is_no_news_to_them() -> None:
+    facts = {
+        "a": fact("a", "Ada chairs the club.", speaker="Ada", importance=9),
+        "b": fact("b", "The roof leaks.", speaker="Ben", importance=3),
+    }
+    operations = [add_fact(one, "x") for one in facts.values()]
+    assert changed(operations, facts, ["Ada"])[1:] == ["The roof leaks.", "Ada chairs the club."]
+
+
 def test_a_contradiction_is_a_question() -> None:
     new = fact("n", "The loan is taken.", speaker="Goran")
     assert question(new, fact("o", "Ada says there is no loan."))["text"] == (
@@ -131,5 +140,6 @@ def test_a_briefing_has_at_most_150_words_and_questions_go_first() -> None:
     words = " ".join(f"{heading} {' '.join(lines)}" for heading, lines in lines_of(kept)).split()
     assert len(words) <= 150
     assert len(kept["questions"]) == 2
+    assert kept["waiting"][-1] == f"{len(full['questions']) - 2} more to settle, once these are"
     assert kept["deadlines"]
     assert lines_of(told()) == []
