@@ -103,7 +103,8 @@ def merged(
         else:
             alone = replace(one, stands_for=frozenset())  # and not for the entry's other facts
             left[place.id] = joined(left.get(place.id) or candidate_of(place, one.parts), alone)
-            own = (fact for fact in restating if not _says_for(place, fact, wanted))
+            says = words_of(heir) if (heir := heir_of(place, known)) else frozenset[str]()
+            own = (fact for fact in restating if words_of(fact.row) & {*wanted} - says)
             left |= {fact.id: fact for fact in own if fact.id not in left}
     heard = _with_heirs([*left.values(), *stay], known, made, wanted)
     shown = _newer_first(heard, known, made)
@@ -274,12 +275,6 @@ def _said_by(fact: Row, entries: Mapping[str, Row]) -> str | None:
     }
     says = words_of(fact) - names
     return next((str(one) for one in sources if says <= words_of(entries[one])), None)
-
-
-def _says_for(shown: Row, fact: Candidate, wanted: Collection[str]) -> bool:
-    """Whether a fact that is shown for an entry has the query's words of another fact of it."""
-    holds = shown.payload.get("invalid_at") is None or fact.superseded
-    return holds and words_of(fact.row) & {*wanted} <= words_of(shown)
 
 
 def _with_facts(entry: Candidate, facts: Sequence[Candidate], wanted: Collection[str]) -> Candidate:
