@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import audit, entities, journal, night
+from memory import audit, entities, journal, night, transfer
 from memory import events as emergency
 from memory.audit import of_mode_change
 from memory.events import (
@@ -78,7 +78,6 @@ from memory.state import (
     woken,
 )
 from memory.storage import read_ahead, stored_values
-from memory.transfer import importing
 
 DIRECT_EVENT = "a direct event waits"
 
@@ -116,7 +115,7 @@ async def intake(
     committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
         if not undo_looked_for(config):  # `open_agent` looked before it began the run
-            await importing.check_whole(visit.store, visit.scope)
+            await transfer.check_whole(visit.store, visit.scope)
         await visit.take_in()
         await visit.finish_undo()
         # Entries that a crash left unindexed.

@@ -30,7 +30,7 @@ from memory.runtime import Resources
 from memory.settings import Audience, Settings
 from memory.state import Mode, State, held
 from memory.text import advisory, approximate_tokens, calibrated, clock_line, cut_to, utilisation
-from tools.builtin import communication
+from tools.builtin import assistant
 from tools.policy import CONTEXTS, as_heard, heard_by, without_private
 from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for
 
@@ -207,7 +207,7 @@ def _handed_back(
     took = now - datetime.fromisoformat(state.get("began", now.isoformat()))
     reasoning = state["args"].get("reasoning")
     own: CallRecord = {
-        "name": communication.delegate_task.name,
+        "name": assistant.delegate_task.name,
         "args": {key: value for key, value in state["args"].items() if key != "reasoning"},
         "reasoning": reasoning if isinstance(reasoning, str) else None,
         "ok": content["success"],

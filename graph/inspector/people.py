@@ -19,8 +19,7 @@ from graph.documents import (
     person_detail,
 )
 from graph.inspector.memories import folded, of_line
-from graph.inspector.rendering import day_of
-from graph.inspector.visits import Tell, Visit
+from graph.inspector.visits import Tell, Visit, day_of
 from graph.use_cases import forget, would_forget
 from memory import night
 from memory.errors import LongWork

@@ -28,8 +28,7 @@ from pydantic import BaseModel, Field
 
 from graph.documents import Listed
 from graph.server.agents import erase_files, every_own
-from graph.server.settings import ERASED, FULL, INVALID, serving
-from graph.server.tokens import User
+from graph.server.settings import ERASED, FULL, INVALID, User, serving
 from memory import forgetting
 from memory.errors import BusyError, CircadianError, ConfigurationError
 from memory.events import Room, inbox

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from graph.server.agents import every
 from graph.server.problems import api_router
-from graph.server.tokens import OPERATOR
+from graph.server.settings import OPERATOR
 from memory import telemetry
 from memory.errors import CircadianError
 from memory.events import inbox

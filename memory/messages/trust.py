@@ -20,9 +20,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory.messages.convert import EVENT_KEY, TOLD, mark_of
-from memory.messages.history import MARK as SUMMARY
-from memory.messages.history import is_summary
+from memory.messages.convert import EVENT_KEY, TOLD, is_summary, mark_of
+from memory.messages.convert import MARK as SUMMARY
 from memory.text import once_per_message, shown_time
 
 TRUST_NOTE = """\

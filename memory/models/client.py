@@ -20,8 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
 from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
-from memory.models.breaker import Breaker
-from memory.models.retry import Again, Failure, Service, Sleep, persist, retrying
+from memory.models.retry import Again, Breaker, Failure, Service, Sleep, persist, retrying
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe

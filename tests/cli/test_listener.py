@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.following import Listener, follow
 from graph.use_cases.approvals import decide
 from memory.night.steps import NightEvent

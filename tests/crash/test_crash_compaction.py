@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory.entities import entities
-from memory.messages.history import MARK
+from memory.messages.convert import MARK
 from tests.support.agents import entries
 from tests.support.crash_model import TOO_LONG
 from tests.support.crash_worker import START, Job, Point, Points, running

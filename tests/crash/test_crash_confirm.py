@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory import audit
 from memory.events import approvals, inbox
 from memory.records.tick import ParkedTick

@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from psycopg.conninfo import conninfo_to_dict
 
 from graph.agent import open_agent
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.app import main
 from memory.errors import DatabaseDown, MemoryStoreError
 from memory.events import inbox

@@ -3,7 +3,7 @@
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.status import status
 from memory import audit
 from memory.errors import ModelError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command, interrupt
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from tests.crash.test_crash_confirm import (
     AND_NOW,
     LATER,

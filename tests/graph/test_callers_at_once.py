@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.agent import open_agents
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import tick_of
 from memory.errors import ModelError
 from memory.messages.trust import event_text

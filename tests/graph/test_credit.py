@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.operations import apply
 from memory.records.operations import add_fact
 from memory.settings import Settings

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.outputs import ChatResult
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory import audit
 from memory.events.next_action import ask_for_stop
 from memory.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.forgetting import forget, forget_fact
 from graph.use_cases.memories import correct
 from graph.use_cases.status import status

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.errors import InputError
 from memory.forgetting import unfinished
 from memory.records import Fact

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.commands.run import Scheduler
 from graph.use_cases import status
 from memory.settings import Settings

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.entities import entities
 from memory.errors import ModelError
 from memory.night.record import plans_of

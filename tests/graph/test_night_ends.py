@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.nights import broke_off, find_night
 from memory.errors import InputError, ModelError
 from memory.night import record as night

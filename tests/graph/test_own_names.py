@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.entities import everyone, named, names_given
 from memory.settings import Settings
 from tests.support.agents import Opening, opened, said

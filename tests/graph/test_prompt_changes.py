@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.status import prompt_of, rollback
 from memory import audit
 from memory.events import approvals

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.commands.run import Scheduler, Watcher, outlook
 from memory.errors import ModelError
 from memory.settings import Settings

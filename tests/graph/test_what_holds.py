@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import briefing, new_briefing, status
 from memory import pages
 from memory.entities import entities

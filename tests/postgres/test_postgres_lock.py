@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from memory.errors import BusyError, DatabaseDown
 from memory.installation import database as locks
 from memory.installation.database import Database, LockConnections, hold_agent, hold_server
-from memory.installation.installed import WriterLock
+from memory.installation.folder import WriterLock
 from memory.storage.postgres.connections import Address, address_of, lock_key
 from tests.support.lock_connections import connections, cut_off, gone
 from tests.support.postgres import Postgres

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.entities import entities
 from memory.messages.trust import OWN_TAGS, event_text
 from memory.operations import apply

@@ -50,8 +50,7 @@ from memory.prompt import registered
 from memory.records import LOCAL_USER, thread_id
 from memory.settings import Deployment, SettingSource
 from memory.storage.sqlite import quick_check
-from tools.extensions import load_extensions, mcp_tools
-from tools.files import folder_tools
+from tools.extensions import folder_tools, load_extensions, mcp_tools
 from tools.registry import BUILT_IN, checked_tools
 
 T = TypeVar("T")

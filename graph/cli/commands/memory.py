@@ -41,12 +41,12 @@ from graph.use_cases import (
     names_like,
 )
 from graph.use_cases import reindex as embed_anew
+from memory import transfer
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
 from memory.recall import repair
 from memory.records import Fact, RecallHit, Scope
-from memory.transfer import importing, line_of
 
 MOST = 1_000
 """Most memories that a search returns."""
@@ -231,7 +231,7 @@ async def import_(
     given = standard_input().split("\n") if str(file) == STANDARD else None
     lines = given or FileLines(file)
     # Before the agent is opened: a wrong line must not leave a new data folder behind.
-    await asyncio.to_thread(importing.check, lines)
+    await asyncio.to_thread(transfer.check, lines)
     screen = Screen(json=options.json)
     async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
         session = Session(options, screen, agent)
@@ -256,7 +256,7 @@ async def _write(session: Session, out: TextIO) -> int:
         await asyncio.to_thread(home.close)
     number = 0
     async for record in export_memory(agent.context, name=options.agent, embedder=embedder):
-        out.write(line_of(record) + "\n")
+        out.write(transfer.line_of(record) + "\n")
         number += 1
     out.flush()
     return number - 2

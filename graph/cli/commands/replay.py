@@ -30,14 +30,19 @@ from rich.text import Text
 from typer import Argument, Exit, Option
 
 from graph.api import AsyncAgent
-from graph.cli.access import NO_LANGUAGE_MODEL, Session, reading, running
+from graph.cli.access import NO_LANGUAGE_MODEL, Session, reading, running, unanswered
 from graph.cli.commands.status import serve_inspector
 from graph.cli.exits import INTERRUPTED
-from graph.cli.night_view import night_line, night_view
 from graph.cli.program import Options, command
-from graph.cli.run_view import ProgressScreen, Transcript, still_waiting, what_next
+from graph.cli.run_view import (
+    ProgressScreen,
+    Transcript,
+    night_line,
+    night_view,
+    still_waiting,
+    what_next,
+)
 from graph.cli.status_view import goals_view, projects_view
-from graph.cli.turn import unanswered
 from graph.console import Screen, counted, date, day, one_line
 from graph.documents import recalled_memory
 from graph.following import LOOKING_BACK, Listener

@@ -13,23 +13,26 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer import Argument, Option
 
-from graph.cli.access import Session, must_be_made, reading, running, standard_input
-from graph.cli.night_view import night_view, nights_view
-from graph.cli.program import Options, command
-from graph.cli.run_view import cost_line, mode_line, sent_line, stop_line
-from graph.cli.turn import (
+from graph.cli.access import (
+    Session,
     both_ways,
     converse,
     event_of,
     go_to_sleep,
+    must_be_made,
+    reading,
     report_failures,
+    running,
     show_night,
     show_question,
     show_questions,
+    standard_input,
     talked,
     watched,
     why_stopped,
 )
+from graph.cli.program import Options, command
+from graph.cli.run_view import cost_line, mode_line, night_view, nights_view, sent_line, stop_line
 from graph.console import one_line
 from graph.differences import NightChanges, differences, taken_back
 from graph.following import LOOKING_BACK

@@ -22,9 +22,15 @@ from typer import Option
 from graph.api import AsyncAgent
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
-from graph.cli.night_view import night_view
 from graph.cli.program import Options, command
-from graph.cli.run_view import Transcript, cost_line, mode_line, still_waiting, what_next
+from graph.cli.run_view import (
+    Transcript,
+    cost_line,
+    mode_line,
+    night_view,
+    still_waiting,
+    what_next,
+)
 from graph.console import Screen, clean, counted, one_line, times_in
 from graph.following import LOOKING_BACK, STEP_NAMES, Listener, News, follow
 from graph.use_cases import AgentContext, Labels, complete_state, labels_for, status

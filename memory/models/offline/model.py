@@ -24,10 +24,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memory.messages import prompt_lines
 from memory.models.offline import night
-from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
+from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt, states_something
 from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
-from memory.models.offline.sentences import states_something
 from memory.text import approximate_tokens, shortened
 
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+(?=\s)")

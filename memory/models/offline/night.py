@@ -27,9 +27,9 @@ from memory.events import MOST_COMPLEX, complexity_of
 from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import MARK as SUMMARY
 from memory.messages import DatedLine, data_in, prompt_lines
-from memory.models.offline.prompt import Call, Prompt
-from memory.models.offline.requests import statement
-from memory.models.offline.sentences import (
+from memory.models.offline.prompt import (
+    Call,
+    Prompt,
     has_particulars,
     may_tell_of_a_life,
     names,
@@ -37,6 +37,7 @@ from memory.models.offline.sentences import (
     tells_of_a_life,
     told_stems,
 )
+from memory.models.offline.requests import statement
 from memory.records import OPENING
 from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
 

@@ -9,8 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory.messages import GoalLine
-from memory.models.offline.prompt import Done, Prompt, Quotable, sources
-from memory.models.offline.sentences import is_command, is_question, told_stems
+from memory.models.offline.prompt import (
+    Done,
+    Prompt,
+    Quotable,
+    is_command,
+    is_question,
+    sources,
+    told_stems,
+)
 from memory.text import content_stems, sentences, shortened, stem
 
 NOT_KNOWN = "I do not know that yet."

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 from memory.guards import speaks_of_oneself
 from memory.messages import GoalLine, ProjectLine
-from memory.models.offline.prompt import Call, Prompt
-from memory.models.offline.replies import NOT_OFFLINE, about_itself
-from memory.models.offline.sentences import (
+from memory.models.offline.prompt import (
+    Call,
+    Prompt,
     is_chatter,
     is_command,
     is_question,
     states_something,
 )
+from memory.models.offline.replies import NOT_OFFLINE, about_itself
 from memory.text import content_stems, sentences, shortened
 
 Given = Mapping[str, str]

@@ -14,7 +14,7 @@ from langchain_core.messages import (
 )
 from langgraph.types import Overwrite
 
-from memory.messages.history import MARK, merge_messages
+from memory.messages.convert import MARK, merge_messages
 from memory.settings import Settings
 from memory.state.schema import REDUCED_KEYS, State, fresh_state
 from nodes.hand_back import hand_back, returned

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from memory.errors import DatabaseDown, FolderError, InputError
 from memory.installation.database import DATABASE_SCHEMA, Database, open_database
 from memory.installation.opening import Installation, is_made, open_installation
-from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
+from memory.models.registry import DIMENSION as OFFLINE_DIMENSION
 from memory.settings import environment_only
 from memory.storage.postgres.connections import address_of
 from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts

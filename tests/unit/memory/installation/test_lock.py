@@ -13,8 +13,7 @@ from pydantic import SecretStr
 
 from memory.errors import BusyError
 from memory.installation.database import open_database
-from memory.installation.folder import DataFolder, open_folder
-from memory.installation.installed import WriterLock
+from memory.installation.folder import DataFolder, WriterLock, open_folder
 from memory.installation.opening import Installation
 from memory.records import LOCAL_USER, thread_id
 from tests.support.forked import forks

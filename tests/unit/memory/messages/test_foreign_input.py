@@ -17,11 +17,10 @@ from langchain_core.messages import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.errors import InputError
 from memory.events import inbox
-from memory.messages.convert import valid_event
-from memory.messages.history import MARK, merge_messages
+from memory.messages.convert import MARK, merge_messages, valid_event
 from memory.messages.trust import as_model_sees, event_text, unescaped
 from memory.prompt.rendering import recent
 from memory.records.records import Scope

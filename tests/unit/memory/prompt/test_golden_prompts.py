@@ -15,7 +15,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.agent import open_agent
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.prompt.components import PromptComponent, component
 from memory.settings import Settings
 from memory.state.schema import fresh_state
