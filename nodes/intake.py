@@ -520,7 +520,9 @@ class _Visit:
             self.change(turn="tick", event=decision.event, classification=decision.classification)
             if decision.event is None and decision.resumes is None:
                 self.change(spending=looked(self.state, self.settings, self.now))
-        self._drop_wish(decision.wish_dropped)
+        if decision.wish_dropped is not None and self.state["sleep_wish"] is not None:
+            self.change(sleep_wish=None)
+            self.note(notes=[f"It wished to sleep, and stays awake: {decision.wish_dropped}."])
         if decision.falls_asleep:
             self._sleep(*decision.falls_asleep)
         if decision.wakes:
@@ -528,9 +530,16 @@ class _Visit:
         if decision.turn == "night":
             self.change(turn="night", event=None)
         if decision.turn == "rest":
-            self._rest()
+            # A night that was requested after the night of this run does not begin.
+            over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
+            self.change(
+                turn="rest", event=None, classification=None, **({"phase": None} if over else {})
+            )
         if decision.resumes:
-            self._resume(decision.resumes)
+            parked = decision.resumes
+            if parked["question"] not in self.state["report"]["questions"]:
+                self.note(questions=[parked["question"]])
+            self.change(resuming=parked["question"]["id"])
 
     def show_waiting(self) -> None:
         """Keep messages in sight whose events wait, for chat clients; a run at rest shows none.
@@ -544,23 +553,6 @@ class _Visit:
         self.update.pop("messages", None)
         if changed := changes(self.begun, left):
             self.update["messages"] = changed
-
-    def _rest(self) -> None:
-        """End the run. A night that was requested after the night of this run does not begin."""
-        over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
-        self.change(
-            turn="rest", event=None, classification=None, **({"phase": None} if over else {})
-        )
-
-    def _resume(self, parked: ParkedTick) -> None:
-        if parked["question"] not in self.state["report"]["questions"]:
-            self.note(questions=[parked["question"]])
-        self.change(resuming=parked["question"]["id"])
-
-    def _drop_wish(self, why: str | None) -> None:
-        if why is not None and self.state["sleep_wish"] is not None:
-            self.change(sleep_wish=None)
-            self.note(notes=[f"It wished to sleep, and stays awake: {why}."])
 
     def _sleep(self, why: SleepCause, reason: str) -> None:
         self._change_mode(fallen_asleep(self.state, self.now, why, reason))

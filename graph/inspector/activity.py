@@ -31,7 +31,7 @@ from memory.errors import BusyError, NotFoundError
 from memory.events import inbox
 from memory.night import plans_of, records, report_of, status_of
 from memory.planning import tree
-from memory.records import NightReport, NightStatus, compaction_line, extraction_line
+from memory.records import NightStatus, compaction_line, extraction_line
 from memory.text import terms
 
 PULSE = 0.25
@@ -246,6 +246,8 @@ async def _night(visit: Visit, template: str, **values: Any) -> Response:
     state = status_of(record)
     possible = OPEN_TO.get(state, ())
     obstacles = {key: await nights.why_not(context, record, plans, key) for key in possible}
+    endings = [compaction_line(report["compaction"])] if "compaction" in report else []
+    endings += [extraction_line(report["extraction"])] if "extraction" in report else []
     return visit.show(
         template,
         record=record,
@@ -254,17 +256,12 @@ async def _night(visit: Visit, template: str, **values: Any) -> Response:
         groups=differences(NightChanges(operations, names, ids, ended, state == "complete")),
         whole=visit.asked("whole") == "1",
         most=MOST_CHANGES,
-        endings=_endings(report),
+        endings=endings,
         steps=STEP_NAMES,
         actions=[key for key, why in obstacles.items() if why is None],
         obstacles=obstacles,
         **values,
     )
-
-
-def _endings(report: NightReport) -> list[str]:
-    lines = [compaction_line(report["compaction"])] if "compaction" in report else []
-    return lines + ([extraction_line(report["extraction"])] if "extraction" in report else [])
 
 
 def _action(visit: Visit) -> str:

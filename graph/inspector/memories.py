@@ -257,6 +257,8 @@ async def one_memory(visit: Visit) -> Response:
     hops = 2 if visit.asked("hops") == "2" else 1
     around = await surroundings(context, found.id, hops=hops)
     reports = (await tick_page(context, Paging(MOST_TICKS))).items
+    shown = [one for one in reports if found.id in one.get("shown", [])]
+    heard = await heard_by(visit, shown)
     return visit.show(
         "one_memory.html",
         found=found,
@@ -266,7 +268,7 @@ async def one_memory(visit: Visit) -> Response:
         drawing=draw(around, visit.url),
         told=told,
         hops=hops,
-        readers=await _readers(visit, found.id, reports),
+        readers=[(one, heard.get(one["tick"])) for one in shown],
         wrote=next((one for one in reports if found.id in one["written"]), None),
         done=visit.asked("done"),
         before=found.replaced[-1]["text"] if found.replaced else "",
@@ -281,15 +283,6 @@ def _time_line(found: MemoryDetail) -> list[Fact]:
     """Replaced facts, this fact, and the facts that replaced it; empty without replacements."""
     around = [*found.replaced, *found.replaced_by]
     return [*found.replaced, found.fact, *found.replaced_by] if found.fact and around else []
-
-
-async def _readers(
-    visit: Visit, id_: str, reports: Sequence[TickReport]
-) -> list[tuple[TickReport, JournalEntry | None]]:
-    """The ticks that showed the memory, each with the message it answered."""
-    shown = [one for one in reports if id_ in one.get("shown", [])]
-    heard = await heard_by(visit, shown)
-    return [(one, heard.get(one["tick"])) for one in shown]
 
 
 # Correcting

@@ -24,7 +24,7 @@ from graph.use_cases import forget, would_forget
 from memory import night
 from memory.errors import LongWork
 from memory.forgetting import ForgetTarget
-from memory.records import RISE, EntityProfile
+from memory.records import RISE
 from memory.text import name_key
 
 ON_A_PAGE = 60
@@ -101,7 +101,8 @@ class Favour(NamedTuple):
 async def _favour(visit: Visit, found: PersonDetail) -> Favour | None:
     """It rises once on each day with an answered message, so those days tell its course."""
     profile = found.profile
-    rises = _rises(profile)
+    value = profile["relationship"]["favorability"]
+    rises = round(math.log(1 - value) / math.log(1 - RISE)) if 0 < value < 1 else 0
     if not rises:
         return None
     wanted = MemoryFilter(kind="entry", person=profile["id"])
@@ -115,19 +116,10 @@ async def _favour(visit: Visit, found: PersonDetail) -> Favour | None:
         (day, 1 - (1 - RISE) ** (rises - len(newest) + place))
         for place, day in enumerate(newest, 1)
     ]
-    return Favour(course, _points(course))
-
-
-def _rises(profile: EntityProfile) -> int:
-    value = profile["relationship"]["favorability"]
-    return round(math.log(1 - value) / math.log(1 - RISE)) if 0 < value < 1 else 0
-
-
-def _points(course: list[tuple[str, float]]) -> str:
     step = WIDTH / max(1, len(course))
     steps = [(0.0, HEIGHT * (1 - course[0][1]))] if course else []
     steps += [((place + 1) * step, HEIGHT * (1 - value)) for place, (_, value) in enumerate(course)]
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in steps)
+    return Favour(course, " ".join(f"{x:.1f},{y:.1f}" for x, y in steps))
 
 
 # Forgetting somebody

@@ -283,20 +283,16 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
         before = ForgetTarget(earlier.get("kind", "entity"), earlier["entity"])
         plan = await _plan(context, before, earlier, required=False)
         await _carry_out(context, before, plan, tell)
-        return _is_same(before, wanted)
+        if before.kind == "entity":
+            return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
+        # An id that was erased meanwhile is taken for a name.
+        named = wanted.kind in (before.kind, "entity")
+        return named and bool(meant(wanted.name.strip(AROUND_IDS), [before.name], "memories"))
     if residue:
         tell("cleaning the files")
         await _clean(context)
         return True
     return False
-
-
-def _is_same(before: ForgetTarget, wanted: ForgetTarget) -> bool:
-    if before.kind == "entity":
-        return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
-    # An id that was erased meanwhile is taken for a name.
-    named = wanted.kind in (before.kind, "entity")
-    return named and bool(meant(wanted.name.strip(AROUND_IDS), [before.name], "memories"))
 
 
 async def _settle(context: AgentContext) -> None:

@@ -6,7 +6,7 @@ An export is a whole memory out of any agent; an import takes it into an empty o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,7 +74,13 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
     """
     facts = await context.semantic.all(context.scope)
     entries = await journal.since(context.store, context.scope, None)
-    repeated = _repeated(entries, facts)
+    said = {one["id"]: set(terms(one["content"])) for one in entries}
+    repeated = {
+        source
+        for fact in facts
+        for source in fact["source_entries"]
+        if source in said and said[source] <= set(terms(fact["text"]))
+    }
     found = (one for one in entries if SELF not in one["tags"] and one["id"] not in repeated)
     rows = [*map(_of_fact, facts), *map(_of_entry, found)]
     wanted = set(terms(query or ""))
@@ -84,17 +90,6 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
         kept, key=lambda row: (row["kind"] == "fact", row.get("op", row["id"])), reverse=True
     )
     return sorted(by_op, key=lambda row: row["at"], reverse=True)
-
-
-def _repeated(entries: Sequence[JournalEntry], facts: Sequence[Fact]) -> set[str]:
-    """Ids of the entries of which a fact that was made from them has every word."""
-    said = {one["id"]: set(terms(one["content"])) for one in entries}
-    return {
-        source
-        for fact in facts
-        for source in fact["source_entries"]
-        if source in said and said[source] <= set(terms(fact["text"]))
-    }
 
 
 def _words(row: dict[str, Any]) -> set[str]:

@@ -25,7 +25,7 @@ from memory.night import (
     status_of,
     take_back,
 )
-from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
+from memory.records import NightRecord, NightReport, NightStatus, Operation, told
 from memory.text import shortened
 
 if TYPE_CHECKING:
@@ -321,18 +321,11 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     if changed:
         what = await _in_words(context, changed, waiting)
         raise ConflictError(f"memory has changed since {name}: {what}{go}")
-    if await _history_changed(context, plans, record):
-        raise ConflictError(f"the conversation was compacted since {name}{go}")
-
-
-async def _history_changed(
-    context: AgentContext, plans: Sequence[PlanRecord], record: NightRecord
-) -> bool:
-    """Whether messages that a preview would replace by a summary are no longer there."""
     messages = (await context.snapshot()).values.get("messages", [])
     ids = [str(message.id) for message in messages]
     cuts = [plan for plan in plans if plan["step"] == "compact" and plan["operations"]]
-    return record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts)
+    if record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts):
+        raise ConflictError(f"the conversation was compacted since {name}{go}")
 
 
 async def _approve(context: AgentContext, record: NightRecord) -> None:
@@ -429,17 +422,6 @@ async def _check_undoable(
     if record.get("reduced"):
         kept = f"the newest {context.settings.nights_kept} (nights_kept)"
         raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
-    await _check_unused(context, name, done)
-    changed = await find_conflicts(
-        inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
-    )
-    if changed:
-        what = await _in_words(context, changed, done)
-        raise ConflictError(f"what {name} made was changed since: {what}")
-
-
-async def _check_unused(context: AgentContext, name: str, done: Sequence[Operation]) -> None:
-    """Raise ConflictError if a later night built on what this one made."""
     ops = [done_op["target"] for done_op in done if done_op["kind"].endswith("_fact")]
     facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
     ids = {op: fact["id"] for op, fact in facts.items()}
@@ -447,6 +429,12 @@ async def _check_unused(context: AgentContext, name: str, done: Sequence[Operati
         on = [f"{later} on {await _in_words(context, what, done)}" for later, what in built.items()]
         first = f"`circadian undo {list(built)[-1]}` comes first"
         raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
+    changed = await find_conflicts(
+        inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
+    )
+    if changed:
+        what = await _in_words(context, changed, done)
+        raise ConflictError(f"what {name} made was changed since: {what}")
 
 
 async def _later(context: AgentContext, name: str) -> list[tuple[str, Sequence[Operation]]]:

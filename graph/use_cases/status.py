@@ -170,10 +170,14 @@ async def status(context: AgentContext) -> Status:
     """The agent at a glance, from its last checkpoint; takes no lock. Raises as `overview`."""
     found = await overview(context)
     ends = await count_items(context.store, context.scope.namespace(LINKS), "linked_to")
+    total = await count_items(context.store, context.scope.namespace("journal"))
+    entries = await journal.newest(context.store, context.scope, limit=total)
     return {
         **found,
         "memory": {**found["memory"], "links": ends // 2},
-        "cumulative_importance": await _cumulative_importance(context),
+        "cumulative_importance": sum(
+            entry["importance"] for entry in entries if entry["consolidation"] != "exempt"
+        ),
     }
 
 
@@ -279,13 +283,6 @@ async def _inbox(context: AgentContext, state: State) -> InboxState:
         "waiting": len(waiting),
         "set_aside": [{"id": item["event"]["id"], "error": item["error"]} for item in aside],
     }
-
-
-async def _cumulative_importance(context: AgentContext) -> int:
-    """Derived from the journal; entries exempt from consolidation add nothing."""
-    total = await count_items(context.store, context.scope.namespace("journal"))
-    entries = await journal.newest(context.store, context.scope, limit=total)
-    return sum(entry["importance"] for entry in entries if entry["consolidation"] != "exempt")
 
 
 AGENT, NAME = "agent", "name"

@@ -112,7 +112,12 @@ def heuristic_importance(
     2, +3 for a direct message, +2 for a mention, which a room has, +1 for each kind of keyword
     (goal; quest or task; the name of a known entity), + the sender's bonus (0..2).
     """
-    score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
+    words = _WORD.findall(text.casefold())
+    found = frozenset(words)
+    spoken = f" {' '.join(words)} "
+    kinds = [found & _GOAL_WORDS, found & _QUEST_WORDS]
+    kinds_said = sum(map(bool, kinds)) + any(_named(name, spoken) for name in known_entities)
+    score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + kinds_said
     score += _DIRECT * direct + _MENTION * mentioned
     return min(max(score, _LOWEST), _HIGHEST)
 
@@ -129,15 +134,6 @@ def names_project(text: str, key: str) -> bool:
         return False
     spelled = r"[\s_-]+".join(words)
     return re.search(f"{_BEFORE}{spelled}{_AFTER}", text, re.IGNORECASE) is not None
-
-
-def _keyword_kinds(text: str, known_entities: Collection[str]) -> int:
-    """Number of the three kinds of keyword that `text` contains as whole words."""
-    words = _WORD.findall(text.casefold())
-    found = frozenset(words)
-    spoken = f" {' '.join(words)} "
-    named = any(_named(name, spoken) for name in known_entities)
-    return bool(found & _GOAL_WORDS) + bool(found & _QUEST_WORDS) + named
 
 
 def _named(name: str, spoken: str) -> bool:
@@ -351,7 +347,13 @@ async def newest(
     for day in await days(store, scope):
         items = await list_items(store, scope.namespace("journal", day))
         entries = by_time(cast(JournalEntry, item.value) for item in items)
-        hits += [e for e in reversed(entries) if _matches(e, words, tags) and not hidden(e)]
+        hits += [
+            e
+            for e in reversed(entries)
+            if (not tags or set(tags) & set(e["tags"]))
+            and (words is None or words & set(_WORD.findall(e["content"].lower())))
+            and not hidden(e)
+        ]
         if len(hits) >= limit:
             break
     return hits[:limit]
@@ -372,12 +374,6 @@ async def on(store: BaseStore, scope: Scope, day: str) -> list[JournalEntry]:
 async def count_on(store: BaseStore, scope: Scope, day: str) -> int:
     """The number of entries of a day (`YYYYMMDD`)."""
     return await count_items(store, scope.namespace("journal", day))
-
-
-def _matches(entry: JournalEntry, words: set[str] | None, tags: Sequence[str] | None) -> bool:
-    if tags and not set(tags) & set(entry["tags"]):
-        return False
-    return words is None or bool(words & set(_WORD.findall(entry["content"].lower())))
 
 
 def entry_id_of(kind: str, timestamp: str, rest: str) -> str:

@@ -512,14 +512,15 @@ def _beside(past: dict[str | None, BaseMessage], message: BaseMessage) -> BaseMe
 
 
 def _protected(standing: BaseMessage, message: BaseMessage) -> bool:
-    if not (isinstance(standing, HumanMessage) and isinstance(message, HumanMessage)):
-        return isinstance(standing, HumanMessage) or isinstance(message, HumanMessage)
+    people = isinstance(standing, HumanMessage), isinstance(message, HumanMessage)
+    if not all(people):
+        return any(people)
     return is_history(standing) and not (
         is_history(message) and _origin(message) == _origin(standing)
     )
 
 
-def _origin(message: HumanMessage) -> tuple[Any, Any]:
+def _origin(message: BaseMessage) -> tuple[Any, Any]:
     mark = mark_of(message)
     return mark["event"], mark["tick"]
 

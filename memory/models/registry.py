@@ -255,7 +255,12 @@ def load_embedder(name: str) -> Embeddings:
             default_headers=_EACH_ITS_OWN,
         )
     if provider == "fastembed":
-        return _fastembed(name, model)
+        try:
+            return FastEmbedEmbeddings(model)
+        except ImportError as error:
+            raise InputError(f"{name} needs a package: pip install fastembed") from error
+        except ValueError as error:
+            raise InputError(f"{name} cannot be loaded: {shortened(str(error), 200)}") from error
     return cast(Embeddings, _through_langchain("embeddings", "init_embeddings", name))
 
 
@@ -324,16 +329,6 @@ def _openai_chat_model() -> type[BaseChatModel]:
             return made
 
     return OpenAIChatModel
-
-
-def _fastembed(name: str, model: str) -> Embeddings:
-
-    try:
-        return FastEmbedEmbeddings(model)
-    except ImportError as error:
-        raise InputError(f"{name} needs a package: pip install fastembed") from error
-    except ValueError as error:
-        raise InputError(f"{name} cannot be loaded: {shortened(str(error), 200)}") from error
 
 
 def _through_langchain(module: str, function: str, name: str, **options: Any) -> Any:

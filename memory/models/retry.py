@@ -71,7 +71,12 @@ class Breaker:
         Other errors of `memory.errors` show that it answers. A wrong configuration, a bug and a
         cancelled call change nothing. Raises CircuitOpen where no call was made.
         """
-        trying = self._enter()
+        if self._trying:
+            raise CircuitOpen(self._message("it is being tried again now"))
+        if self._circuit.opened:
+            left = max(1, self._circuit.open_remaining)
+            raise CircuitOpen(self._message(f"it is tried again in {left} s"))
+        trying = self._trying = not self._circuit.closed
         try:
             result = await send()
         except failure as error:
@@ -88,16 +93,6 @@ class Breaker:
         finally:
             if trying:
                 self._trying = False
-
-    def _enter(self) -> bool:
-        """Begin a call; returns whether this call tries the service again."""
-        if self._trying:
-            raise CircuitOpen(self._message("it is being tried again now"))
-        if self._circuit.opened:
-            left = max(1, self._circuit.open_remaining)
-            raise CircuitOpen(self._message(f"it is tried again in {left} s"))
-        self._trying = not self._circuit.closed
-        return self._trying
 
     def _record(self, trying: bool, error: Exception | None = None) -> None:
         """Count how a call ended. Calls from before the breaker opened decide nothing."""

@@ -133,7 +133,10 @@ def recompute(goals: Mapping[str, Goal]) -> Goals:
     """
     after: Goals = {}
     for key, goal in goals.items():
-        _check_record(key, goal)
+        if goal["id"] != key:
+            raise StateError(f"goals: the goal under {key!r} has the id {goal['id']!r}")
+        if not _percentage(goal["progress"]):
+            raise StateError(f"goals: progress of {key} is {goal['progress']}; it must be 0 to 100")
         parent_id = goal["parent_id"] if goal["parent_id"] in goals else None
         progress = 100 if goal["status"] == "completed" else goal["progress"]
         after[key] = {**goal, "parent_id": parent_id, "progress": progress}
@@ -249,13 +252,6 @@ def _check_change(
             f"Goal {goal['id']} is completed",
             "Give status='active' with the progress to reopen it.",
         )
-
-
-def _check_record(key: str, goal: Goal) -> None:
-    if goal["id"] != key:
-        raise StateError(f"goals: the goal under {key!r} has the id {goal['id']!r}")
-    if not _percentage(goal["progress"]):
-        raise StateError(f"goals: progress of {key} is {goal['progress']}; it must be 0 to 100")
 
 
 def _percentage(progress: object) -> bool:

@@ -256,7 +256,18 @@ def record_of(line: str, number: int) -> Record:
     try:
         lines = _checker(Annotated[Record, Discriminator("type")])
         record: Record = lines.validate_python(_loaded(line))
-        _check(record)
+        if isinstance(record, StateLine):
+            state_of(record.values)
+        elif isinstance(record, FactLine):
+            if (length := len(record.fact["text"])) > LONGEST_FACT:
+                raise ValueError(f"fact: {length:,} characters, more than {LONGEST_FACT:,}")
+        elif isinstance(record, ItemLine):
+            if record.namespace[0] in NOT_MOVED:
+                raise ValueError(f"records of {record.namespace[0]} are not moved")
+            form = _FORMS.get((record.namespace[0], len(record.namespace)))
+            if form is not None:
+                _checker(form).validate_python(record.value, strict=True)
+            _check_place(record)
     except ValidationError as error:
         wrong = explained(error.errors(), "record")[0]
         raise InputError(f"line {number}: {wrong}") from None
@@ -283,22 +294,6 @@ def state_of(values: Mapping[str, Any]) -> dict[str, Any]:
 def numbered(lines: Iterable[str]) -> Iterable[tuple[int, str]]:
     """The non-blank lines with their numbers, from 1."""
     return ((at, line) for at, line in enumerate(lines, 1) if line.strip())
-
-
-def _check(record: Record) -> None:
-    """Check rules that the type of a line cannot express. Raises ValueError or ValidationError."""
-    if isinstance(record, StateLine):
-        state_of(record.values)
-    elif isinstance(record, FactLine):
-        if (length := len(record.fact["text"])) > LONGEST_FACT:
-            raise ValueError(f"fact: {length:,} characters, more than {LONGEST_FACT:,}")
-    elif isinstance(record, ItemLine):
-        if record.namespace[0] in NOT_MOVED:
-            raise ValueError(f"records of {record.namespace[0]} are not moved")
-        form = _FORMS.get((record.namespace[0], len(record.namespace)))
-        if form is not None:
-            _checker(form).validate_python(record.value, strict=True)
-        _check_place(record)
 
 
 def _check_place(record: ItemLine) -> None:
@@ -491,19 +486,16 @@ def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> No
     table = semantic.open_table()
     with table.transaction():
         for fact in facts:
-            table.insert(fact["id"], None, _payload(scope, fact))
+            payload = {
+                **scope_filters(scope),
+                **metadata_of(fact),
+                "kind": "fact",
+                "data": fact["text"],
+                "hash": hashlib.md5(fact["text"].encode(), usedforsecurity=False).hexdigest(),
+                "role": "user",
+                "updated_at": fact["created"],
+            }
+            table.insert(fact["id"], None, payload)
             if (last := fact.get("last_access")) is not None:
                 for _ in range(fact.get("access_count", 0)):
                     table.touch([fact["id"]], datetime.fromisoformat(last))
-
-
-def _payload(scope: Scope, fact: Fact) -> dict[str, Any]:
-    return {
-        **scope_filters(scope),
-        **metadata_of(fact),
-        "kind": "fact",
-        "data": fact["text"],
-        "hash": hashlib.md5(fact["text"].encode(), usedforsecurity=False).hexdigest(),
-        "role": "user",
-        "updated_at": fact["created"],
-    }

@@ -118,13 +118,19 @@ async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> An
     """See how full the context is (from 60 % wrap up, from 80 % just answer) and what was done."""
     usage = _token_usage(runtime)
     full = usage["usage_percentage"]
+    # A chain begins with the second model answer that asks for tools.
+    depth = max(0, runtime.state["loop"]["iteration"] - 1)
     result = {
         "timestamp": now_of(runtime).isoformat(),
         "token_usage": usage,
         "token_advisory": {**advisory(full), "recommended_action": recommended_action(full)},
         "loop_state": _loop_state(runtime),
         "session_metrics": _session_metrics(runtime),
-        "chain_state": _chain_state(runtime),
+        "chain_state": {
+            "in_chain": depth > 0,
+            "chain_depth": depth,
+            "pending_tools": _pending(runtime),
+        },
     }
     return answer(runtime, result)
 
@@ -167,12 +173,6 @@ def _session_metrics(runtime: Runtime) -> SessionMetrics:
         "successful_calls": metrics["successful_calls"] + len(new) - failed,
         "failed_calls": metrics["failed_calls"] + failed,
     }
-
-
-def _chain_state(runtime: Runtime) -> dict[str, Any]:
-    """A chain begins with the second model answer that asks for tools; its depth counts from 1."""
-    depth = max(0, runtime.state["loop"]["iteration"] - 1)
-    return {"in_chain": depth > 0, "chain_depth": depth, "pending_tools": _pending(runtime)}
 
 
 def _pending(runtime: Runtime) -> list[str]:
@@ -364,8 +364,11 @@ async def send_message(
     """Message somebody else; may wait for a person. Ends your work: answer beside it."""
     to, text, channel = to.strip(), text.strip(), (channel or "").strip() or None
     _check(event_of(runtime), to, text, channel)
+    done = runtime.state["loop"]["tools"]
+    earlier = sum(one["ok"] for one in done if one["name"] == "send_message")
+    origin = origin_of(runtime, collector_of(runtime.config, runtime.store))
     message: SentMessage = {
-        "id": _id(runtime),
+        "id": f"sent_{operation_id(origin, 'send_message', str(earlier))[:16]}",
         "to": to,
         "text": text,
         "channel": channel,
@@ -398,14 +401,6 @@ def _check(event: Event | None, to: str, text: str, channel: str | None) -> None
 
 def _place(name: str, channel: str | None) -> tuple[str, str]:
     return name.strip().casefold(), (channel or "").strip().casefold()
-
-
-def _id(runtime: Runtime) -> str:
-    """`sent_<16 hex digits>`, made from the tick's origin and the message's place in the tick."""
-    done = runtime.state["loop"]["tools"]
-    earlier = sum(one["ok"] for one in done if one["name"] == "send_message")
-    origin = origin_of(runtime, collector_of(runtime.config, runtime.store))
-    return f"sent_{operation_id(origin, 'send_message', str(earlier))[:16]}"
 
 
 @tool

@@ -21,7 +21,6 @@ from rich.text import Text
 from typer import Option
 from typing_extensions import TypedDict
 
-from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
 from graph.cli.program import Options, command
 from graph.console import Screen, counted, one_line
@@ -302,19 +301,15 @@ async def _agent(options: Options) -> Check:
                 return _problem(next(iter(left)), "; ".join(left.values()))
             if lost := await losses(agent.context):
                 return _problem("memory", "; ".join(lost))
-            return await _inbox(agent)
+            now = await status(agent.context)
+            aside = now["inbox"]["set_aside"]
+            lines = [f"{now['inbox']['waiting']:,} waiting"]
+            lines += [f"set aside: {item['id']}: {item['error']}" for item in aside]
+            if now["emergency_stop"]:
+                lines.append("the emergency stop is set (`circadian clear-stop`)")
+            return _check("inbox", "; ".join(lines), ok=not aside and not now["emergency_stop"])
     except InputError as error:
         return _problem("agent", f"it cannot be opened: {error}")
-
-
-async def _inbox(agent: AsyncAgent) -> Check:
-    now = await status(agent.context)
-    aside = now["inbox"]["set_aside"]
-    lines = [f"{now['inbox']['waiting']:,} waiting"]
-    lines += [f"set aside: {item['id']}: {item['error']}" for item in aside]
-    if now["emergency_stop"]:
-        lines.append("the emergency stop is set (`circadian clear-stop`)")
-    return _check("inbox", "; ".join(lines), ok=not aside and not now["emergency_stop"])
 
 
 def _view(checks: list[Check]) -> Table:

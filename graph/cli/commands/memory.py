@@ -291,7 +291,11 @@ async def _write_file(session: Session, file: Path) -> int:
 async def reindex(options: Options) -> int:
     """Make missing vectors, or all with a new --embedder."""
     await must_be_made(options)
-    await _index_lost(options)
+    with suppress(InputError):  # another embedder than the recorded one is asked for
+        async with reading(options, announce=False) as (_, _, agent):
+            for one in await list_agents(agent.context):
+                scope = Scope(agent.scope.user, one["thread"])
+                await repair(agent.store, agent.resources.semantic, scope)
     screen, reached = Screen(json=options.json), (0, 0)
     try:
         with screen.progress() as progress:
@@ -314,15 +318,6 @@ async def reindex(options: Options) -> int:
         raise CircadianError(f"{error}; {_extent(*reached)}, and {RESUMES}") from error
     screen.result(done._asdict(), *map(Text, _lines(done)))
     return 0
-
-
-async def _index_lost(options: Options) -> None:
-    """Index the journal of every agent whose index is gone."""
-    with suppress(InputError):  # another embedder than the recorded one is asked for
-        async with reading(options, announce=False) as (_, _, agent):
-            for one in await list_agents(agent.context):
-                scope = Scope(agent.scope.user, one["thread"])
-                await repair(agent.store, agent.resources.semantic, scope)
 
 
 def _extent(done: int, total: int) -> str:

@@ -50,7 +50,7 @@ from memory.events import (
     why_wait,
 )
 from memory.models import model_name
-from memory.records import NightReport, Operation, TickReport, ToolOutcome
+from memory.records import NightReport, Operation, ToolOutcome
 from memory.runtime import utc_now
 from memory.settings import Settings
 from memory.state import Mode, State
@@ -250,7 +250,10 @@ class Watch(Watcher):
                 self._rows.event(record, self._clock())
                 self._now("thinking")
             case "tick":
-                self._tick(record)
+                self._rows.tick(record, self._clock() if record["event_id"] is None else None)
+                if record["context_type"] in LOOKING_BACK:
+                    self._rows.aside("looked back at its own work")
+                self._rows.aside(cost_line(record))
             case "mode":
                 at = datetime.fromisoformat(record["at"])
                 self._rows.row(Text(), mode_line(record), at=at)
@@ -266,12 +269,6 @@ class Watch(Watcher):
                 self._once(record)
         if what not in ("note", "failure"):
             self._said = None
-
-    def _tick(self, tick: TickReport) -> None:
-        self._rows.tick(tick, self._clock() if tick["event_id"] is None else None)
-        if tick["context_type"] in LOOKING_BACK:
-            self._rows.aside("looked back at its own work")
-        self._rows.aside(cost_line(tick))
 
     async def _night(self, report: NightReport) -> None:
         self._said = None
