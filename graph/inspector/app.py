@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.blocking import spare_collections
 from graph.following import follow
-from graph.inspector import activity, memories, people
+from graph.inspector import activity, memories
 from graph.inspector.visits import (
     STATIC,
     BackgroundJobs,
@@ -186,10 +186,10 @@ PAGES: Sequence[tuple[str, str, Handler]] = (
     ("POST", "/correct/{id:path}", memories.do_correct),
     ("GET", "/forget/{id:path}", memories.forget_form),
     ("POST", "/forget/{id:path}", memories.do_forget),
-    ("GET", "/people", people.people_list),
-    ("GET", "/people/{id}", people.one_person),
-    ("GET", "/people/{id}/forget", people.forget_person_form),
-    ("POST", "/people/{id}/forget", people.forget_person),
+    ("GET", "/people", activity.people_list),
+    ("GET", "/people/{id}", activity.one_person),
+    ("GET", "/people/{id}/forget", activity.forget_person_form),
+    ("POST", "/people/{id}/forget", activity.forget_person),
     ("GET", "/nights", activity.night_list),
     ("GET", "/nights/{id}", activity.one_night),
     ("GET", "/nights/{id}/{action}", activity.night_action_form),

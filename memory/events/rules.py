@@ -393,6 +393,13 @@ _SEVERAL_STEPS = """
 _MULTI_STEP = frozenset(_SEVERAL_STEPS.split())
 
 
+_OF_OWN_WORK: dict[Kind, tuple[EventClass, str]] = {
+    "goal": ("goal_action", "a goal is in hand"),
+    "reflection": ("unknown", "a review of its own work"),
+}
+_URGENT_FIRST: tuple[Priority, ...] = ("high", "medium")
+
+
 def assess(
     text: str | None,
     *,
@@ -408,12 +415,15 @@ def assess(
     `percentage`: how full the context is. `recent_errors`: failures in a row. `names`: the
     assistant's. `plannable`: whether the goal in hand may be decomposed first.
     """
-    event_class, why = _class_of(text or "", kind, names)
+    event_class, why = _OF_OWN_WORK.get(kind) or event_class_of(text or "", names)
     complexity, counted = complexity_of(text or "")
     mode, iterations = _BY_CLASS[event_class]
     if plannable and complexity == MOST_COMPLEX:
         mode = "plan_execute"
-    pressure = _pressure(percentage)
+    pressure: Literal["normal", "high", "critical"] = "normal"
+    if percentage >= WARNING_AT:
+        pressure = "critical" if percentage >= CRITICAL_AT else "high"
+    urgent = {goal["priority"] for goal in goals.values() if goal["status"] == "active"}
     reasons = [
         f"Taken for {event_class}: {why}",
         f"complexity {complexity} of {MOST_COMPLEX} ({counted})",
@@ -432,7 +442,7 @@ def assess(
             "token_pressure": pressure,
             "recent_errors": recent_errors,
             "event_class": event_class,
-            "goal_urgency": _urgency(goals),
+            "goal_urgency": next((one for one in _URGENT_FIRST if one in urgent), "low"),
         },
     }
 
@@ -451,26 +461,3 @@ def complexity_of(text: str) -> tuple[int, str]:
     points += sum(parts >= number for number in _PARTS) + (several is not None)
     counted = f"{tokens} tokens, {parts} {'part' if parts == 1 else 'parts'}"
     return min(1 + points, MOST_COMPLEX), counted + (f", '{several}'" if several else "")
-
-
-def _class_of(text: str, kind: Kind, names: Collection[str]) -> tuple[EventClass, str]:
-    match kind:
-        case "goal":
-            return "goal_action", "a goal is in hand"
-        case "reflection":
-            return "unknown", "a review of its own work"
-        case _:
-            return event_class_of(text, names)
-
-
-def _pressure(percentage: float) -> Literal["normal", "high", "critical"]:
-    if percentage >= CRITICAL_AT:
-        return "critical"
-    return "high" if percentage >= WARNING_AT else "normal"
-
-
-def _urgency(goals: Mapping[str, Goal]) -> Priority:
-    found = {goal["priority"] for goal in goals.values() if goal["status"] == "active"}
-    if "high" in found:
-        return "high"
-    return "medium" if "medium" in found else "low"

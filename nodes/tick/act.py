@@ -74,7 +74,9 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         going = {**going, "next": "record"}
         if answer.cut_off:
             going["truncated"] = True
-    calibration = _calibration(state, told + schemas, answer.message)
+    reported = answer.message.usage_metadata
+    counted = int(reported["input_tokens"]) if reported else 0
+    calibration = recalibrate(state["calibration"], told + schemas, counted)
     return {"messages": [message], "loop": going, "calibration": calibration}
 
 
@@ -120,11 +122,3 @@ def _sizes(state: State, told: int, schemas: int) -> dict[str, int]:
         "conversation_history": max(0, history),
         "tools": calibrated(schemas, calibration),
     }
-
-
-def _calibration(state: State, approximate: int, message: AIMessage) -> float:
-    """Correct the approximate count by what the provider reported for this prompt."""
-    reported = message.usage_metadata
-    if not reported:
-        return state["calibration"]
-    return recalibrate(state["calibration"], approximate, int(reported["input_tokens"]))

@@ -23,9 +23,8 @@ from pydantic import Field
 from memory import events, forgetting
 from memory.errors import Refusal
 from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
-from memory.messages import for_model, is_history, of_tick, one_line
+from memory.messages import for_model, is_history, of_tick, one_line, prompt_lines
 from memory.operations import collector_of
-from memory.pages import LEAST_ID
 from memory.prompt import assembly, assistant_prompt, recommended_action
 from memory.records import Decision, Event, Loop, SentMessage, operation_id
 from memory.runtime import resources_of, scope_of, settings_of, store_of
@@ -333,11 +332,9 @@ def why_not_erased(
 
 
 def _recalled(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory that this tick recalled under the given id, or its beginning; {} if none."""
-    bare = str(args.get("memory_id", "")).strip(" []()#.'\"`")
+    """The memory that this tick recalled under the given id; {} if none."""
     told = {one["id"]: one for one in hits_in(of_tick(state["messages"], state["tick"]))}
-    found = [one for id_, one in told.items() if id_.startswith(bare)]
-    return found[0] if len(bare) >= LEAST_ID and len(found) == 1 else {}
+    return told.get(prompt_lines.cited(str(args.get("memory_id", "")), told) or "", {})
 
 
 forget_memory.metadata = {

@@ -29,7 +29,7 @@ from memory.guards import (
     speakers_of,
     violation,
 )
-from memory.messages import Citations
+from memory.messages import Citations, prompt_lines
 from memory.operations import Collector, PlanCollector, collector_of, dependents_of
 from memory.recall import fit_for, probes, recall
 from memory.records import (
@@ -541,6 +541,6 @@ def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[
 
 
 def _is(fact: Fact, given: str) -> bool:
-    bare = given.strip(" []()#.'\"").lower()
-    named = len(bare) >= pages.LEAST_ID and fact["id"].startswith(bare)
-    return named or bare == fact["text"].strip(" []()#.'\"").lower()
+    around = " []()#.'\""
+    same = given.strip(around).lower() == fact["text"].strip(around).lower()
+    return same or prompt_lines.cited(given.lower(), [fact["id"]]) is not None
