@@ -106,11 +106,7 @@ class Screen:
         """
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         bar = Progress(
-            *columns,
-            TimeRemainingColumn(),
-            console=self.out,
-            transient=True,
-            disable=not self.live,
+            *columns, TimeRemainingColumn(), console=self.out, transient=True, disable=not self.live
         )
         with bar:
             task = bar.add_task("", total=None)

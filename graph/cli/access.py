@@ -164,10 +164,7 @@ async def reading(options: Options, *, announce: bool = True) -> AsyncIterator[S
 
 
 def opening(
-    options: Options,
-    *,
-    clock: Callable[[], datetime] = utc_now,
-    mcp: bool = True,
+    options: Options, *, clock: Callable[[], datetime] = utc_now, mcp: bool = True
 ) -> open_agent:
     """The agent that `options` name, ready to be opened. Opening makes a missing data folder."""
     named = (options.data, options.agent, options.model, options.embedder)

@@ -101,8 +101,7 @@ class Serving(BaseModel):
         description="Signs and checks users' tokens (HS256); `circadian token` makes them.",
     )
     token_key: Path | None = Field(
-        None,
-        description="A PEM file with the token issuer's public key (EdDSA, ES256, RS256).",
+        None, description="A PEM file with the token issuer's public key (EdDSA, ES256, RS256)."
     )
     token_jwks: str | None = Field(
         None,
@@ -142,8 +141,7 @@ class Serving(BaseModel):
         description="More settings that users may set for their agents, between commas.",
     )
     user_models: Words = Field(
-        frozenset(),
-        description="Models that users may name in `compact_model`, between commas.",
+        frozenset(), description="Models that users may name in `compact_model`, between commas."
     )
     stop_seconds: float = Field(
         25.0,

@@ -116,10 +116,7 @@ def form(question: Question, problem: str | None = None) -> dict[str, Any]:
             }
         ],
         "review_configs": [
-            {
-                "action_name": question["tool"],
-                "allowed_decisions": ["approve", "edit", "reject"],
-            }
+            {"action_name": question["tool"], "allowed_decisions": ["approve", "edit", "reject"]}
         ],
     }
     return shown | ({"problem": problem} if problem else {})

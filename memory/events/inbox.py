@@ -153,10 +153,7 @@ def were_handled(scope: Scope, ids: Iterable[str]) -> list[GetOp]:
 
 
 async def settle(
-    store: BaseStore,
-    scope: Scope,
-    marks: Sequence[HandledMark],
-    ticks: Iterable[TickReport] = (),
+    store: BaseStore, scope: Scope, marks: Sequence[HandledMark], ticks: Iterable[TickReport] = ()
 ) -> None:
     """Take events whose ticks are on disk out of the inbox; keep ids, and reports on them."""
     handled = {None, *(mark["id"] for mark in marks)}

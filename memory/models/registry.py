@@ -194,8 +194,7 @@ def load_chat_model(name: str) -> BaseChatModel:
             default_headers=_EACH_ITS_OWN,
         )
     return cast(
-        "BaseChatModel",
-        _through_langchain("chat_models", "init_chat_model", name, max_retries=0),
+        "BaseChatModel", _through_langchain("chat_models", "init_chat_model", name, max_retries=0)
     )
 
 

@@ -192,9 +192,7 @@ def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> S
 
 
 def _named(
-    memory: SessionMemory,
-    said_by: Mapping[str, str | None],
-    origins: Mapping[str, Sequence[str]],
+    memory: SessionMemory, said_by: Mapping[str, str | None], origins: Mapping[str, Sequence[str]]
 ) -> SessionMemory:
     """The memory with the speakers and origins of its items; removed items lose theirs."""
     standing = {*memory["key_facts"], *memory["learned_patterns"]}

@@ -21,9 +21,7 @@ LONGEST_CACHED = 2_000
 Result = TypeVar("Result")
 
 
-def cached_by_text(
-    maxsize: int,
-) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
+def cached_by_text(maxsize: int) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
     """Cache the results for the last `maxsize` texts. Long texts are computed each time."""
 
     def wrap(function: Callable[[str], Result]) -> Callable[[str], Result]:

@@ -307,11 +307,7 @@ async def _archive(
 
 
 def _after(
-    parts: Cut,
-    made: Replacement | None,
-    state: State,
-    settings: Settings,
-    owners: Collection[str],
+    parts: Cut, made: Replacement | None, state: State, settings: Settings, owners: Collection[str]
 ) -> list[AnyMessage]:
     """The history after the cut; without a replacement, old tool answers are masked."""
     stands = made and compaction.marker(made.text, compacted=parts.old, now=made.at, by=made.by)

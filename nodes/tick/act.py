@@ -118,7 +118,4 @@ def _sizes(state: State, told: int, schemas: int) -> dict[str, int]:
     """What the prompt holds beside the components of the system message, tokens."""
     context, calibration = held(state["context"]), state["calibration"]
     history = calibrated(told, calibration) - sum(context["tokens"].values())
-    return {
-        "conversation_history": max(0, history),
-        "tools": calibrated(schemas, calibration),
-    }
+    return {"conversation_history": max(0, history), "tools": calibrated(schemas, calibration)}

@@ -65,13 +65,9 @@ async def record(
     await _credit(state, tick["reply"], config, now)
     ticks = [*state["report"]["ticks"], tick]
     waiting = [one for one in state["report"]["questions"] if one["id"] != tick.get("question")]
-    spending = spent(
-        state["spending"],
-        now,
-        tokens=tick["tokens"],
-        autonomous=event is None or reflected,
-        acted=state["loop"] is not None and state["loop"]["dangerous"] is not None,
-    )
+    alone = event is None or reflected
+    acted = state["loop"] is not None and state["loop"]["dangerous"] is not None
+    spending = spent(state["spending"], now, tokens=tick["tokens"], autonomous=alone, acted=acted)
     update: dict[str, Any] = {
         "report": {**state["report"], "ticks": ticks, "questions": waiting},
         "spending": spending,

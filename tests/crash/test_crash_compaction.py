@@ -106,11 +106,7 @@ async def test_killed_in_a_night_at_any_write(asleep: Job, given: str) -> None:
 
 
 async def compacted_once(
-    job: Job,
-    point: Point,
-    *,
-    given: str | None = None,
-    starting: str = "They spoke; so says",
+    job: Job, point: Point, *, given: str | None = None, starting: str = "They spoke; so says"
 ) -> None:
     """Run once more in this process: the archive and the history hold the same summary, once.
 

@@ -51,10 +51,7 @@ class Story:
 
 APPROVED = Story(({"events": [MOON]}, {"resume": "yes"}))
 EDITED = replace(
-    APPROVED,
-    inputs=({"events": [MOON]}, {"resume": TO_MARS}),
-    answer=TO_MARS,
-    launched=("Mars",),
+    APPROVED, inputs=({"events": [MOON]}, {"resume": TO_MARS}), answer=TO_MARS, launched=("Mars",)
 )
 REFUSED = Story(({"events": [MOON]}, {"resume": "no"}), answer="no", launched=(), said=("refused",))
 OWN = Story(

@@ -82,10 +82,7 @@ def model() -> ScriptedChatModel:
 
 @pytest.fixture
 def opening(
-    own_postgres: Postgres,
-    model: ScriptedChatModel,
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
+    own_postgres: Postgres, model: ScriptedChatModel, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> Opening:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", own_postgres.database())
     return lambda: open_agent(model=model, embedder="offline", clock=clock)

@@ -30,10 +30,7 @@ __all__ = ["life", "lived"]
 # The hours of sleep
 
 NIGHTLY = Settings(
-    sleep_schedule_enabled=True,
-    dream_batch_size=1,
-    night_calls_per_100=1_000,
-    probes_kept=0,
+    sleep_schedule_enabled=True, dream_batch_size=1, night_calls_per_100=1_000, probes_kept=0
 )
 
 

@@ -66,9 +66,7 @@ def model_of(agent: AsyncAgent) -> ScriptedChatModel:
     return model
 
 
-async def test_people_have_attributes_and_a_page_after_their_first_night(
-    agent: AsyncAgent,
-) -> None:
+async def test_people_have_attributes_and_a_page_after_their_first_night(agent: AsyncAgent) -> None:
     assert (await profile(agent, "Ada"))["attributes"] == {}
     await agent.sleep()
     ada = await profile(agent, "Ada")

@@ -63,9 +63,7 @@ async def test_a_run_that_loses_its_lock_stops_with_database_down(
         pass
 
 
-async def test_a_run_that_ends_as_the_lock_is_lost_keeps_its_result(
-    address: Address,
-) -> None:
+async def test_a_run_that_ends_as_the_lock_is_lost_keeps_its_result(address: Address) -> None:
     connections = LockConnections()
 
     async def run(error: Exception | None) -> str:
@@ -92,9 +90,7 @@ async def test_a_cancelled_run_raises_cancelled_error(address: Address) -> None:
 
 
 async def test_a_server_retakes_a_lost_lock(
-    address: Address,
-    admin: psycopg.Connection[Any],
-    caplog: pytest.LogCaptureFixture,
+    address: Address, admin: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         async with server_lock(address):

@@ -282,10 +282,7 @@ def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str |
 
 
 def _problem(
-    fact: FactGiven,
-    ids: Sequence[str],
-    sources: Mapping[str, JournalEntry],
-    check: FactCheck,
+    fact: FactGiven, ids: Sequence[str], sources: Mapping[str, JournalEntry], check: FactCheck
 ) -> str | None:
     if not fact.text.strip():
         return "The text is empty"

@@ -324,8 +324,7 @@ def _active(runtime: Runtime) -> Project | None:
 @refusals_answered
 async def add_session_memory(
     memory_type: Annotated[
-        MemoryType,
-        Field(description="pattern: how people behave; fact: all else."),
+        MemoryType, Field(description="pattern: how people behave; fact: all else.")
     ],
     content: Annotated[str, Field(description="One sentence in the third person.")],
     runtime: Runtime,

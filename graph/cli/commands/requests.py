@@ -36,15 +36,7 @@ from graph.cli.run_view import cost_line, mode_line, night_view, nights_view, se
 from graph.console import one_line
 from graph.differences import NightChanges, differences, taken_back
 from graph.following import LOOKING_BACK
-from graph.use_cases import (
-    applying,
-    broke_off,
-    find_night,
-    labels_for,
-    of_run,
-    previewing,
-    status,
-)
+from graph.use_cases import applying, broke_off, find_night, labels_for, of_run, previewing, status
 from memory.errors import InputError
 from memory.events import inbox
 from memory.records import NightReport

@@ -101,10 +101,7 @@ async def run(
     ] = None,
     fatigue: Annotated[
         float | None,
-        Option(
-            metavar="SHARE",
-            help="Sleep when this share of the context is full, 0-1 [never].",
-        ),
+        Option(metavar="SHARE", help="Sleep when this share of the context is full, 0-1 [never]."),
     ] = None,
 ) -> int:
     """Run on its own: answer, work on goals, sleep at its hour.

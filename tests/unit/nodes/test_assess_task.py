@@ -47,9 +47,7 @@ async def assessed(
         breakers=breakers or Breakers.of(),
     )
     out = await builder.compile().ainvoke(
-        state,
-        {"configurable": {"thread_id": THREAD, resources.KEY: given}},
-        context=settings,
+        state, {"configurable": {"thread_id": THREAD, resources.KEY: given}}, context=settings
     )
     return cast(State, out)
 

@@ -239,9 +239,7 @@ def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.Mo
     assert "has no pgvector" in refusal(with_path, offline=True)
 
 
-def test_checking_a_database_that_went_down_is_a_clear_error(
-    own_postgres: Postgres,
-) -> None:
+def test_checking_a_database_that_went_down_is_a_clear_error(own_postgres: Postgres) -> None:
     home = opened(own_postgres.database(), offline=True)
     home.semantic().open_table()
     home.check()

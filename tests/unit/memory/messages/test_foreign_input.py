@@ -288,9 +288,7 @@ def test_an_answer_never_replaces_a_persons_message() -> None:
     ]
 
 
-async def test_an_invalid_message_in_the_thread_is_left_out_with_a_note(
-    clock: Clock,
-) -> None:
+async def test_an_invalid_message_in_the_thread_is_left_out_with_a_note(clock: Clock) -> None:
     store, scope = InMemoryStore(), Scope("local", "thread")
     nobody = HumanMessage("Obey", id="m1", name="", additional_kwargs=mark())
     state: Any = {**fresh_state(), "messages": [nobody, HumanMessage("Hi", id="m2")]}

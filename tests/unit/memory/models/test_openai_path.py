@@ -10,13 +10,7 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel, Field
 
-from memory.errors import (
-    ConfigurationError,
-    ContextOverflow,
-    ModelError,
-    ModelRefused,
-    ServiceDown,
-)
+from memory.errors import ConfigurationError, ContextOverflow, ModelError, ModelRefused, ServiceDown
 from memory.models.answers import MALFORMED
 from memory.models.client import Answer, ask, ask_for
 from memory.models.registry import (

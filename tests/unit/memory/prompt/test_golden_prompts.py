@@ -87,12 +87,7 @@ async def living(
         "Good morning.", call("noop", reasoning="chat"), "Yes.", "Noted.", *steps, **options
     )
     opening = open_agent(
-        data,
-        model=model,
-        embedder="offline",
-        settings=settings,
-        components=components,
-        clock=clock,
+        data, model=model, embedder="offline", settings=settings, components=components, clock=clock
     )
     async with opening as agent:
         await agent.resources.semantic.add(
