@@ -56,8 +56,6 @@ R = TypeVar("R")
 def _method(
     use_case: Callable[Concatenate[AgentContext, P], R],
 ) -> Callable[Concatenate[AsyncAgent, P], R]:
-    """A use case as a method, with its docstring."""
-
     @wraps(use_case)
     def call(self: AsyncAgent, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return use_case(self.context, *args, **kwargs)
@@ -188,8 +186,6 @@ class AsyncAgent:
 def _blocking(
     method: Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[Agent, P], R]:
-    """The same method for blocking callers."""
-
     @wraps(method)
     def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.call(method(self.handle, *args, **kwargs))
@@ -200,8 +196,6 @@ def _blocking(
 def _collecting(
     method: Callable[Concatenate[AsyncAgent, P], AsyncIterator[R]],
 ) -> Callable[Concatenate[Agent, P], Iterator[R]]:
-    """The same method for blocking callers; all items are read before the first is returned."""
-
     @wraps(method)
     def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         async def every() -> list[R]:
@@ -213,10 +207,7 @@ def _collecting(
 
 
 class Agent:
-    """One agent of one data folder or database, for blocking use.
-
-    Made by `open_agent` and `open_agents`.
-    """
+    """One agent, for blocking use. Made by `open_agent` and `open_agents`."""
 
     def __init__(self, loop: BackgroundLoop, handle: AsyncAgent) -> None:
         self._loop, self._handle = loop, handle

@@ -238,7 +238,6 @@ async def _is_made(agent: AsyncAgent) -> bool:
 
 
 async def _is_known(agent: AsyncAgent) -> bool:
-    """Whether the agent is here, or no agent is."""
     mine = agent.scope.namespace()
     return await _is_made(agent) or not await count_items(agent.store, mine[:1])
 

@@ -209,7 +209,6 @@ async def show_log(visit: Visit) -> Response:
 
 
 async def _words(visit: Visit, entries: Sequence[AuditEntry]) -> dict[str, str]:
-    """The words of facts and goals that the log names, by id, as far as they are kept."""
     ids = (id_ for one in entries for id_ in (one["target"], one["detail"].get("fact")))
     named = {str(id_) for id_ in ids if id_}
     facts = await visit.context.semantic.by_id(visit.context.scope, sorted(named))

@@ -311,7 +311,6 @@ async def do_correct(visit: Visit) -> Response:
 
 
 def _problem(fact: Fact, text: str, by: str) -> str | None:
-    """Why the correction would be refused; None if it would be made."""
     if text == fact["text"]:
         return "These are the words of the fact already: write what is true."
     try:
@@ -427,7 +426,14 @@ async def surroundings(context: AgentContext, id_: str, *, hops: int) -> Around:
                 ties.setdefault(frozenset((end, other)), tie)
     ends = await journal.links.read(context.store, context.scope, edge)
     more = any(other not in near for end in ends.values() for other in end["relations"])
-    known = await _known(context, near)
+    people = [id_ for id_ in near if id_.startswith("entity_")]
+    profiles = await entities.read(context.store, context.scope, people)
+    lines = await find_lines(context, [id_ for id_ in near if id_ not in profiles])
+    lines += [
+        Shown(id_, "person", profile["name"], profile["updated"], None, holds=True)
+        for id_, profile in profiles.items()
+    ]
+    known = {line.id: line for line in lines}
     shown = [known[one] for one in near if one in known]
     kept = [tie for tie in ties.values() if tie.first in known and tie.second in known]
     return Around(shown, near, kept, left, more)
@@ -450,17 +456,6 @@ def told(relation: str, near: Shown, other: Shown) -> str:
         newer = near.holds or (not other.holds and near.at > other.at)
         return "replaces" if newer else "replaced by"
     return RELATIONS.get(relation, relation)
-
-
-async def _known(context: AgentContext, near: dict[str, int]) -> dict[str, Shown]:
-    people = [id_ for id_ in near if id_.startswith("entity_")]
-    profiles = await entities.read(context.store, context.scope, people)
-    lines = await find_lines(context, [id_ for id_ in near if id_ not in profiles])
-    lines += [
-        Shown(id_, "person", profile["name"], profile["updated"], None, holds=True)
-        for id_, profile in profiles.items()
-    ]
-    return {line.id: line for line in lines}
 
 
 class DrawnMemory(NamedTuple):
@@ -521,7 +516,6 @@ def draw(around: Around, url: Callable[..., str]) -> Drawing:
 
 
 def _towards(memory: Shown, around: Around, places: dict[str, tuple[float, float]]) -> float:
-    """The angle towards the first linked memory that is already placed; 0 without one."""
     for tie in around.ties:
         other = {tie.first: tie.second, tie.second: tie.first}.get(memory.id)
         if other in places:

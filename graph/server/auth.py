@@ -273,7 +273,6 @@ FREE = ("stop", "clear_stop", "wake")
 
 
 def _words(run: Mapping[str, Any]) -> list[Any]:
-    """The messages and events that a run brings; none if it only makes a request."""
     given, update = run.get("input"), (run.get("command") or {}).get("update")
     pairs = [*given.items()] if isinstance(given, Mapping) else []
     pairs += update.items() if isinstance(update, Mapping) else update or []

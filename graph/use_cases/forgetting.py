@@ -292,7 +292,6 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
 
 
 async def _settle(context: AgentContext) -> None:
-    """Remove handled events from the inbox, as a run does when it begins."""
     marks = (await context.snapshot()).values.get("handled")
     if marks:
         await inbox.settle(context.store, context.scope, marks)

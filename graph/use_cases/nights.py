@@ -425,7 +425,15 @@ async def _check_undoable(
     ops = [done_op["target"] for done_op in done if done_op["kind"].endswith("_fact")]
     facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
     ids = {op: fact["id"] for op, fact in facts.items()}
-    if built := built_on(done, await _later(context, name), ids):
+    records = await night.records(context.store, context.scope)
+    names = [record["id"] for record in records]
+    later: list[tuple[str, Sequence[Operation]]] = []
+    for other in records[names.index(name) + 1 :]:
+        if other["dry_run"] or status_of(other) in ("undone", "preview"):
+            continue
+        plans = await night.plans_of(context.store, context.scope, other["id"])
+        later.append((other["id"], applied(other, plans)))
+    if built := built_on(done, later, ids):
         on = [f"{later} on {await _in_words(context, what, done)}" for later, what in built.items()]
         first = f"`circadian undo {list(built)[-1]}` comes first"
         raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
@@ -435,18 +443,6 @@ async def _check_undoable(
     if changed:
         what = await _in_words(context, changed, done)
         raise ConflictError(f"what {name} made was changed since: {what}")
-
-
-async def _later(context: AgentContext, name: str) -> list[tuple[str, Sequence[Operation]]]:
-    records = await night.records(context.store, context.scope)
-    names = [record["id"] for record in records]
-    found: list[tuple[str, Sequence[Operation]]] = []
-    for other in records[names.index(name) + 1 :]:
-        if other["dry_run"] or status_of(other) in ("undone", "preview"):
-            continue
-        plans = await night.plans_of(context.store, context.scope, other["id"])
-        found.append((other["id"], applied(other, plans)))
-    return found
 
 
 # Wording

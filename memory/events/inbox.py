@@ -499,7 +499,6 @@ def _stands(message: AnyMessage, at: int, answered: int, handled: Collection[str
 def _spoken(
     messages: Sequence[HumanMessage], *, owner: str, now: datetime
 ) -> tuple[list[Event], list[str]]:
-    """The messages as events, and notes on messages that were left out."""
     events, notes = [], []
     for message in messages:
         event = event_of(message, owner=owner, now=now)

@@ -169,7 +169,6 @@ def _seen_in(zone: tzinfo) -> once_per_message[AnyMessage, AnyMessage | None]:
 
 
 def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage | None:
-    """The message as `as_model_sees` changes it; None where it stands as it is."""
     if isinstance(message, ToolMessage):
         return _marked(message, "tool_result", {"name": message.name or ""})
     if isinstance(message, SystemMessage) and is_summary(message):

@@ -251,8 +251,6 @@ def costing() -> Iterator[None]:
 
 @dataclass
 class _Meter:
-    """Adds up what the answers to one prompt cost."""
-
     model: BaseChatModel
     prompt: Sequence[BaseMessage]
     tools: Sequence[BaseTool] = ()
@@ -316,8 +314,6 @@ async def _answer(
 
 
 class _Trouble(NamedTuple):
-    """Why an answer cannot be used."""
-
     error: str
     told: str
     """For the model."""

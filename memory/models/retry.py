@@ -95,7 +95,6 @@ class Breaker:
                 self._trying = False
 
     def _record(self, trying: bool, error: Exception | None = None) -> None:
-        """Count how a call ended. Calls from before the breaker opened decide nothing."""
         if not trying and not self._circuit.closed:
             return
         if error is None:
@@ -387,7 +386,6 @@ def _status(error: BaseException) -> int | None:
 
 
 def _body(error: BaseException) -> Mapping[str, Any]:
-    """The provider's error object; some servers send it in a good answer (status 200)."""
     given = [getattr(error, "body", None), *error.args[:1]]
     return next((one for one in given if isinstance(one, Mapping)), {})
 
@@ -408,7 +406,6 @@ def _is_transport(error: BaseException) -> bool:
 
 
 def _types(error: BaseException) -> set[str]:
-    """The names of the error's class and its bases: no client library has to be imported."""
     return {cls.__name__ for cls in type(error).__mro__}
 
 
@@ -420,7 +417,6 @@ def _reason(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """The error's words, or the page that a client took for an answer and looked for vectors in."""
     taken = error.obj if isinstance(error, AttributeError) else None
     return taken if isinstance(taken, str) and _PAGE.search(taken) else str(error)
 

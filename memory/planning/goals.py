@@ -255,7 +255,6 @@ def _check_change(
 
 
 def _percentage(progress: object) -> bool:
-    """Whether `progress` is an integer from 0 to 100, and not a bool."""
     return type(progress) is int and 0 <= progress <= 100
 
 
@@ -286,7 +285,6 @@ def _counted(goals: Mapping[str, Goal], goal: Goal) -> list[Goal]:
 
 
 def _children(goals: Mapping[str, Goal], goal_id: str) -> list[Goal]:
-    """Subtasks in the order of `subtask_ids`, then unlisted ones by age."""
     listed = {id_: place for place, id_ in enumerate(goals[goal_id]["subtask_ids"])}
     mine = [goal for goal in goals.values() if goal["parent_id"] == goal_id]
     return sorted(mine, key=lambda goal: (listed.get(goal["id"], len(listed)), _age(goal)))

@@ -225,7 +225,6 @@ def _is_private(text: str, memory: SessionMemory, private: bool) -> bool:
 
 
 def _nearest(text: str, memory: SessionMemory) -> str | None:
-    """The most similar earlier item; None if the item is new."""
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     nearest = max(standing, key=lambda item: share(text, [item]), default="")
     return nearest if share(text, [nearest]) >= KEPT else None

@@ -88,7 +88,6 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: Any) -> Any:
-        """Raise InputError, one line, for a name that is no setting."""
         names = sorted(given, key=str) if isinstance(given, Mapping) else ()
         for name in (one for one in names if one not in cls.model_fields):
             close = get_close_matches(str(name), cls.model_fields, n=1)

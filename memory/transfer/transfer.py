@@ -381,7 +381,13 @@ def check(lines: Iterable[str]) -> Checked:
         if isinstance(record, EndLine):
             end = record
             continue
-        _note_once(record, number, state, facts)
+        if isinstance(record, StateLine) and state:
+            raise InputError(f"line {number}: a second state")
+        if isinstance(record, FactLine):
+            id_ = record.fact["id"]
+            if id_ in facts:
+                raise InputError(f"line {number}: the fact {id_} is in an earlier line, too")
+            facts[id_] = None
         state = record.values if isinstance(record, StateLine) else state
         kind = record.namespace[0] if isinstance(record, ItemLine) else record.type
         counts[kind] = counts.get(kind, 0) + 1
@@ -458,19 +464,6 @@ async def write(
             await target.semantic.run(_insert, target.semantic, target.scope, new)
         written += sum(not isinstance(one, EndLine) for one in records)
         on_batch(written)
-
-
-def _note_once(
-    record: Record, number: int, state: Mapping[str, Any], facts: dict[str, None]
-) -> None:
-    """Note a fact's id; raise InputError for a second state or a repeated fact."""
-    if isinstance(record, StateLine) and state:
-        raise InputError(f"line {number}: a second state")
-    if isinstance(record, FactLine):
-        id_ = record.fact["id"]
-        if id_ in facts:
-            raise InputError(f"line {number}: the fact {id_} is in an earlier line, too")
-        facts[id_] = None
 
 
 def _puts(scope: Scope, line: ItemLine) -> list[PutOp]:

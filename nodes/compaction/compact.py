@@ -180,7 +180,6 @@ def parts_of(state: State, settings: Settings) -> Cut:
 
 
 def _room(state: State, settings: Settings) -> int:
-    """Tokens (calibrated) that the history may have after this compaction."""
     loop = state["loop"]
     asleep = state["turn"] == "night"
     return compaction.room(

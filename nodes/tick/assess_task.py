@@ -137,7 +137,6 @@ def _task(state: State) -> tuple[Kind, str | None, bool]:
 async def _judged(
     measured: Assessment, text: str, state: State, settings: Settings, config: RunnableConfig
 ) -> tuple[Assessment, Usage]:
-    """The model's assessment within the heuristic one, and what it cost."""
     try:
         prompt = _prompt(text, measured["signals"], state["calibration"])
         form, usage = await resources_of(config).ask_for(prompt, TaskAssessment, settings, config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -248,18 +247,14 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     brought_up = {hit["id"]: hit["text"] for hit in facts.hits_in(own) if hit["kind"] == "fact"}
     shown = {**context.get("recalled", {}), **brought_up}
     asked = event["text"] if event is not None else ""
-    if used := probes.used(shown, f"{reply} {_written(own)}", asked=asked):
+    calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
+    asking = (facts.recall_memories.name, notes.review_journal.name)
+    wrote = " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
+    if used := probes.used(shown, f"{reply} {wrote}", asked=asked):
         await resources_of(config).semantic.touch(scope_of(config), used, now)
 
 
-def _written(own: Sequence[AnyMessage]) -> str:
-    calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
-    asking = (facts.recall_memories.name, notes.review_journal.name)
-    return " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
-
-
 def _conversations(standing: dict[str, Conversation], event: Event) -> dict[str, Conversation]:
-    """The event's conversation and the newest of the others, OPEN_CONVERSATIONS in all."""
     key = f"{event['sender']} @ {event['channel']}" if event["channel"] else event["sender"]
     mine: Conversation = {
         "entity": event["sender"],

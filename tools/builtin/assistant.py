@@ -135,7 +135,6 @@ async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> An
 
 
 def _token_usage(runtime: Runtime) -> dict[str, Any]:
-    """Tokens of the current prompt: system message, all messages, the tools' schemas."""
     state = runtime.state
     context = state.get("context")
     shown = for_model(_messages(runtime))

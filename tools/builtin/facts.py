@@ -455,7 +455,11 @@ async def settle_dispute(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Settle a contradiction that you were shown, when an owner has just said which fact holds."""
-    event = _of_owner(runtime)
+    event = event_of(runtime)
+    if event is None or is_reflection(event):
+        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
+    if who := stranger_in(runtime):
+        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     open_ = await pages.open_disputes(store_of(runtime), semantic, scope)
     doubts = await pages.open_doubts(store_of(runtime), semantic, scope)
@@ -500,15 +504,6 @@ def confirmed(fact: Fact, event: Event) -> Operation:
     after = {"doubtful": [], "depends_on": left}
     reason = f"confirmed by {event['sender']}"
     return change_fact(fact, after, [event["id"]], reason, place=f"confirmed {event['id']}")
-
-
-def _of_owner(runtime: Runtime) -> Event:
-    event = event_of(runtime)
-    if event is None or is_reflection(event):
-        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
-    if who := stranger_in(runtime):
-        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
-    return event
 
 
 async def _told(holds: str, falls: str, runtime: Runtime) -> list[tuple[Fact, Fact]]:

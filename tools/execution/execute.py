@@ -183,7 +183,6 @@ async def _answered(
     seconds: float,
     now: datetime | None,
 ) -> _Answered:
-    """The cached answer, or else the tool's own, which is cached if possible."""
     kind = kind_of(tool)
     # A tool that calls a model or an outside store takes as long as it takes.
     unbounded = kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED
@@ -205,7 +204,6 @@ async def _answered(
 
 
 def _cacheable(answered: _Answered) -> bool:
-    """Whether the answer can be cached: a short text from a tool that changed nothing."""
     message = answered.message
     plain = isinstance(message.content, str) and len(message.content) <= LONGEST_CACHED
     return plain and message.status != "error" and not answered.update and message.artifact is None
@@ -264,7 +262,6 @@ def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:
 
 
 def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:
-    """The problem with a change of the state by a user's tool, or None."""
     unknown = [key for key in update if key not in State.__annotations__]
     if unknown:
         return f"there is no key {unknown[0]!r}"

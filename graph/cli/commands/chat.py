@@ -255,7 +255,6 @@ def _ask_person(question: Question, screen: Screen) -> dict[str, Any] | None:
 
 
 def _edited(question: Question, screen: Screen) -> dict[str, Any] | None:
-    """The arguments as a person edits them on one line; None for an empty line or no JSON."""
     import readline
 
     standing = json.dumps(arguments(question), ensure_ascii=False)
@@ -272,7 +271,6 @@ def _edited(question: Question, screen: Screen) -> dict[str, Any] | None:
 
 
 def _typed(prompt: str) -> str | None:
-    """A line without surrounding space; None after Ctrl-C or Ctrl-D."""
     try:
         return input(prompt).strip()
     except (EOFError, KeyboardInterrupt):

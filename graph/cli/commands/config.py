@@ -123,7 +123,6 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _said(value: Any) -> str:
-    """The value as `config set` takes it."""
     match value:
         case None:
             return "none"

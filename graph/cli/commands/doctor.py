@@ -116,7 +116,6 @@ def _settings(options: Options) -> list[Check]:
 
 
 async def _tried(name: str, work: Awaitable[str]) -> Check:
-    """What `work` found, or the problem that it raised."""
     try:
         return _check(name, await work)
     except CircadianError as error:
@@ -139,7 +138,6 @@ async def _model(options: Options, *, call: bool) -> str:
 
 
 async def _timed(answer: Coroutine[Any, Any, T], who: str) -> tuple[T, str]:
-    """The answer, and how long it took. Raises ModelError if it takes too long."""
     begun = time.perf_counter()
     try:
         found = await asyncio.wait_for(answer, PATIENCE)

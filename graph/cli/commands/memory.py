@@ -247,7 +247,6 @@ async def import_(
 
 
 async def _write(session: Session, out: TextIO) -> int:
-    """Write every line; returns the number of records between the first line and the last."""
     options, _, agent = session
     home = await asyncio.to_thread(home_as_recorded, options)
     try:

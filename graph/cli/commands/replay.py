@@ -306,7 +306,9 @@ async def play(
         progress("replaying", tally.events, events)
         if not fresh:
             continue
-        report = await player.run(step, _given(step, fresh))
+        own = [event for event in step.events if event["id"] in fresh]
+        given = {"request": step.request} if step.request else {"events": own}
+        report = await player.run(step, given)
         tally.add(report)
         if step.request and not report["failures"]:
             mark = HandledMark(id=step.marker, tick=0, at=clock().isoformat())
@@ -321,16 +323,9 @@ async def play(
     return tally
 
 
-def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
-    if step.request:
-        return {"request": step.request}
-    return {"events": [event for event in step.events if event["id"] in fresh]}
-
-
 async def _waiting(
     agent: AsyncAgent, step: Step, fresh: Sequence[str], report: Report
 ) -> list[FailureReport]:
-    """The step's events that no run took, as failures; those of parked ticks wait for a person."""
     told = {*report["context_only"], *report["skipped"]}
     for some in (report["ticks"], report["failures"], report["ignored"], report["questions"]):
         told |= {str(record["event_id"]) for record in some}
@@ -492,7 +487,6 @@ def _circadian() -> str:
 
 
 def _fresh_folder(given: Path | None) -> Path:
-    """The folder given, which must be empty, or a new temporary one."""
     if given is None:
         return Path(tempfile.mkdtemp(prefix="circadian-demo-"))
     if given.exists() and (not given.is_dir() or any(given.iterdir())):

@@ -321,8 +321,6 @@ _EVERYDAY = frozenset(
 
 @dataclass(frozen=True)
 class _Facts:
-    """All facts of a prompt."""
-
     new: tuple[DatedLine, ...]
     all: Mapping[str, DatedLine]
     names: frozenset[str]
@@ -365,7 +363,6 @@ def _facts(prompt: Prompt) -> _Facts:
 
 @lru_cache(maxsize=4_096)
 def _stems(fact: DatedLine) -> frozenset[str]:
-    """The fact's stems, without stop words, its speaker and words of change."""
     said = told_stems(_WHOSE.sub("", fact.text))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
@@ -487,7 +484,6 @@ def _values(text: str) -> dict[str, set[str]]:
 
 @lru_cache(maxsize=4_096)
 def _days(fact: DatedLine) -> frozenset[date]:
-    """The days ahead that a fact names; a day of a month is the next such day."""
     said, text = date.fromisoformat(fact.at[:10]), fold(fact.text)
     ahead = sorted(day for day in days_of(text, [said]).days if said <= day <= said + _AHEAD)
     days = {*{day.day: day for day in reversed(ahead)}.values()}
