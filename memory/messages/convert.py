@@ -280,9 +280,13 @@ def marked(message: M, **more: Any) -> M:
 
 def text_only(message: HumanMessage) -> HumanMessage:
     """The message with `[image]` and the like in place of media, as the history keeps it."""
-    if isinstance(message.content, str) or all(map(_is_text, message.content)):
+    plain: list[str | dict[str, Any]] = []
+    for block in message.content if not isinstance(message.content, str) else ():
+        is_image = isinstance(block, dict) and "image" in str(block.get("type"))
+        plain.append({"type": "image"} if is_image else block)
+    if all(isinstance(block, str) or block.get("type") == "text" for block in plain):
         return message
-    return message.model_copy(update={"content": text_of(list(map(_plain, message.content)))})
+    return message.model_copy(update={"content": text_of(plain)})
 
 
 def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -326,16 +330,6 @@ def _hashed(name: str) -> str:
     mark = hashlib.sha256(name.encode()).hexdigest()[:8]
     safe = re.sub(r"[^a-zA-Z0-9_-]+", "_", name).strip("_")[: _LONGEST - len(mark) - 1]
     return f"{safe or 'name'}_{mark}"
-
-
-def _is_text(block: str | Mapping[str, Any]) -> bool:
-    return isinstance(block, str) or block.get("type") == "text"
-
-
-def _plain(block: str | dict[str, Any]) -> str | dict[str, Any]:
-    if isinstance(block, dict) and "image" in str(block.get("type")):
-        return {"type": "image"}
-    return block
 
 
 MARK = "[CONTEXT SUMMARY]"
@@ -515,14 +509,11 @@ def _protected(standing: BaseMessage, message: BaseMessage) -> bool:
     people = isinstance(standing, HumanMessage), isinstance(message, HumanMessage)
     if not all(people):
         return any(people)
-    return is_history(standing) and not (
-        is_history(message) and _origin(message) == _origin(standing)
-    )
-
-
-def _origin(message: BaseMessage) -> tuple[Any, Any]:
-    mark = mark_of(message)
-    return mark["event"], mark["tick"]
+    if not is_history(standing):
+        return False
+    marks = mark_of(message), mark_of(standing)
+    same = all(marks[0].get(key) == marks[1][key] for key in ("event", "tick"))
+    return not (is_history(message) and same)
 
 
 def _are_new(given: Sequence[BaseMessage], standing: Sequence[BaseMessage]) -> bool:
