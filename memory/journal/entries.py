@@ -115,9 +115,10 @@ def heuristic_importance(
     words = _WORD.findall(text.casefold())
     found = frozenset(words)
     spoken = f" {' '.join(words)} "
-    kinds = [found & _GOAL_WORDS, found & _QUEST_WORDS]
-    kinds_said = sum(map(bool, kinds)) + any(_named(name, spoken) for name in known_entities)
-    score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + kinds_said
+    names = (" ".join(_WORD.findall(name.casefold())) for name in known_entities)
+    named = any(name and f" {name} " in spoken for name in names)
+    score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS)
+    score += bool(found & _GOAL_WORDS) + bool(found & _QUEST_WORDS) + named
     score += _DIRECT * direct + _MENTION * mentioned
     return min(max(score, _LOWEST), _HIGHEST)
 
@@ -134,12 +135,6 @@ def names_project(text: str, key: str) -> bool:
         return False
     spelled = r"[\s_-]+".join(words)
     return re.search(f"{_BEFORE}{spelled}{_AFTER}", text, re.IGNORECASE) is not None
-
-
-def _named(name: str, spoken: str) -> bool:
-    """Whether `spoken` (words between single spaces) contains the words of `name` in a row."""
-    words = _WORD.findall(name.casefold())
-    return bool(words) and f" {' '.join(words)} " in spoken
 
 
 PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"

@@ -48,7 +48,13 @@ class Steps:
     async def step(self) -> AsyncIterator[None]:
         """Encloses a node's work. Once the process stops, waits to be cancelled instead."""
         thread = _thread()
-        if not self._begun(thread):
+        with self._lock:
+            steps, begins = self._in_hand.get(thread, 0), not self._stopping
+            if begins:
+                self._in_hand[thread] = steps + 1
+            elif not steps:
+                self._in_hand.pop(thread, None)
+        if not begins:
             await asyncio.get_running_loop().create_future()
         try:
             yield
@@ -85,15 +91,6 @@ class Steps:
     def _left(self) -> set[str]:
         with self._lock:
             return {thread for thread, steps in self._in_hand.items() if steps}
-
-    def _begun(self, thread: str) -> bool:
-        with self._lock:
-            steps = self._in_hand.get(thread, 0)
-            if not self._stopping:
-                self._in_hand[thread] = steps + 1
-            elif not steps:
-                self._in_hand.pop(thread, None)
-            return not self._stopping
 
 
 STEPS = Steps()
