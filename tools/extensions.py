@@ -1,4 +1,4 @@
-"""Everything that a user adds to the agent, loaded and checked: tools and prompt components.
+"""Everything that a user adds to the agent, loaded and checked: tools, components, a folder.
 
 Tools of MCP servers come through langchain-mcp-adapters (the optional extra `mcp`).
 The file that CIRCADIAN_MCP names, for a server that it starts and a server that it reaches:
@@ -8,6 +8,12 @@ The file that CIRCADIAN_MCP names, for a server that it starts and a server that
      "categories": {"look": "safe_chain", "files_look": "async_required"}}
 
 Every call has a session of its own, so a server cannot keep anything between two calls.
+
+The tools of the working folder, whose files the agent reads, and changes if a person approves, are
+langchain-community's. A guard stands before each: the library deletes what a link points to, copies
+and moves through a link that lies in the destination folder, reads files of any size and kind, and
+answers its errors as if they were content. Links are checked when a tool is called; no guard
+protects against a program that swaps files while the tool runs.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
     if path.endswith(READY):
         return {"identity": "probe", "permissions": [], "is_authenticated": False}
     if serving().open:
-        return {"identity": LOCAL_USER, "permissions": [settings.OPERATOR]}
+        return {"identity": LOCAL_USER, "permissions": [OPERATOR]}
     token = _token(headers)
     if token is None:
         raise _error(401, "no token: send it as `Authorization: Bearer TOKEN` or `X-Api-Key`")
