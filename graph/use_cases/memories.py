@@ -75,6 +75,7 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
     facts = await context.semantic.all(context.scope)
     entries = await journal.since(context.store, context.scope, None)
     said = {one["id"]: set(terms(one["content"])) for one in entries}
+    # A fact that was made from such an entry has every word of it.
     repeated = {
         source
         for fact in facts

@@ -323,6 +323,7 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
         raise ConflictError(f"memory has changed since {name}: {what}{go}")
     messages = (await context.snapshot()).values.get("messages", [])
     ids = [str(message.id) for message in messages]
+    # A preview would replace these messages by a summary.
     cuts = [plan for plan in plans if plan["step"] == "compact" and plan["operations"]]
     if record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts):
         raise ConflictError(f"the conversation was compacted since {name}{go}")
@@ -434,7 +435,7 @@ async def _check_undoable(
         plans = await night.plans_of(context.store, context.scope, other["id"])
         later.append((other["id"], applied(other, plans)))
     if built := built_on(done, later, ids):
-        on = [f"{later} on {await _in_words(context, what, done)}" for later, what in built.items()]
+        on = [f"{other} on {await _in_words(context, what, done)}" for other, what in built.items()]
         first = f"`circadian undo {list(built)[-1]}` comes first"
         raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
     changed = await find_conflicts(
