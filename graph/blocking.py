@@ -2,6 +2,7 @@
 
 Each blocking agent has a loop of its own. All nodes of a process share another, so that
 `graph.invoke` works as `graph.ainvoke` does, also with a checkpointer that has only sync or async.
+Last come the streams that an agent has to close before it closes.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import atexit
 import gc
 import queue
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import lru_cache
+from types import AsyncGeneratorType
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -147,3 +150,37 @@ def shared_loop() -> BackgroundLoop:
     loop = BackgroundLoop()
     loop.start()
     return loop
+
+
+class Streams:
+    """The unfinished streams, to be closed before the graph and the store that they use."""
+
+    def __init__(self) -> None:
+        self._begun: dict[asyncio.Event, weakref.ref[AsyncGeneratorType[Any, None]]] = {}
+
+    def kept(self, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+        """`parts`, registered here from the first part to the end."""
+        ended = asyncio.Event()
+
+        async def read() -> AsyncGenerator[T]:
+            self._begun[ended] = own
+            try:
+                async with aclosing(parts):
+                    async for part in parts:
+                        yield part
+            finally:
+                del self._begun[ended]
+                ended.set()
+
+        reading = read()
+        own = weakref.ref(cast(AsyncGeneratorType[T, None], reading))
+        return reading
+
+    async def close(self) -> None:
+        """Close the streams whose readers left, and wait for those that Python is closing."""
+        for ended, known in list(self._begun.items()):
+            reading = known()
+            if reading is None:
+                await ended.wait()
+            elif not reading.ag_running:
+                await reading.aclose()

@@ -66,14 +66,11 @@ class Screen:
             if self.out.is_terminal:
                 self.out.print(part)
             else:
-                self._plain(part)
-
-    def _plain(self, part: RenderableType) -> None:
-        with self.out.capture() as printed:
-            self.out.print(part)
-        lines = (line.rstrip() for line in printed.get().splitlines())
-        self.out.file.write("\n".join(lines) + "\n")
-        self.out.file.flush()
+                with self.out.capture() as printed:
+                    self.out.print(part)
+                lines = (line.rstrip() for line in printed.get().splitlines())
+                self.out.file.write("\n".join(lines) + "\n")
+                self.out.file.flush()
 
     def result(self, value: Any, *parts: RenderableType) -> None:
         """Print `value` with `--json`, as the one document; else `parts`."""
@@ -109,11 +106,7 @@ class Screen:
         """
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         bar = Progress(
-            *columns,
-            TimeRemainingColumn(),
-            console=self.out,
-            transient=True,
-            disable=not self.live,
+            *columns, TimeRemainingColumn(), console=self.out, transient=True, disable=not self.live
         )
         with bar:
             task = bar.add_task("", total=None)

@@ -352,7 +352,6 @@ async def _entry(context: AgentContext, found: JournalEntry) -> MemoryDetail:
 
 
 async def _replaced(context: AgentContext, fact: Fact) -> list[Fact]:
-    """The facts that it superseded, and those that these superseded, oldest first."""
     gone = Listing({"kind": "fact", "invalid_at": {"gt": ""}})
     before: dict[str, list[Fact]] = {}
     for row in (await context.semantic.listed(context.scope, gone))[0]:
@@ -369,7 +368,6 @@ async def _replaced(context: AgentContext, fact: Fact) -> list[Fact]:
 
 
 async def _relations(context: AgentContext, id_: str) -> list[Relation]:
-    """The memories that are linked to this memory; erased memories are left out."""
     store, scope = context.store, context.scope
     ends = await links.read(store, scope, [id_])
     told = ends[id_]["relations"] if id_ in ends else {}

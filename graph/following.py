@@ -174,7 +174,12 @@ class Listener:
         if node == "draft_plan":
             self.asked(["planning"])
         elif node == "act" and update.get("messages"):
-            self._answered(update)
+            answer = update["messages"][-1]
+            self._pass_on(answer.id or "", "", str(answer.text).strip())
+            calls = getattr(answer, "tool_calls", [])
+            # They run next, unless a person is asked about them first.
+            if calls and update["loop"]["next"] == "use_tools":
+                self.asked([call["name"] for call in calls])
         elif node == "use_tools":
             outcomes = update["loop"]["tools"]
             self.used(outcomes[self._told :])
@@ -182,14 +187,6 @@ class Listener:
         if node in ("act", "use_tools", "confirm") and update["loop"]["next"] == "delegate":
             tasks = len(update["loop"]["delegating"])
             self.asked([f"delegating {tasks} {'task' if tasks == 1 else 'tasks'}"])
-
-    def _answered(self, update: Mapping[str, Any]) -> None:
-        """The answer is complete. Its tools run next, unless a person is asked about them first."""
-        answer = update["messages"][-1]
-        self._pass_on(answer.id or "", "", str(answer.text).strip())
-        calls = getattr(answer, "tool_calls", [])
-        if calls and update["loop"]["next"] == "use_tools":
-            self.asked([call["name"] for call in calls])
 
 
 async def follow(

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory import audit, entities, journal, night
+from memory import audit, entities, journal, night, transfer
 from memory import events as emergency
 from memory.audit import of_mode_change
 from memory.events import (
@@ -78,7 +78,6 @@ from memory.state import (
     woken,
 )
 from memory.storage import read_ahead, stored_values
-from memory.transfer import importing
 
 DIRECT_EVENT = "a direct event waits"
 
@@ -116,7 +115,7 @@ async def intake(
     committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
         if not undo_looked_for(config):  # `open_agent` looked before it began the run
-            await importing.check_whole(visit.store, visit.scope)
+            await transfer.check_whole(visit.store, visit.scope)
         await visit.take_in()
         await visit.finish_undo()
         # Entries that a crash left unindexed.
@@ -125,11 +124,13 @@ async def intake(
         visit.change(turn="refuse")  # `refuse` needs the state unchanged
         visit.show_waiting()
         return visit.update
-    visit.recompute_goals()
+    # Goals may have been edited by hand.
+    goals = visit.state["goals"]
+    visit.change(**rolled_up(visit.state, visit.now))
+    visit.log += audit.of_goals(goals, visit.state["goals"], **visit.place, origin=None)
     if visit.take_request() == "clear_stop":
         await emergency.forget_stop(visit.store, visit.scope)
-    await visit.take_stop()
-    await visit.count_spending()
+    await visit.take_bounds()
     visit.carry_out(await visit.decision())
     visit.show_waiting()
     if committed:
@@ -382,12 +383,6 @@ class _Visit:
         if done is not None:
             self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
 
-    def recompute_goals(self) -> None:
-        """Roll up goals that were edited by hand."""
-        before = self.state["goals"]
-        self.change(**rolled_up(self.state, self.now))
-        self.log += audit.of_goals(before, self.state["goals"], **self.place, origin=None)
-
     def take_request(self) -> Request | None:
         """Carry out the run's request, as far as it asks for no night and no tick."""
         request = self.state.get("request") if self.first else None
@@ -412,17 +407,15 @@ class _Visit:
         self.sleep_asked, self.tick_asked = request == "sleep", request == "tick"
         return request
 
-    async def take_stop(self) -> None:
-        """Take over a stop that was asked for meanwhile, also by another process."""
-        if self.state["emergency_stop"]:
-            return
-        by = await emergency.stop_asked_by(self.store, self.scope)
-        if by is not None:
+    async def take_bounds(self) -> None:
+        """Take over a stop that was asked for meanwhile, also by another process, and the ledger.
+
+        Where an operator keeps a ledger, it decides what was spent.
+        """
+        stopped = self.state["emergency_stop"]
+        if not stopped and (by := await emergency.stop_asked_by(self.store, self.scope)):
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
-
-    async def count_spending(self) -> None:
-        """Let the operator's ledger decide what was spent, where there is one."""
         if (bounds := self.resources.bounds) is not None:
             tokens = await bounds.spent(self.scope)
             self.change(spending=at_least(self.state["spending"], self.now, tokens))
@@ -460,7 +453,7 @@ class _Visit:
                 settings=self.settings,
                 now=self.now,
                 pending=pending,
-                left=self._sorted(self._unmarked(items), past=parked),
+                left=self._sorted(items, past=parked | {m["id"] for m in self.state["handled"]}),
                 answered=next(
                     (t for t in parked_ticks(self.state) if t["question"]["id"] in answers), None
                 ),
@@ -473,10 +466,6 @@ class _Visit:
 
     def _sorted(self, items: Sequence[InboxItem], past: set[str]) -> Pending:
         return sorted_out(items, self.settings, self.owners, past=past)
-
-    def _unmarked(self, items: Sequence[InboxItem]) -> list[InboxItem]:
-        marked = {mark["id"] for mark in self.state["handled"]}
-        return [item for item in items if item["event"]["id"] not in marked]
 
     async def _take_as_context(self, events: Sequence[Event]) -> None:
         """Journal unaddressed events and keep the newest in the prompt. No model is called."""
@@ -521,7 +510,9 @@ class _Visit:
             self.change(turn="tick", event=decision.event, classification=decision.classification)
             if decision.event is None and decision.resumes is None:
                 self.change(spending=looked(self.state, self.settings, self.now))
-        self._drop_wish(decision.wish_dropped)
+        if decision.wish_dropped is not None and self.state["sleep_wish"] is not None:
+            self.change(sleep_wish=None)
+            self.note(notes=[f"It wished to sleep, and stays awake: {decision.wish_dropped}."])
         if decision.falls_asleep:
             self._sleep(*decision.falls_asleep)
         if decision.wakes:
@@ -529,9 +520,16 @@ class _Visit:
         if decision.turn == "night":
             self.change(turn="night", event=None)
         if decision.turn == "rest":
-            self._rest()
+            # A night that was requested after the night of this run does not begin.
+            over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
+            self.change(
+                turn="rest", event=None, classification=None, **({"phase": None} if over else {})
+            )
         if decision.resumes:
-            self._resume(decision.resumes)
+            parked = decision.resumes
+            if parked["question"] not in self.state["report"]["questions"]:
+                self.note(questions=[parked["question"]])
+            self.change(resuming=parked["question"]["id"])
 
     def show_waiting(self) -> None:
         """Keep messages in sight whose events wait, for chat clients; a run at rest shows none.
@@ -545,23 +543,6 @@ class _Visit:
         self.update.pop("messages", None)
         if changed := changes(self.begun, left):
             self.update["messages"] = changed
-
-    def _rest(self) -> None:
-        """End the run. A night that was requested after the night of this run does not begin."""
-        over = self.state["report"]["night"] is not None and self.state["phase"] == "compacting"
-        self.change(
-            turn="rest", event=None, classification=None, **({"phase": None} if over else {})
-        )
-
-    def _resume(self, parked: ParkedTick) -> None:
-        if parked["question"] not in self.state["report"]["questions"]:
-            self.note(questions=[parked["question"]])
-        self.change(resuming=parked["question"]["id"])
-
-    def _drop_wish(self, why: str | None) -> None:
-        if why is not None and self.state["sleep_wish"] is not None:
-            self.change(sleep_wish=None)
-            self.note(notes=[f"It wished to sleep, and stays awake: {why}."])
 
     def _sleep(self, why: SleepCause, reason: str) -> None:
         self._change_mode(fallen_asleep(self.state, self.now, why, reason))

@@ -44,11 +44,7 @@ Stated: TypeAlias = Annotated[
 
 
 def answer(
-    runtime: Runtime,
-    result: Mapping[str, Any],
-    *,
-    artifact: Any = None,
-    **state_update: Any,
+    runtime: Runtime, result: Mapping[str, Any], *, artifact: Any = None, **state_update: Any
 ) -> Answer:
     """A tool's result as JSON, with a change of the state.
 
@@ -65,9 +61,7 @@ def answer(
     return Command(update={**state_update, "messages": [message]})
 
 
-def refusals_answered(
-    tool: Callable[..., Awaitable[Answer]],
-) -> Callable[..., Awaitable[Answer]]:
+def refusals_answered(tool: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
     """Turn a Refusal that `tool` raises into its answer. Nothing changes then."""
 
     @functools.wraps(tool)

@@ -30,7 +30,7 @@ from memory.runtime import Resources
 from memory.settings import Audience, Settings
 from memory.state import Mode, State, held
 from memory.text import advisory, approximate_tokens, calibrated, clock_line, cut_to, utilisation
-from tools.builtin import communication
+from tools.builtin import assistant
 from tools.policy import CONTEXTS, as_heard, heard_by, without_private
 from tools.registry import BUILT_IN, ToolCategory, kind_of, tools_for
 
@@ -129,13 +129,19 @@ def requester(state: State) -> Requester:
     context, messages, calibration = held(state["context"]), state["messages"], state["calibration"]
     prompt = assembly.whole(context, messages)
     heard = as_heard(state, heard_by(messages, state["tick"])[0])
+    lines = []
+    for message in without_private(messages, state["tick"]):
+        name = "assistant" if isinstance(message, AIMessage) else one_line(message.name or "")
+        text = one_line(str(message.text))
+        if isinstance(message, AIMessage | HumanMessage) and name and text:
+            lines.append(f"{name}: {cut_to(text, RECENT_TOKENS, calibration)}")
     return {
         "mode": state["mode"],
         "used": calibrated(approximate_tokens(prompt), calibration),
         "calibration": calibration,
         "goals": heard["goals"],
         "projects": heard["projects"],
-        "recent": _recent(without_private(messages, state["tick"]), calibration),
+        "recent": lines[-RECENT_MESSAGES:],
     }
 
 
@@ -207,7 +213,7 @@ def _handed_back(
     took = now - datetime.fromisoformat(state.get("began", now.isoformat()))
     reasoning = state["args"].get("reasoning")
     own: CallRecord = {
-        "name": communication.delegate_task.name,
+        "name": assistant.delegate_task.name,
         "args": {key: value for key, value in state["args"].items() if key != "reasoning"},
         "reasoning": reasoning if isinstance(reasoning, str) else None,
         "ok": content["success"],
@@ -234,7 +240,12 @@ def _shown_of(lender: Requester, settings: Settings) -> list[str]:
                 block("system_state", _system_state(lender, settings)),
             ]
         case "delegate":
-            return [block("goals", "\n".join(f"- {one}" for one in _top(lender["goals"])))]
+            active = [
+                (depth, goal) for depth, goal in tree(lender["goals"]) if goal["status"] == "active"
+            ]
+            active.sort(key=lambda row: row[0])
+            lines = [f"- {one_line(goal['description'])}" for _, goal in active[:TOP_GOALS]]
+            return [block("goals", "\n".join(lines))]
         case "orchestrator":
             return []
 
@@ -244,22 +255,6 @@ def _system_state(lender: Requester, settings: Settings) -> str:
     percentage = utilisation(lender["used"], limit)
     level = advisory(percentage)["level"]
     return f"mode: {lender['mode']}\ncontext: {percentage}% of {limit} tokens used ({level})"
-
-
-def _top(all_goals: dict[str, Goal]) -> list[str]:
-    active = [(depth, goal) for depth, goal in tree(all_goals) if goal["status"] == "active"]
-    active.sort(key=lambda row: row[0])
-    return [one_line(goal["description"]) for _, goal in active[:TOP_GOALS]]
-
-
-def _recent(messages: Sequence[AnyMessage], calibration: float) -> list[str]:
-    lines = []
-    for message in messages:
-        name = "assistant" if isinstance(message, AIMessage) else one_line(message.name or "")
-        text = one_line(str(message.text))
-        if isinstance(message, AIMessage | HumanMessage) and name and text:
-            lines.append(f"{name}: {cut_to(text, RECENT_TOKENS, calibration)}")
-    return lines[-RECENT_MESSAGES:]
 
 
 READING = ("recall_memories", "review_journal", "list_projects")

@@ -256,7 +256,11 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
             for one, short in zip(messages, shorter, strict=True)
         ]
     known = without_private(messages, state["tick"])  # first: the rest is no talk of theirs
-    begins, factor = _session_begins(known, state), state["calibration"]
+    begins, factor = 0, state["calibration"]
+    if before := state["metrics"].get("after_tick", 0):
+        places = range(len(known), 0, -1)
+        ticks = ((place, mark_of(known[place - 1]).get("tick", 0)) for place in places)
+        begins = next((place for place, tick in ticks if 0 < tick <= before), 0)
     earlier = recent(known[:begins], settings.earlier_history_tokens, factor)
     return recent([*earlier, *known[begins:]], settings.conversation_history_tokens, factor)
 
@@ -306,15 +310,6 @@ def as_heard(state: State, audience: str) -> State:
         "goals": goals.public_part(state["goals"]),
         "projects": projects.known_to(state["projects"], public=True),
     }
-
-
-def _session_begins(messages: Sequence[AnyMessage], state: State) -> int:
-    before = state["metrics"].get("after_tick", 0)
-    if not before:
-        return 0
-    places = range(len(messages), 0, -1)
-    ticks = ((place, mark_of(messages[place - 1]).get("tick", 0)) for place in places)
-    return next((place for place, tick in ticks if 0 < tick <= before), 0)
 
 
 @once_per_message
@@ -466,10 +461,11 @@ def narrower(measured: Assessment, judged: Assessment) -> Assessment:
 
 def meet(a: Limits, b: Limits) -> Limits:
     """The widest limits that are within both: what both layers allow."""
+    allowed = [one for one in (a.allowed_categories, b.allowed_categories) if one is not None]
     return Limits(
         mode=min(a.mode, b.mode, key=MODES.index),
         max_iterations=min(a.max_iterations, b.max_iterations),
-        allowed_categories=_common(a.allowed_categories, b.allowed_categories),
+        allowed_categories=frozenset.intersection(*allowed) if allowed else None,
         terminal_ends_loop=a.terminal_ends_loop or b.terminal_ends_loop,
         dangerous_requires_confirm=a.dangerous_requires_confirm or b.dangerous_requires_confirm,
         multi_tool_enabled=a.multi_tool_enabled and b.multi_tool_enabled,
@@ -535,9 +531,3 @@ def _compose(layers: Iterable[tuple[str, Limits]]) -> tuple[Limits, dict[str, st
         sources |= {key: name for key in after if after[key] != before[key]}
         limits = narrower
     return limits, sources
-
-
-def _common(a: frozenset[T] | None, b: frozenset[T] | None) -> frozenset[T] | None:
-    if a is None or b is None:
-        return b if a is None else a
-    return a & b

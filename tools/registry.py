@@ -17,7 +17,7 @@ from memory.errors import InputError
 from memory.records import PatternState
 from memory.state import State
 from memory.text import approximate_tokens, sentences, shortened
-from tools.builtin import assistant, communication, facts, notes, planning
+from tools.builtin import assistant, facts, notes, planning
 from tools.policy import ContextConfig
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -178,12 +178,12 @@ BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
             assistant.noop,
             assistant.use_tool,
         ),
-        ToolCategory.TERMINAL: (communication.send_message, assistant.go_to_sleep),
+        ToolCategory.TERMINAL: (assistant.send_message, assistant.go_to_sleep),
         ToolCategory.DANGEROUS: (assistant.forget_memory, assistant.update_system_prompt),
         ToolCategory.ASYNC_REQUIRED: (
             planning.decompose_goal,
             facts.store_memory,
-            communication.delegate_task,
+            assistant.delegate_task,
         ),
     }.items()
     for tool in tools
@@ -275,7 +275,7 @@ def tools_for(
         for name, (tool, category) in {**BUILT_IN, **checked_tools(extra)}.items()
         if (context.tool_filter is None or name in context.tool_filter)
         and (categories is None or category in categories)
-        and (pattern["sub_agents_enabled"] or name != communication.delegate_task.name)
+        and (pattern["sub_agents_enabled"] or name != assistant.delegate_task.name)
     ]
 
 

@@ -1,9 +1,23 @@
 """The inspector: memory as pages in a browser, on loopback or on a server."""
 
-from graph.inspector.app import STATUSES, inspector, problem_page, serve
-from graph.inspector.rendering import render
-from graph.inspector.security import foreign, shielded, with_headers
-from graph.inspector.visits import BackgroundJobs, Host, NightProgress, Tell, Visit, read_form
+from graph.inspector.app import (
+    STATUSES,
+    foreign,
+    inspector,
+    problem_page,
+    serve,
+    shielded,
+    with_headers,
+)
+from graph.inspector.visits import (
+    BackgroundJobs,
+    Host,
+    NightProgress,
+    Tell,
+    Visit,
+    read_form,
+    render,
+)
 
 __all__ = [
     "STATUSES",

@@ -257,6 +257,8 @@ async def one_memory(visit: Visit) -> Response:
     hops = 2 if visit.asked("hops") == "2" else 1
     around = await surroundings(context, found.id, hops=hops)
     reports = (await tick_page(context, Paging(MOST_TICKS))).items
+    shown = [one for one in reports if found.id in one.get("shown", [])]
+    heard = await heard_by(visit, shown)
     return visit.show(
         "one_memory.html",
         found=found,
@@ -266,7 +268,7 @@ async def one_memory(visit: Visit) -> Response:
         drawing=draw(around, visit.url),
         told=told,
         hops=hops,
-        readers=await _readers(visit, found.id, reports),
+        readers=[(one, heard.get(one["tick"])) for one in shown],
         wrote=next((one for one in reports if found.id in one["written"]), None),
         done=visit.asked("done"),
         before=found.replaced[-1]["text"] if found.replaced else "",
@@ -281,15 +283,6 @@ def _time_line(found: MemoryDetail) -> list[Fact]:
     """Replaced facts, this fact, and the facts that replaced it; empty without replacements."""
     around = [*found.replaced, *found.replaced_by]
     return [*found.replaced, found.fact, *found.replaced_by] if found.fact and around else []
-
-
-async def _readers(
-    visit: Visit, id_: str, reports: Sequence[TickReport]
-) -> list[tuple[TickReport, JournalEntry | None]]:
-    """The ticks that showed the memory, each with the message it answered."""
-    shown = [one for one in reports if id_ in one.get("shown", [])]
-    heard = await heard_by(visit, shown)
-    return [(one, heard.get(one["tick"])) for one in shown]
 
 
 # Correcting
@@ -318,7 +311,6 @@ async def do_correct(visit: Visit) -> Response:
 
 
 def _problem(fact: Fact, text: str, by: str) -> str | None:
-    """Why the correction would be refused; None if it would be made."""
     if text == fact["text"]:
         return "These are the words of the fact already: write what is true."
     try:
@@ -434,7 +426,14 @@ async def surroundings(context: AgentContext, id_: str, *, hops: int) -> Around:
                 ties.setdefault(frozenset((end, other)), tie)
     ends = await journal.links.read(context.store, context.scope, edge)
     more = any(other not in near for end in ends.values() for other in end["relations"])
-    known = await _known(context, near)
+    people = [id_ for id_ in near if id_.startswith("entity_")]
+    profiles = await entities.read(context.store, context.scope, people)
+    lines = await find_lines(context, [id_ for id_ in near if id_ not in profiles])
+    lines += [
+        Shown(id_, "person", profile["name"], profile["updated"], None, holds=True)
+        for id_, profile in profiles.items()
+    ]
+    known = {line.id: line for line in lines}
     shown = [known[one] for one in near if one in known]
     kept = [tie for tie in ties.values() if tie.first in known and tie.second in known]
     return Around(shown, near, kept, left, more)
@@ -457,17 +456,6 @@ def told(relation: str, near: Shown, other: Shown) -> str:
         newer = near.holds or (not other.holds and near.at > other.at)
         return "replaces" if newer else "replaced by"
     return RELATIONS.get(relation, relation)
-
-
-async def _known(context: AgentContext, near: dict[str, int]) -> dict[str, Shown]:
-    people = [id_ for id_ in near if id_.startswith("entity_")]
-    profiles = await entities.read(context.store, context.scope, people)
-    lines = await find_lines(context, [id_ for id_ in near if id_ not in profiles])
-    lines += [
-        Shown(id_, "person", profile["name"], profile["updated"], None, holds=True)
-        for id_, profile in profiles.items()
-    ]
-    return {line.id: line for line in lines}
 
 
 class DrawnMemory(NamedTuple):
@@ -528,7 +516,6 @@ def draw(around: Around, url: Callable[..., str]) -> Drawing:
 
 
 def _towards(memory: Shown, around: Around, places: dict[str, tuple[float, float]]) -> float:
-    """The angle towards the first linked memory that is already placed; 0 without one."""
     for tie in around.ties:
         other = {tie.first: tie.second, tie.second: tie.first}.get(memory.id)
         if other in places:

@@ -1,6 +1,5 @@
 """What LangGraph Server runs beside the graph: who may do what, and routes of our own."""
 
-from graph.server.settings import GRAPH, serving, serving_variables
-from graph.server.tokens import token_for
+from graph.server.settings import GRAPH, serving, serving_variables, token_for
 
 __all__ = ["GRAPH", "serving", "serving_variables", "token_for"]

@@ -28,8 +28,7 @@ from pydantic import BaseModel, Field
 
 from graph.documents import Listed
 from graph.server.agents import erase_files, every_own
-from graph.server.settings import ERASED, FULL, INVALID, serving
-from graph.server.tokens import User
+from graph.server.settings import ERASED, FULL, INVALID, User, serving
 from memory import forgetting
 from memory.errors import BusyError, CircadianError, ConfigurationError
 from memory.events import Room, inbox
@@ -73,7 +72,9 @@ class Ledger:
                 self._spent = {key: one for key, one in self._spent.items() if key[0] == today}
                 await _drop_old_days(today)
             spent = self._spent.setdefault((today, scope), Counter())
-            spent.update({**usage, "in_ticks": usage["tokens"] * _is_in_tick()})
+            place = str(get_config()["configurable"].get("checkpoint_ns", ""))
+            in_ticks = usage["tokens"] if place.startswith("awake:") else 0
+            spent.update({**usage, "in_ticks": in_ticks})
             here, key = _usage_space(today, scope.user), f"{self._process}/{scope.thread}"
             put = PutOp(here, key, dict(spent), index=False)
             await write_batch(process_now().served_store, [put])
@@ -133,10 +134,6 @@ def _scope_of_run() -> Scope | None:
     except RuntimeError:
         return None
     return scope_of(config) if "thread_id" in config.get("configurable", {}) else None
-
-
-def _is_in_tick() -> bool:
-    return str(get_config()["configurable"].get("checkpoint_ns", "")).startswith("awake:")
 
 
 def _usage_space(day: str, user: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from memory.errors import BusyError, CircadianError
 from memory.records import LOCAL_USER, Scope, thread_id
 from memory.runtime import process_now, settings_of
 from memory.storage import PAGE, count_items
-from tools.files import folder_of
+from tools.extensions import folder_of
 
 QUEUED: Any = {"multitask_strategy": "enqueue", "durability": "sync"}
 """How our own runs begin: after those that are under way."""

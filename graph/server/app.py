@@ -40,7 +40,7 @@ from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.blocking import spare_collections
-from graph.server import accounts, health, inspector, routes, tokens
+from graph.server import accounts, health, inspector, routes, settings
 from graph.server.agents import Agent, AgentName, agent_threads, user_of
 from graph.server.auth import Guard, Throttle, check_limits
 from graph.server.health import check_operator
@@ -169,8 +169,8 @@ class Revoked(BaseModel):
 
 def checked_user(user: Annotated[str, Path(description="The user, as in tokens.")]) -> str:
     """The user in the path."""
-    if not tokens.is_user(user):
-        raise HTTPException(422, f"a user has 1 to {tokens.LONGEST_USER} printable characters")
+    if not settings.is_user(user):
+        raise HTTPException(422, f"a user has 1 to {settings.LONGEST_USER} printable characters")
     return user
 
 
@@ -362,7 +362,7 @@ def _signals(shutdown: Shutdown) -> Iterator[None]:
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Check the server's variables before the first request; shut down gracefully."""
-    tokens.check(serving())
+    settings.check(serving())
     check_limits(serving())
     process = process_now()
     bounds = Bounds(accounts.room, accounts.LEDGER.in_ticks)

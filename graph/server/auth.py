@@ -1,6 +1,6 @@
 """Who sends a request, what belongs to them, and how much they may use.
 
-LangGraph Server calls `auth` for every request. Each user has a token (`graph.server.tokens`).
+LangGraph Server calls `auth` for every request. Each user has a token (`graph.server.settings`).
 Their threads, schedules and assistants carry their name as `owner`. Their memory is in the
 store's namespaces that begin with their name, and the ids of their agents' threads derive from it.
 Without a secret and a key the server is open, and everybody is `local`: that is for a developer's
@@ -35,7 +35,7 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocketClose
 
 from graph.inspector import with_headers
-from graph.server import tokens
+from graph.server import settings
 from graph.server.accounts import LEDGER, REVOKED, label_of, why_too_many
 from graph.server.agents import OWNER, Hold, erase_agent, own_name, owned
 from graph.server.health import refresh_gauges
@@ -46,13 +46,13 @@ from graph.server.settings import (
     HELD,
     INTERNAL_HOST,
     INVALID,
+    OPERATOR,
     Serving,
     ignored_settings,
     refused_settings,
     serving,
     why_foreign,
 )
-from graph.server.tokens import OPERATOR
 from memory import night, telemetry
 from memory.errors import BusyError, InputError, ServerError, TokenError
 from memory.records import LOCAL_USER, Scope
@@ -78,13 +78,13 @@ async def authenticate(headers: dict[bytes, bytes], path: str = "") -> Auth.type
     if path.endswith(READY):
         return {"identity": "probe", "permissions": [], "is_authenticated": False}
     if serving().open:
-        return {"identity": LOCAL_USER, "permissions": [tokens.OPERATOR]}
+        return {"identity": LOCAL_USER, "permissions": [OPERATOR]}
     token = _token(headers)
     if token is None:
         raise _error(401, "no token: send it as `Authorization: Bearer TOKEN` or `X-Api-Key`")
     try:
         # In a thread: it may fetch the issuer's keys.
-        found = await asyncio.to_thread(tokens.user_of, token, serving())
+        found = await asyncio.to_thread(settings.user_of, token, serving())
     except TokenError as error:
         raise _error(401, str(error)) from error
     except ServerError as error:  # LangGraph Server answers 500 to its own exception here
@@ -273,7 +273,6 @@ FREE = ("stop", "clear_stop", "wake")
 
 
 def _words(run: Mapping[str, Any]) -> list[Any]:
-    """The messages and events that a run brings; none if it only makes a request."""
     given, update = run.get("input"), (run.get("command") or {}).get("update")
     pairs = [*given.items()] if isinstance(given, Mapping) else []
     pairs += update.items() if isinstance(update, Mapping) else update or []

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from graph.server.agents import every
 from graph.server.problems import api_router
-from graph.server.tokens import OPERATOR
+from graph.server.settings import OPERATOR
 from memory import telemetry
 from memory.errors import CircadianError
 from memory.events import inbox
@@ -90,9 +90,7 @@ async def refresh_gauges() -> None:
     process = process_now()
     store, now = process.served_store, process.resources.clock()
     _, found, questions = await asyncio.gather(
-        health_of(process),
-        _read(inbox.waiting_now(store)),
-        _read(_questions()),
+        health_of(process), _read(inbox.waiting_now(store)), _read(_questions())
     )
     waiting, oldest = found or (None, None)
     telemetry.EVENTS_WAITING.set(nan if waiting is None else waiting)

@@ -101,7 +101,6 @@ def _agent(visit: Visit) -> ServedAgent:
 
 
 async def _finish(agent: ServedAgent, tell: Tell | None) -> None:
-    """Run the agent on the server until nothing waits, and report a night's steps."""
     progress = NightProgress(tell or (lambda line: None))
     async with aclosing(agent.follow({})) as events:
         async for event in events:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from langgraph.store.base import BaseStore
 
-from memory import night
+from memory import night, transfer
 from memory.errors import InputError, StateError
 from memory.events import owners_of
 from memory.facts import SemanticMemory
@@ -21,7 +21,6 @@ from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
 from memory.storage import read_ahead
-from memory.transfer import importing
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -154,9 +153,9 @@ class AgentContext:
             InputError: an import into the agent was interrupted.
         """
         async with self.lock:
-            scope, marks = self.scope, (importing.IMPORTING, CORRECTING, night.OPEN_UNDO)
+            scope, marks = self.scope, (transfer.IMPORTING, CORRECTING, night.OPEN_UNDO)
             store = await read_ahead(self.store, [scope.namespace(name) for name in marks])
-            await importing.check_whole(store, scope)
+            await transfer.check_whole(store, scope)
             for begun in await begun_corrections(store, scope):
                 await self.carry_out(begun)
             yield await night.finish(store, self.semantic, scope)

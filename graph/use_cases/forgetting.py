@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
-from graph.use_cases.context import AgentContext, meant
+from graph.use_cases.context import AgentContext, match_id, meant
 from graph.use_cases.memories import find_entry, find_fact
 from memory import audit, entities, forgetting, journal, night
 from memory.errors import InputError, MemoryStoreError, NotFoundError
@@ -149,16 +149,12 @@ async def meant_by(context: AgentContext, name: str) -> ForgetTarget:
     bare = name.strip(AROUND_IDS)
     if len(bare) < LEAST_ID or not any(map(str.isdigit, bare)):
         return ForgetTarget("entity", name)
+    facts = [one["id"] for one in await context.semantic.all(context.scope)]
     entries = await journal.since(context.store, context.scope, None)
-    ids = [ForgetTarget("fact", one["id"]) for one in await context.semantic.all(context.scope)]
-    ids += [ForgetTarget("entry", one["id"]) for one in entries]
-    found = [one for one in ids if one.name.startswith(bare)]
-    found = [one for one in found if one.name == bare] or found
-    if len(found) > 1:
-        raise InputError(
-            f"{len(found):,} facts and entries begin with {bare!r}; give more of the id"
-        )
-    return found[0] if found else ForgetTarget("entity", name)
+    found = match_id(bare, [*facts, *(one["id"] for one in entries)], "memories")
+    if found is None:
+        return ForgetTarget("entity", name)
+    return ForgetTarget("fact" if found in facts else "entry", found)
 
 
 async def forget_fact(
@@ -283,7 +279,11 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
         before = ForgetTarget(earlier.get("kind", "entity"), earlier["entity"])
         plan = await _plan(context, before, earlier, required=False)
         await _carry_out(context, before, plan, tell)
-        return _is_same(before, wanted)
+        if before.kind == "entity":
+            return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
+        # An id that was erased meanwhile is taken for a name.
+        named = wanted.kind in (before.kind, "entity")
+        return named and bool(meant(wanted.name.strip(AROUND_IDS), [before.name], "memories"))
     if residue:
         tell("cleaning the files")
         await _clean(context)
@@ -291,16 +291,7 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
     return False
 
 
-def _is_same(before: ForgetTarget, wanted: ForgetTarget) -> bool:
-    if before.kind == "entity":
-        return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
-    # An id that was erased meanwhile is taken for a name.
-    named = wanted.kind in (before.kind, "entity")
-    return named and bool(meant(wanted.name.strip(AROUND_IDS), [before.name], "memories"))
-
-
 async def _settle(context: AgentContext) -> None:
-    """Remove handled events from the inbox, as a run does when it begins."""
     marks = (await context.snapshot()).values.get("handled")
     if marks:
         await inbox.settle(context.store, context.scope, marks)

@@ -6,7 +6,7 @@ An export is a whole memory out of any agent; an import takes it into an empty o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext, match_id
-from memory import journal, night
+from memory import journal, night, transfer
 from memory.errors import FolderError, InputError, NotFoundError
 from memory.facts import SemanticMemory
 from memory.guards import of_oneself, persona, speaks_of_oneself
@@ -27,7 +27,6 @@ from memory.records import LONGEST_FACT, SELF, Fact, JournalEntry, RecallHit, Sc
 from memory.settings import Deployment, configured
 from memory.state import at_rest
 from memory.text import shortened, terms
-from memory.transfer import AgentMemory, Taken, exporting, importing, state_of
 
 QUOTED = 80
 """Characters of a text that an error quotes."""
@@ -75,7 +74,14 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
     """
     facts = await context.semantic.all(context.scope)
     entries = await journal.since(context.store, context.scope, None)
-    repeated = _repeated(entries, facts)
+    said = {one["id"]: set(terms(one["content"])) for one in entries}
+    # A fact that was made from such an entry has every word of it.
+    repeated = {
+        source
+        for fact in facts
+        for source in fact["source_entries"]
+        if source in said and said[source] <= set(terms(fact["text"]))
+    }
     found = (one for one in entries if SELF not in one["tags"] and one["id"] not in repeated)
     rows = [*map(_of_fact, facts), *map(_of_entry, found)]
     wanted = set(terms(query or ""))
@@ -85,17 +91,6 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
         kept, key=lambda row: (row["kind"] == "fact", row.get("op", row["id"])), reverse=True
     )
     return sorted(by_op, key=lambda row: row["at"], reverse=True)
-
-
-def _repeated(entries: Sequence[JournalEntry], facts: Sequence[Fact]) -> set[str]:
-    """Ids of the entries of which a fact that was made from them has every word."""
-    said = {one["id"]: set(terms(one["content"])) for one in entries}
-    return {
-        source
-        for fact in facts
-        for source in fact["source_entries"]
-        if source in said and said[source] <= set(terms(fact["text"]))
-    }
 
 
 def _words(row: dict[str, Any]) -> set[str]:
@@ -369,18 +364,18 @@ async def export_memory(
     """The agent's whole memory, one record at a time; takes no lock.
 
     `name` and `embedder` go into the first record, for people. `memory.transfer.line_of` makes a
-    line of a record. `memory.transfer.exporting` says what is exported while a run is under way.
+    line of a record. `memory.transfer.transfer` says what is exported while a run is under way.
 
     Raises:
         InputError: a forget was interrupted and has to be finished first.
     """
-    source = AgentMemory(context.store, context.semantic, context.scope)
-    waiting, aside = await exporting.waiting_in(source)
+    source = transfer.AgentMemory(context.store, context.semantic, context.scope)
+    waiting, aside = await transfer.waiting_in(source)
     values = dict((await context.snapshot()).values)
     at = context.now().isoformat()
     who = name or context.scope.thread
-    yield await exporting.header(source, agent=who, embedder=embedder, at=at)
-    async for record in exporting.records(source, Taken(waiting, aside, values)):
+    yield await transfer.header(source, agent=who, embedder=embedder, at=at)
+    async for record in transfer.records(source, transfer.Taken(waiting, aside, values)):
         yield record
 
 
@@ -404,25 +399,25 @@ async def import_memory(
         BusyError: another process holds the agent.
     """
     lines = lines if not isinstance(lines, Iterator) else list(lines)
-    checked = await asyncio.to_thread(importing.check, lines)
+    checked = await asyncio.to_thread(transfer.check, lines)
     total = sum(checked.counts.values())
     imported: Imported = {"records": total, "counts": checked.counts, "already": False}
     async with context.lock:
         store, scope, semantic = context.store, context.scope, context.semantic
-        before = await importing.begun(store, scope, checked.digest)
+        before = await transfer.begun(store, scope, checked.digest)
         if before:
             return {**imported, "already": True}
         if before is None:
             admit(checked.counts)
             if at_rest((await context.snapshot()).values):
-                raise InputError(importing.NOT_EMPTY)
-            await importing.check_target(store, semantic, scope, checked.facts)
-            await importing.mark(store, scope, checked.digest, done=False)
-        source = AgentMemory(store, semantic, scope)
-        await importing.write(lines, source, on_batch=lambda done: progress("records", done, total))
+                raise InputError(transfer.NOT_EMPTY)
+            await transfer.check_target(store, semantic, scope, checked.facts)
+            await transfer.mark(store, scope, checked.digest, done=False)
+        source = transfer.AgentMemory(store, semantic, scope)
+        await transfer.write(lines, source, on_batch=lambda done: progress("records", done, total))
         if checked.state:  # last: an agent without a state has never run
-            await context.replace_state(state_of(checked.state))
-        await importing.mark(store, scope, checked.digest, done=True)
+            await context.replace_state(transfer.state_of(checked.state))
+        await transfer.mark(store, scope, checked.digest, done=True)
         await night.finish(store, semantic, scope)
         await index_entries(store, semantic, scope)
         # Until a fact is embedded, recall finds it by its words alone; `reindex` goes on with it.

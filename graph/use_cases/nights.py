@@ -25,7 +25,7 @@ from memory.night import (
     status_of,
     take_back,
 )
-from memory.records import NightRecord, NightReport, NightStatus, Operation, PlanRecord, told
+from memory.records import NightRecord, NightReport, NightStatus, Operation, told
 from memory.text import shortened
 
 if TYPE_CHECKING:
@@ -321,18 +321,12 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     if changed:
         what = await _in_words(context, changed, waiting)
         raise ConflictError(f"memory has changed since {name}: {what}{go}")
-    if await _history_changed(context, plans, record):
-        raise ConflictError(f"the conversation was compacted since {name}{go}")
-
-
-async def _history_changed(
-    context: AgentContext, plans: Sequence[PlanRecord], record: NightRecord
-) -> bool:
-    """Whether messages that a preview would replace by a summary are no longer there."""
     messages = (await context.snapshot()).values.get("messages", [])
     ids = [str(message.id) for message in messages]
+    # A preview would replace these messages by a summary.
     cuts = [plan for plan in plans if plan["step"] == "compact" and plan["operations"]]
-    return record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts)
+    if record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts):
+        raise ConflictError(f"the conversation was compacted since {name}{go}")
 
 
 async def _approve(context: AgentContext, record: NightRecord) -> None:
@@ -429,36 +423,27 @@ async def _check_undoable(
     if record.get("reduced"):
         kept = f"the newest {context.settings.nights_kept} (nights_kept)"
         raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
-    await _check_unused(context, name, done)
+    ops = [done_op["target"] for done_op in done if done_op["kind"].endswith("_fact")]
+    facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
+    ids = {op: fact["id"] for op, fact in facts.items()}
+    records = await night.records(context.store, context.scope)
+    names = [record["id"] for record in records]
+    later: list[tuple[str, Sequence[Operation]]] = []
+    for other in records[names.index(name) + 1 :]:
+        if other["dry_run"] or status_of(other) in ("undone", "preview"):
+            continue
+        plans = await night.plans_of(context.store, context.scope, other["id"])
+        later.append((other["id"], applied(other, plans)))
+    if built := built_on(done, later, ids):
+        on = [f"{other} on {await _in_words(context, what, done)}" for other, what in built.items()]
+        first = f"`circadian undo {list(built)[-1]}` comes first"
+        raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
     changed = await find_conflicts(
         inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
     )
     if changed:
         what = await _in_words(context, changed, done)
         raise ConflictError(f"what {name} made was changed since: {what}")
-
-
-async def _check_unused(context: AgentContext, name: str, done: Sequence[Operation]) -> None:
-    """Raise ConflictError if a later night built on what this one made."""
-    ops = [done_op["target"] for done_op in done if done_op["kind"].endswith("_fact")]
-    facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
-    ids = {op: fact["id"] for op, fact in facts.items()}
-    if built := built_on(done, await _later(context, name), ids):
-        on = [f"{later} on {await _in_words(context, what, done)}" for later, what in built.items()]
-        first = f"`circadian undo {list(built)[-1]}` comes first"
-        raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
-
-
-async def _later(context: AgentContext, name: str) -> list[tuple[str, Sequence[Operation]]]:
-    records = await night.records(context.store, context.scope)
-    names = [record["id"] for record in records]
-    found: list[tuple[str, Sequence[Operation]]] = []
-    for other in records[names.index(name) + 1 :]:
-        if other["dry_run"] or status_of(other) in ("undone", "preview"):
-            continue
-        plans = await night.plans_of(context.store, context.scope, other["id"])
-        found.append((other["id"], applied(other, plans)))
-    return found
 
 
 # Wording

@@ -219,7 +219,12 @@ async def _with_reply(
     if not asked:
         return {**output, "reply": None}
     report: Report = output["report"]
-    found = await _ticks_elsewhere(context, report, asked)
+    # Of some events the report says nothing: other runs had their ticks.
+    settled = {one["event_id"] for one in (*report["failures"], *report["questions"])}
+    settled |= {one["event_id"] for one in (*report["ticks"], *report["ignored"])}
+    settled.update(report["context_only"])
+    missing = [await tick_of(context, id_) for id_ in asked if id_ not in settled]
+    found = [tick for tick in missing if tick is not None]
     ticks = {one["event_id"]: one for one in (*found, *report["ticks"])}
     added = [one for one in found if one["event_id"] in accepted.fresh]
     others = {one["event_id"] for one in added}
@@ -236,17 +241,6 @@ async def _with_reply(
         return {**output, "report": report, "messages": messages, "reply": None}
     end = len(messages) - told_in[::-1].index(last["tick"])
     return {**output, "report": report, "messages": messages[:end], "reply": last["reply"]}
-
-
-async def _ticks_elsewhere(
-    context: AgentContext, report: Report, asked: Collection[str]
-) -> list[TickReport]:
-    """The ticks of other runs on those events of `asked` of which the report says nothing."""
-    settled = {one["event_id"] for one in (*report["failures"], *report["questions"])}
-    settled |= {one["event_id"] for one in (*report["ticks"], *report["ignored"])}
-    settled.update(report["context_only"])
-    found = [await tick_of(context, id_) for id_ in asked if id_ not in settled]
-    return [tick for tick in found if tick is not None]
 
 
 async def tick_of(context: AgentContext, event_id: str) -> TickReport | None:
@@ -573,7 +567,6 @@ class CallerStream:
 
 
 def _is_reply(namespace: Sequence[str], message: Any, metadata: Mapping[str, Any]) -> bool:
-    """Whether a message is a piece of what a tick answers, and no call of a tool."""
     in_tick = len(namespace) == 1 and namespace[0].startswith("awake:")
     if not in_tick or metadata.get("langgraph_node") != "act":
         return False

@@ -11,7 +11,7 @@ from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
 from graph.use_cases.context import AgentContext, complete_state
-from memory import audit, forgetting, journal, night
+from memory import audit, forgetting, journal, night, transfer
 from memory.entities import ENTITIES
 from memory.errors import NotFoundError
 from memory.events import held_at, inbox, next_look, over, why_idle
@@ -45,7 +45,6 @@ from memory.settings import Settings
 from memory.state import State
 from memory.storage import count_items, list_items, namespaces_below
 from memory.text import approximate_tokens, calibrated
-from memory.transfer import importing
 
 SAMPLE = 20
 """Facts that are looked for, to tell that facts.db goes with store.db."""
@@ -171,10 +170,14 @@ async def status(context: AgentContext) -> Status:
     """The agent at a glance, from its last checkpoint; takes no lock. Raises as `overview`."""
     found = await overview(context)
     ends = await count_items(context.store, context.scope.namespace(LINKS), "linked_to")
+    total = await count_items(context.store, context.scope.namespace("journal"))
+    entries = await journal.newest(context.store, context.scope, limit=total)
     return {
         **found,
         "memory": {**found["memory"], "links": ends // 2},
-        "cumulative_importance": await _cumulative_importance(context),
+        "cumulative_importance": sum(
+            entry["importance"] for entry in entries if entry["consolidation"] != "exempt"
+        ),
     }
 
 
@@ -282,13 +285,6 @@ async def _inbox(context: AgentContext, state: State) -> InboxState:
     }
 
 
-async def _cumulative_importance(context: AgentContext) -> int:
-    """Derived from the journal; entries exempt from consolidation add nothing."""
-    total = await count_items(context.store, context.scope.namespace("journal"))
-    entries = await journal.newest(context.store, context.scope, limit=total)
-    return sum(entry["importance"] for entry in entries if entry["consolidation"] != "exempt")
-
-
 AGENT, NAME = "agent", "name"
 
 
@@ -352,7 +348,7 @@ async def half_done(context: AgentContext) -> dict[str, str]:
     found: dict[str, str] = {}
     if left := await forgetting.unfinished(store, scope):
         found["forget"] = left
-    if left := await importing.unfinished(store, scope):
+    if left := await transfer.unfinished(store, scope):
         found["import"] = left
     if begun := await begun_corrections(store, scope):
         found["correction"] = (

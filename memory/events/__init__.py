@@ -2,14 +2,6 @@
 
 from memory.events import approvals, inbox
 from memory.events.approvals import Deed, decision_of, keep, question_id
-from memory.events.assessment import (
-    BY_SCORE,
-    MOST_COMPLEX,
-    Kind,
-    assess,
-    complexity_of,
-    event_class_of,
-)
 from memory.events.inbox import RUNS, Posted, Room, check_request, completed, settled, take_in
 from memory.events.next_action import (
     ASLEEP,
@@ -40,9 +32,15 @@ from memory.events.next_action import (
     why_wait,
 )
 from memory.events.rules import (
+    BY_SCORE,
+    MOST_COMPLEX,
+    Kind,
+    assess,
+    complexity_of,
     due,
     entry_for_event,
     entry_in,
+    event_class_of,
     owners_of,
     reflection_event,
     set_off_by_owner,

@@ -85,7 +85,14 @@ def decision_of(
     if isinstance(given, str):
         given = {"decision": given}
     if isinstance(given, Mapping) and isinstance(given.get("decisions"), list):
-        given = _of_middleware(given["decisions"])
+        decisions = given["decisions"]
+        first = decisions[0] if decisions and isinstance(decisions[0], Mapping) else {}
+        edited = first.get("edited_action") or {}
+        given = {
+            "decision": first.get("type"),
+            "args": edited.get("args") if isinstance(edited, Mapping) else None,
+            "reason": first.get("message"),
+        }
     try:
         answer = AnswerInput.model_validate(given)
     except ValidationError:
@@ -116,10 +123,7 @@ def form(question: Question, problem: str | None = None) -> dict[str, Any]:
             }
         ],
         "review_configs": [
-            {
-                "action_name": question["tool"],
-                "allowed_decisions": ["approve", "edit", "reject"],
-            }
+            {"action_name": question["tool"], "allowed_decisions": ["approve", "edit", "reject"]}
         ],
     }
     return shown | ({"problem": problem} if problem else {})
@@ -207,16 +211,6 @@ async def tidy(store: BaseStore, scope: Scope, parked: Iterable[ParkedTick]) -> 
     puts = [PutOp(item.namespace, item.key, None) for item in items if item.key not in kept]
     if puts:
         await write_batch(store, puts)
-
-
-def _of_middleware(decisions: list[Any]) -> Any:
-    first = decisions[0] if decisions and isinstance(decisions[0], Mapping) else {}
-    edited = first.get("edited_action") or {}
-    return {
-        "decision": first.get("type"),
-        "args": edited.get("args") if isinstance(edited, Mapping) else None,
-        "reason": first.get("message"),
-    }
 
 
 def _event_key(event_id: str) -> str:

@@ -105,7 +105,9 @@ async def post(
         present, handled = await _known(store, scope, list(by_id))
         fresh = {id_: event for id_, event in by_id.items() if id_ not in present | handled}
         if fresh:
-            start = await _next_position(store, scope)
+            items = await list_items(store, scope.namespace(INBOX))
+            newest = max((str(item.value["order"]) for item in items), default=None)
+            start = 0 if newest is None else 1 + int(newest.split("/")[1])
             arrivals = enumerate(fresh.values(), start)
             puts = [put for place, event in arrivals for put in _arrival(scope, event, now, place)]
             await write_batch(store, [*puts, *also])
@@ -151,10 +153,7 @@ def were_handled(scope: Scope, ids: Iterable[str]) -> list[GetOp]:
 
 
 async def settle(
-    store: BaseStore,
-    scope: Scope,
-    marks: Sequence[HandledMark],
-    ticks: Iterable[TickReport] = (),
+    store: BaseStore, scope: Scope, marks: Sequence[HandledMark], ticks: Iterable[TickReport] = ()
 ) -> None:
     """Take events whose ticks are on disk out of the inbox; keep ids, and reports on them."""
     handled = {None, *(mark["id"] for mark in marks)}
@@ -331,12 +330,6 @@ async def _known(store: BaseStore, scope: Scope, ids: Sequence[str]) -> tuple[se
     return {id_ for name, id_ in found if name == INBOX} - handled, handled
 
 
-async def _next_position(store: BaseStore, scope: Scope) -> int:
-    items = await list_items(store, scope.namespace(INBOX))
-    newest = max((str(item.value["order"]) for item in items), default=None)
-    return 0 if newest is None else 1 + int(newest.split("/")[1])
-
-
 def _arrival(scope: Scope, event: Event, now: datetime, position: int) -> list[PutOp]:
     row: InboxItem = {
         "event": event,
@@ -402,9 +395,11 @@ async def take_in(
     named = [m.model_copy(update={"id": given_id(m, standing)}) for m in people]
     first = await _as_first_given(named, store, scope, run_id)
     spoken, notes = _spoken(first, owner=owner, now=now)
-    events = [
-        valid_event(_completed(raw, run_id, place, owner, now)) for place, raw in enumerate(brought)
-    ]
+    if run_id is not None:  # ids derive from the run, so that a repeated run repeats them
+        ids = [operation_id("event", run_id, str(place)) for place in range(len(brought))]
+        named_events = zip(ids, brought, strict=True)
+        brought = [completed(raw, id_=id_, owner=owner, now=now) for id_, raw in named_events]
+    events = [valid_event(raw) for raw in brought]
     late: set[str] = set()
     if room is not None and (spoken or events):
         late, told = await _beyond(await room(scope), events, spoken, store=store, scope=scope)
@@ -439,13 +434,6 @@ async def _beyond(
         raise InputError(f"{len(brought):,} events were not taken in: {room.why}")
     late = set(new[most:])
     return late, [f"Messages that stay in the thread: {len(late):,} ({room.why})."] if late else []
-
-
-def _completed(raw: Any, run_id: str | None, place: int, owner: str, now: datetime) -> Any:
-    """The event with defaults; its id derives from the run, so that a repeated run repeats it."""
-    if run_id is None:
-        return raw
-    return completed(raw, id_=operation_id("event", run_id, str(place)), owner=owner, now=now)
 
 
 def new_messages(
@@ -511,7 +499,6 @@ def _stands(message: AnyMessage, at: int, answered: int, handled: Collection[str
 def _spoken(
     messages: Sequence[HumanMessage], *, owner: str, now: datetime
 ) -> tuple[list[Event], list[str]]:
-    """The messages as events, and notes on messages that were left out."""
     events, notes = [], []
     for message in messages:
         event = event_of(message, owner=owner, now=now)

@@ -1,7 +1,6 @@
 """An installation: the data folder or database that keeps everything, and its locks."""
 
-from memory.installation.folder import FOLDER_SCHEMA, DataFolder
-from memory.installation.installed import WriterLock
+from memory.installation.folder import FOLDER_SCHEMA, DataFolder, WriterLock
 from memory.installation.opening import (
     Installation,
     database_url,

@@ -31,7 +31,7 @@ from tenacity import retry, retry_if_exception_type, wait_fixed
 from memory.errors import NOT_ACCEPTED, DatabaseDown, FolderError, NewerError
 from memory.facts import postgres
 from memory.facts.postgres import PostgresTable
-from memory.installation.installed import (
+from memory.installation.folder import (
     PRODUCT,
     SERVER_PATIENCE,
     Contention,

@@ -9,8 +9,11 @@ from memory.journal.entries import (
     SYSTEM,
     TRUST,
     UNINDEXED,
+    Listeners,
+    Told,
     archive_entry,
     archive_tries,
+    audience_of,
     by_time,
     count_on,
     counts,
@@ -20,6 +23,7 @@ from memory.journal.entries import (
     first_free,
     heuristic_importance,
     is_pending,
+    is_private,
     known_entities,
     mentions,
     mentions_assistant,
@@ -28,6 +32,7 @@ from memory.journal.entries import (
     newest,
     on,
     pending,
+    private_ones,
     puts,
     questions_answered,
     read,
@@ -37,7 +42,6 @@ from memory.journal.entries import (
     source_type_of,
     unindexed,
 )
-from memory.journal.privacy import Listeners, Told, audience_of, is_private, private_ones
 
 __all__ = [
     "ARCHIVES",

@@ -1,6 +1,7 @@
 """The journal: episodes, in one namespace per day, so that no read scans everything.
 
-An entry gets its importance and trust when it is written, without a model call.
+An entry gets its importance and trust when it is written, without a model call. Last come the rules
+of privacy: what an owner said in private, and who reads an answer.
 
 Store namespaces (below `(user, thread)`): `journal/<YYYYMMDD>` entry id -> JournalEntry · `pending`
 time and id -> {id}, entries that a night still has to settle · `archives` the same for archives of
@@ -15,7 +16,8 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
-from typing import cast
+from types import MappingProxyType
+from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
@@ -29,7 +31,7 @@ from memory.records import (
     is_reflection,
     operation_id,
 )
-from memory.settings import Settings
+from memory.settings import Audience, Settings
 from memory.state import State
 from memory.storage import count_items, list_items
 from memory.text import asks
@@ -110,7 +112,13 @@ def heuristic_importance(
     2, +3 for a direct message, +2 for a mention, which a room has, +1 for each kind of keyword
     (goal; quest or task; the name of a known entity), + the sender's bonus (0..2).
     """
-    score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS) + _keyword_kinds(text, known_entities)
+    words = _WORD.findall(text.casefold())
+    found = frozenset(words)
+    spoken = f" {' '.join(words)} "
+    names = (" ".join(_WORD.findall(name.casefold())) for name in known_entities)
+    named = any(name and f" {name} " in spoken for name in names)
+    score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS)
+    score += bool(found & _GOAL_WORDS) + bool(found & _QUEST_WORDS) + named
     score += _DIRECT * direct + _MENTION * mentioned
     return min(max(score, _LOWEST), _HIGHEST)
 
@@ -127,21 +135,6 @@ def names_project(text: str, key: str) -> bool:
         return False
     spelled = r"[\s_-]+".join(words)
     return re.search(f"{_BEFORE}{spelled}{_AFTER}", text, re.IGNORECASE) is not None
-
-
-def _keyword_kinds(text: str, known_entities: Collection[str]) -> int:
-    """Number of the three kinds of keyword that `text` contains as whole words."""
-    words = _WORD.findall(text.casefold())
-    found = frozenset(words)
-    spoken = f" {' '.join(words)} "
-    named = any(_named(name, spoken) for name in known_entities)
-    return bool(found & _GOAL_WORDS) + bool(found & _QUEST_WORDS) + named
-
-
-def _named(name: str, spoken: str) -> bool:
-    """Whether `spoken` (words between single spaces) contains the words of `name` in a row."""
-    words = _WORD.findall(name.casefold())
-    return bool(words) and f" {' '.join(words)} " in spoken
 
 
 PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"
@@ -349,7 +342,13 @@ async def newest(
     for day in await days(store, scope):
         items = await list_items(store, scope.namespace("journal", day))
         entries = by_time(cast(JournalEntry, item.value) for item in items)
-        hits += [e for e in reversed(entries) if _matches(e, words, tags) and not hidden(e)]
+        hits += [
+            e
+            for e in reversed(entries)
+            if (not tags or set(tags) & set(e["tags"]))
+            and (words is None or words & set(_WORD.findall(e["content"].lower())))
+            and not hidden(e)
+        ]
         if len(hits) >= limit:
             break
     return hits[:limit]
@@ -370,12 +369,6 @@ async def on(store: BaseStore, scope: Scope, day: str) -> list[JournalEntry]:
 async def count_on(store: BaseStore, scope: Scope, day: str) -> int:
     """The number of entries of a day (`YYYYMMDD`)."""
     return await count_items(store, scope.namespace("journal", day))
-
-
-def _matches(entry: JournalEntry, words: set[str] | None, tags: Sequence[str] | None) -> bool:
-    if tags and not set(tags) & set(entry["tags"]):
-        return False
-    return words is None or bool(words & set(_WORD.findall(entry["content"].lower())))
 
 
 def entry_id_of(kind: str, timestamp: str, rest: str) -> str:
@@ -400,3 +393,76 @@ async def _of_days(store: BaseStore, scope: Scope, wanted: Iterable[str]) -> lis
 
 def _day(timestamp: str) -> str:
     return timestamp[:10].replace("-", "")
+
+
+class Told(NamedTuple):
+    """A memory, by its speaker and its sources."""
+
+    speaker: str | None
+    sources: Sequence[str]
+    """Journal ids; others are passed over."""
+
+
+def audience_of(
+    channel: str | None, at: str, shared: Mapping[str, str], *, by_owner: bool, settings: Settings
+) -> Audience:
+    """Who reads what is said there at a time: as set for the channel, else who writes there.
+
+    `shared`: channel -> since when others than owners write there.
+    """
+    since = shared.get(channel or "")
+    alone = by_owner and (since is None or at < since)
+    return settings.channel_privacy.get(channel or "", "private" if alone else "public")
+
+
+class Listeners(NamedTuple):
+    """Who reads an answer, and where."""
+
+    audience: Audience
+    channel: str | None
+    owners: Collection[str]
+    shared: Mapping[str, str] = MappingProxyType({})
+    """Channels on which others than owners write, and since when."""
+
+
+def is_private(entry: JournalEntry, listeners: Listeners, settings: Settings) -> bool:
+    """Whether these listeners are not to know it: an owner said it to the assistant in private.
+
+    So is what the assistant concluded by itself; not what others or the listeners' channel heard.
+    """
+    if listeners.audience == "private":
+        return False
+    speaker, channel = entry["source_entity"], entry["channel"]
+    if speaker is None:
+        return entry["source_type"] in CONCLUDED
+    if speaker not in listeners.owners or entry["source_type"] == "observation":
+        return False
+    heard = channel is not None and channel == listeners.channel
+    at, shared = entry["timestamp"], listeners.shared
+    told = audience_of(channel, at, shared, by_owner=True, settings=settings)
+    return not heard and told == "private"
+
+
+async def private_ones(
+    store: BaseStore,
+    scope: Scope,
+    told: Sequence[Told],
+    *,
+    listeners: Listeners,
+    settings: Settings,
+) -> list[bool]:
+    """Whether each of the memories has a source that these listeners are not to know.
+
+    Where no source is in the journal any more, an owner's words count as private. One read.
+    """
+    if listeners.audience == "private":
+        return [False] * len(told)
+    ids = dict.fromkeys(id_ for one in told for id_ in one.sources)
+    entries = await read_many(store, scope, list(ids))
+    private = {id_: is_private(entry, listeners, settings) for id_, entry in entries.items()}
+
+    def judged(one: Told) -> bool:
+        known = [private[id_] for id_ in one.sources if id_ in private]
+        return any(known) if known else one.speaker in listeners.owners
+
+    return [judged(one) for one in told]

@@ -332,7 +332,16 @@ _MOST_WORDS = 3
 _LINE = re.compile(r"\[#?(\d+)\]")
 _NUMBERS = re.compile(r"[\d\s,;#()\[\]\"']+")
 _WORD = re.compile(r"\w+")
-_AROUND = " \t\r\n[](){}<>\"'`*#"
+_AROUND = " \t\r\n[](){}<>\"'`*#."
+
+
+def cited(given: str, ids: Iterable[str]) -> str | None:
+    """The id that a model means by `given`: the whole one, or the only one that begins so."""
+    bare, ids = given.strip(_AROUND), list(ids)
+    if whole := next((id_ for id_ in ids if id_ in (given, bare)), None):
+        return whole
+    begun = [id_ for id_ in ids if id_.startswith(bare)]
+    return begun[0] if len(begun) == 1 and len(bare) >= LEAST_PREFIX else None
 
 
 class Handles:
@@ -361,11 +370,7 @@ class Handles:
         number = _number(text)
         if number is not None and 1 <= number <= len(self._ids):
             return self._ids[number - 1]
-        bare = text.strip(_AROUND)
-        if bare in self._numbers:
-            return bare
-        begun = [id_ for id_ in self._ids if id_.startswith(bare)]
-        return begun[0] if len(begun) == 1 and len(bare) >= LEAST_PREFIX else None
+        return cited(text, self._ids)
 
     def unknown(self, given: Iterable[str], what: str) -> str | None:
         """What a model is told about citations of a `what` that was not shown; None if all were."""

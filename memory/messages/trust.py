@@ -6,7 +6,7 @@ State and journal keep every text unchanged; only the prompt is escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -20,9 +20,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory.messages.convert import EVENT_KEY, TOLD, mark_of
-from memory.messages.history import MARK as SUMMARY
-from memory.messages.history import is_summary
+from memory.messages.convert import EVENT_KEY, TOLD, is_summary, mark_of
+from memory.messages.convert import MARK as SUMMARY
 from memory.text import once_per_message, shown_time
 
 TRUST_NOTE = """\
@@ -171,7 +170,6 @@ def _seen_in(zone: tzinfo) -> once_per_message[AnyMessage, AnyMessage | None]:
 
 
 def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage | None:
-    """The message as `as_model_sees` changes it; None where it stands as it is."""
     if isinstance(message, ToolMessage):
         return _marked(message, "tool_result", {"name": message.name or ""})
     if isinstance(message, SystemMessage) and is_summary(message):
@@ -181,21 +179,16 @@ def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage | None:
     if isinstance(message, HumanMessage) and message.name is not None:
         mark = mark_of(message)
         told = {**message.additional_kwargs, EVENT_KEY: {**mark, TOLD: True}}
-        event = _marked(message, "event", _about(message.name, mark, zone))
+        said = {
+            "from": message.name,
+            "owner": "yes" if mark.get(OWNER) else "no",
+            "channel": str(mark.get("channel") or ""),
+            "audience": str(mark.get(AUDIENCE) or ""),
+            "at": shown_time(str(mark["at"]), zone) if mark.get("at") else "",
+        }
+        event = _marked(message, "event", {key: value for key, value in said.items() if value})
         return event.model_copy(update={"additional_kwargs": told})
     return None
-
-
-def _about(name: str, mark: Mapping[str, Any], zone: tzinfo) -> dict[str, str]:
-    """The attributes of an event's block; what its mark does not say is left out."""
-    told = {
-        "from": name,
-        "owner": "yes" if mark.get(OWNER) else "no",
-        "channel": str(mark.get("channel") or ""),
-        "audience": str(mark.get(AUDIENCE) or ""),
-        "at": shown_time(str(mark["at"]), zone) if mark.get("at") else "",
-    }
-    return {key: value for key, value in told.items() if value}
 
 
 def _marked(message: M, tag: str, attributes: dict[str, str]) -> M:
@@ -205,7 +198,7 @@ def _marked(message: M, tag: str, attributes: dict[str, str]) -> M:
         return message.model_copy(update={"content": as_data(tag, content, **attributes)})
     opening, _, closing = as_data(tag, "", **attributes).partition("\n")
     inside: list[Any] = [_escaped_part(block) for block in content]
-    around = [_text(opening), *inside, _text(closing.strip())]
+    around = [{"type": "text", "text": opening}, *inside, {"type": "text", "text": closing.strip()}]
     return message.model_copy(update={"content": around})
 
 
@@ -218,7 +211,3 @@ def _escaped_part(value: Any) -> Any:
     if isinstance(value, list):
         return [_escaped_part(item) for item in value]
     return value
-
-
-def _text(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}

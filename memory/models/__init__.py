@@ -1,21 +1,23 @@
 """Models: chat models and embedders by name, called with retries behind circuit breakers."""
 
 from memory.models.answers import CUT_OFF, MALFORMED, ended_by, sure_words
-from memory.models.breaker import Breaker, Breakers, breakers_of, guarded
 from memory.models.client import Answer, ask, ask_for, charged, charging, costing, in_vain, total
-from memory.models.embed import DIMENSION, HashingEmbeddings, embed_query, embed_texts
 from memory.models.registry import (
+    DIMENSION,
     OFFLINE,
+    HashingEmbeddings,
     checked_model,
     choose_embedder,
     choose_model,
+    embed_query,
+    embed_texts,
     embedding_dimension,
     is_offline,
     load_chat_model,
     load_embedder,
     model_name,
 )
-from memory.models.retry import retrying
+from memory.models.retry import Breaker, Breakers, breakers_of, guarded, retrying
 
 __all__ = [
     "CUT_OFF",

@@ -20,8 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
 from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
-from memory.models.breaker import Breaker
-from memory.models.retry import Again, Failure, Service, Sleep, persist, retrying
+from memory.models.retry import Again, Breaker, Failure, Service, Sleep, persist, retrying
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe
@@ -252,8 +251,6 @@ def costing() -> Iterator[None]:
 
 @dataclass
 class _Meter:
-    """Adds up what the answers to one prompt cost."""
-
     model: BaseChatModel
     prompt: Sequence[BaseMessage]
     tools: Sequence[BaseTool] = ()
@@ -317,8 +314,6 @@ async def _answer(
 
 
 class _Trouble(NamedTuple):
-    """Why an answer cannot be used."""
-
     error: str
     told: str
     """For the model."""

@@ -1,4 +1,6 @@
-"""Chat models and embedders by name. Nothing heavy is imported before it is asked for.
+"""Chat models and embedders by name, and the one place where embedders are called.
+
+Nothing heavy is imported before it is asked for.
 
 Chat models: `offline`, `openai:<model>` (any OpenAI-compatible server through OPENAI_BASE_URL),
 `<provider>:<model>` through LangChain's own loader. Embedders: the same forms, such as
@@ -8,23 +10,150 @@ Chat models: `offline`, `openai:<model>` (any OpenAI-compatible server through O
 from __future__ import annotations
 
 import importlib
+import math
 import os
-from functools import cache
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from operator import mul
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from langchain_core.embeddings import Embeddings
 from pydantic import SecretStr
+from tenacity import AsyncRetrying
 
-from memory.errors import InputError
-from memory.models.embed import DIMENSION, HashingEmbeddings
-from memory.models.retry import Service, once
+from memory.errors import InputError, ModelError
+from memory.models.retry import Breaker, Service, once, persist, retrying
 from memory.telemetry import called
-from memory.text import shortened
+from memory.text import content_stems, shortened, stem, words
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.outputs import ChatGenerationChunk
+
+
+class FastEmbedEmbeddings(Embeddings):
+    """A model of fastembed; the first use downloads it. Raises ImportError or ValueError."""
+
+    def __init__(self, model: str) -> None:
+        fastembed: Any = importlib.import_module("fastembed")
+        try:
+            self._model = fastembed.TextEmbedding(model_name=model)
+        except OSError as error:
+            raise ValueError(f"its files cannot be fetched: {error}") from error
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One vector per text, in order."""
+        return [vector.tolist() for vector in self._model.embed(texts)]
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a query: some models embed those in another way than documents."""
+        vector: list[float] = next(iter(self._model.query_embed(text))).tolist()
+        return vector
+
+
+# The offline embedder: feature hashing, no model, no network.
+#
+# It compares words and parts of words, not meanings: "car" and "automobile" are strangers to it.
+# Method: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
+
+DIMENSION = 256
+
+_STEM_WEIGHT = 1.0
+
+_TRIGRAM_WEIGHT = 0.25
+
+FEW = 4
+"""Texts that are embedded in less time than a hand-off to a thread takes."""
+
+
+class HashingEmbeddings(Embeddings):
+    """Signed hashing of word stems and character trigrams to 256 dimensions.
+
+    Deterministic; sublinear weights; stop words dropped unless nothing else is there; L2 norm 1.
+    A text without a word is the zero vector, which is like nothing.
+    """
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One vector per text, in order."""
+        return [_vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """One vector; a question and a document are embedded alike."""
+        return _vector(text)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        """The same at once: LangChain would hand it to a thread, which takes longer."""
+        return _vector(text)
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """A few at once, likewise; many in a thread."""
+        if len(texts) <= FEW:
+            return self.embed_documents(texts)
+        return await super().aembed_documents(texts)
+
+
+def _vector(text: str) -> list[float]:
+    stems = content_stems(text) or [stem(word) for word in words(text)]
+    vector = [0.0] * DIMENSION
+    for word, count in Counter(stems).items():
+        weight = 1.0 + math.log(count)
+        for index, signed in _features(word):
+            vector[index] += weight * signed
+    norm = math.sqrt(math.fsum(map(mul, vector, vector)))
+    return [value / norm for value in vector] if norm else vector
+
+
+@lru_cache(maxsize=65_536)
+def _features(word: str) -> tuple[tuple[int, float], ...]:
+    """(index, signed weight) of a stem and of its trigrams, the ends of the word marked."""
+    padded = f"^{word}$"
+    trigrams = [padded[at : at + 3] for at in range(len(padded) - 2)]
+    share = _TRIGRAM_WEIGHT / math.sqrt(len(trigrams))
+    return (_hashed(f"w:{word}", _STEM_WEIGHT), *(_hashed(f"t:{t}", share) for t in trigrams))
+
+
+def _hashed(feature: str, weight: float) -> tuple[int, float]:
+    digest = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
+    return digest % DIMENSION, weight if digest >> 63 else -weight
+
+
+async def embed_query(
+    embeddings: Embeddings,
+    text: str,
+    policy: AsyncRetrying | None = None,
+    *,
+    breaker: Breaker | None = None,
+) -> list[float]:
+    """The vector of a query. Raises ModelError when the embedder gives none."""
+    return await persist(
+        lambda: embeddings.aembed_query(text),
+        policy or retrying(),
+        whom=Service.of(embeddings, "embedder"),
+        breaker=breaker,
+    )
+
+
+async def embed_texts(
+    embeddings: Embeddings,
+    texts: Sequence[str],
+    policy: AsyncRetrying | None = None,
+    *,
+    breaker: Breaker | None = None,
+) -> list[list[float]]:
+    """The vectors of `texts`, in order, in one call. Raises ModelError when any is missing."""
+    vectors = await persist(
+        lambda: embeddings.aembed_documents(list(texts)),
+        policy or retrying(),
+        whom=Service.of(embeddings, "embedder"),
+        breaker=breaker,
+    )
+    if len(vectors) != len(texts):
+        raise ModelError(f"the embedder gave {len(vectors)} vectors for {len(texts)} texts")
+    return vectors
+
 
 OFFLINE = "offline"
 DEFAULT_CHAT = "openai:gpt-4o-mini"
@@ -65,8 +194,7 @@ def load_chat_model(name: str) -> BaseChatModel:
             default_headers=_EACH_ITS_OWN,
         )
     return cast(
-        "BaseChatModel",
-        _through_langchain("chat_models", "init_chat_model", name, max_retries=0),
+        "BaseChatModel", _through_langchain("chat_models", "init_chat_model", name, max_retries=0)
     )
 
 
@@ -126,7 +254,12 @@ def load_embedder(name: str) -> Embeddings:
             default_headers=_EACH_ITS_OWN,
         )
     if provider == "fastembed":
-        return _fastembed(name, model)
+        try:
+            return FastEmbedEmbeddings(model)
+        except ImportError as error:
+            raise InputError(f"{name} needs a package: pip install fastembed") from error
+        except ValueError as error:
+            raise InputError(f"{name} cannot be loaded: {shortened(str(error), 200)}") from error
     return cast(Embeddings, _through_langchain("embeddings", "init_embeddings", name))
 
 
@@ -195,17 +328,6 @@ def _openai_chat_model() -> type[BaseChatModel]:
             return made
 
     return OpenAIChatModel
-
-
-def _fastembed(name: str, model: str) -> Embeddings:
-    from memory.models.embed import FastEmbedEmbeddings
-
-    try:
-        return FastEmbedEmbeddings(model)
-    except ImportError as error:
-        raise InputError(f"{name} needs a package: pip install fastembed") from error
-    except ValueError as error:
-        raise InputError(f"{name} cannot be loaded: {shortened(str(error), 200)}") from error
 
 
 def _through_langchain(module: str, function: str, name: str, **options: Any) -> Any:

@@ -4,8 +4,11 @@ from memory.operations import apply
 from memory.operations.apply import (
     LINKS,
     UNDREAMED,
+    Collector,
+    PlanCollector,
     apply_operations,
     cited_ids,
+    collector_of,
     dependents_of,
     entries_after,
     fact_from,
@@ -13,8 +16,8 @@ from memory.operations.apply import (
     facts_named,
     last_reflection,
     undreamed_facts,
+    with_collector,
 )
-from memory.operations.collector import Collector, PlanCollector, collector_of, with_collector
 from memory.operations.corrections import (
     CORRECTING,
     BegunCorrection,

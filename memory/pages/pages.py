@@ -47,9 +47,6 @@ _HEADING = 20
 SHORT_ID, MOST_IDS = 8, 3
 """Characters of a fact's id that are shown, and ids of a line."""
 
-LEAST_ID = 6
-"""Characters of an id that name a fact, at least."""
-
 _LASTING = 3
 """Points of importance by which an attribute goes before a fact."""
 

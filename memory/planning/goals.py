@@ -133,7 +133,10 @@ def recompute(goals: Mapping[str, Goal]) -> Goals:
     """
     after: Goals = {}
     for key, goal in goals.items():
-        _check_record(key, goal)
+        if goal["id"] != key:
+            raise StateError(f"goals: the goal under {key!r} has the id {goal['id']!r}")
+        if not _percentage(goal["progress"]):
+            raise StateError(f"goals: progress of {key} is {goal['progress']}; it must be 0 to 100")
         parent_id = goal["parent_id"] if goal["parent_id"] in goals else None
         progress = 100 if goal["status"] == "completed" else goal["progress"]
         after[key] = {**goal, "parent_id": parent_id, "progress": progress}
@@ -251,15 +254,7 @@ def _check_change(
         )
 
 
-def _check_record(key: str, goal: Goal) -> None:
-    if goal["id"] != key:
-        raise StateError(f"goals: the goal under {key!r} has the id {goal['id']!r}")
-    if not _percentage(goal["progress"]):
-        raise StateError(f"goals: progress of {key} is {goal['progress']}; it must be 0 to 100")
-
-
 def _percentage(progress: object) -> bool:
-    """Whether `progress` is an integer from 0 to 100, and not a bool."""
     return type(progress) is int and 0 <= progress <= 100
 
 
@@ -290,7 +285,6 @@ def _counted(goals: Mapping[str, Goal], goal: Goal) -> list[Goal]:
 
 
 def _children(goals: Mapping[str, Goal], goal_id: str) -> list[Goal]:
-    """Subtasks in the order of `subtask_ids`, then unlisted ones by age."""
     listed = {id_: place for place, id_ in enumerate(goals[goal_id]["subtask_ids"])}
     mine = [goal for goal in goals.values() if goal["parent_id"] == goal_id]
     return sorted(mine, key=lambda goal: (listed.get(goal["id"], len(listed)), _age(goal)))

@@ -167,7 +167,6 @@ def known_to(projects: Projects, public: bool) -> Projects:
 
 
 def _part(slot: Project) -> str:
-    """The lines of a project's context that others than owners may know."""
     return "\n".join(one for one in slot["context"].splitlines() if is_public(slot, one))
 
 

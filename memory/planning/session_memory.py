@@ -192,9 +192,7 @@ def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> S
 
 
 def _named(
-    memory: SessionMemory,
-    said_by: Mapping[str, str | None],
-    origins: Mapping[str, Sequence[str]],
+    memory: SessionMemory, said_by: Mapping[str, str | None], origins: Mapping[str, Sequence[str]]
 ) -> SessionMemory:
     """The memory with the speakers and origins of its items; removed items lose theirs."""
     standing = {*memory["key_facts"], *memory["learned_patterns"]}
@@ -227,7 +225,6 @@ def _is_private(text: str, memory: SessionMemory, private: bool) -> bool:
 
 
 def _nearest(text: str, memory: SessionMemory) -> str | None:
-    """The most similar earlier item; None if the item is new."""
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     nearest = max(standing, key=lambda item: share(text, [item]), default="")
     return nearest if share(text, [nearest]) >= KEPT else None

@@ -5,7 +5,7 @@ entries then indexes them: first the rows, then the speakers' names; the mark is
 a crash, indexing is repeated when an agent is opened, a run begins, or with the next entry.
 
 Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} · `speakers` name
-(`memory.text.names.name_key`) -> {name} · `indexing` `journal` -> {analysis, rows}.
+(`memory.text.words.name_key`) -> {name} · `indexing` `journal` -> {analysis, rows}.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ NOBODY = Familiar()
 
 
 def entity_id(key: str) -> str:
-    """Id of the entity first known by this name key (`memory.text.names.name_key`)."""
+    """Id of the entity first known by this name key (`memory.text.words.name_key`)."""
     return f"entity_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 

@@ -88,7 +88,6 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: Any) -> Any:
-        """Raise InputError, one line, for a name that is no setting."""
         names = sorted(given, key=str) if isinstance(given, Mapping) else ()
         for name in (one for one in names if one not in cls.model_fields):
             close = get_close_matches(str(name), cls.model_fields, n=1)
@@ -98,8 +97,7 @@ class Settings(BaseModel):
         return given
 
     user_prompt: Prompt = Field(
-        "",
-        description="The user's own system prompt; the assistant never changes it.",
+        "", description="The user's own system prompt; the assistant never changes it."
     )
     persona: Prompt = Field(
         "You are Circadian, a long-running assistant. You are exact, friendly and brief.",
@@ -337,9 +335,7 @@ class Settings(BaseModel):
         3, ge=0, le=10, description="Old journal entries up to this importance fade (0: none)."
     )
     faded_kept: int | None = Field(
-        None,
-        ge=0,
-        description="Most faded entries kept; the oldest are removed first. None: all.",
+        None, ge=0, description="Most faded entries kept; the oldest are removed first. None: all."
     )
     prune_days: int = Field(30, ge=1, description="Days after which a journal entry is old.")
     stale_conversation_hours: float = Field(

@@ -98,10 +98,7 @@ class _Given(NamedTuple):
 
 
 def configured(
-    data: Path | None = None,
-    *,
-    file: Path | None = None,
-    options: Mapping[str, Any] | None = None,
+    data: Path | None = None, *, file: Path | None = None, options: Mapping[str, Any] | None = None
 ) -> Configuration:
     """The settings in force. Blocking: reads a file.
 

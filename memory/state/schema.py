@@ -78,7 +78,6 @@ def merge_projects(old: Projects | None, new: dict[str, Any] | None) -> Projects
 
 
 def _object(key: str, value: Any) -> dict[str, Any]:
-    """`value` as an object, None as an empty one."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -13,7 +13,7 @@ import functools
 import json
 import math
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast, get_type_hints
 
@@ -48,12 +48,23 @@ class Steps:
     async def step(self) -> AsyncIterator[None]:
         """Encloses a node's work. Once the process stops, waits to be cancelled instead."""
         thread = _thread()
-        if not self._begun(thread):
+        with self._lock:
+            steps, begins = self._in_hand.get(thread, 0), not self._stopping
+            if begins:
+                self._in_hand[thread] = steps + 1
+            elif not steps:
+                self._in_hand.pop(thread, None)
+        if not begins:
             await asyncio.get_running_loop().create_future()
         try:
             yield
         finally:
-            self._ended(thread)
+            with self._lock:
+                steps = self._in_hand.get(thread, 1) - 1
+                if steps or self._stopping:
+                    self._in_hand[thread] = steps
+                else:
+                    self._in_hand.pop(thread, None)
 
     async def stop(self, seconds: float) -> int:
         """Let no step begin, wait for running ones; return how many runs still have one."""
@@ -80,23 +91,6 @@ class Steps:
     def _left(self) -> set[str]:
         with self._lock:
             return {thread for thread, steps in self._in_hand.items() if steps}
-
-    def _begun(self, thread: str) -> bool:
-        with self._lock:
-            steps = self._in_hand.get(thread, 0)
-            if not self._stopping:
-                self._in_hand[thread] = steps + 1
-            elif not steps:
-                self._in_hand.pop(thread, None)
-            return not self._stopping
-
-    def _ended(self, thread: str) -> None:
-        with self._lock:
-            steps = self._in_hand.get(thread, 1) - 1
-            if steps or self._stopping:
-                self._in_hand[thread] = steps
-            else:
-                self._in_hand.pop(thread, None)
 
 
 STEPS = Steps()
@@ -241,17 +235,11 @@ def _out_of_range(item: tuple[str, Any]) -> str | None:
             return f"{key}: must be a finite number above 0, is {value}"
         case "projects" if value["active"] is not None and value["active"] not in value["slots"]:
             return f"projects.active: no slot is named {value['active']!r}"
-        case "parked":
-            return _misparked(value)
-    return None
-
-
-def _misparked(parked: Sequence[ParkedTick]) -> str | None:
-    """Problem of the first invalid parked tick: a person approves only what was shown."""
-    for place, tick in enumerate(parked):
-        problem = _not_as_parked(tick)
-        if problem:
-            return f"parked.{place}.{problem}"
+        case "parked":  # a person approves only what was shown
+            for place, tick in enumerate(value):
+                problem = _not_as_parked(tick)
+                if problem:
+                    return f"parked.{place}.{problem}"
     return None
 
 

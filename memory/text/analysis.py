@@ -346,7 +346,8 @@ _PHRASES = r"""
 _PHRASE = f"(?:{'|'.join(line.strip() for line in _PHRASES.strip().splitlines())})"
 _ONLY_PHRASES = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
 
-_PRAISE = "oh ah lovely wonderful great nice cool super perfect ok okay alright well"
+_PRAISING = "oh ah lovely wonderful great nice cool super perfect ok okay alright well"
+_PRAISE = frozenset(_PRAISING.split())
 
 _FILLERS = frozenset(
     terms(
@@ -363,7 +364,7 @@ _GREETINGS = re.compile(
 )
 
 
-@cached_by_text(16)
+@cached_by_text(256)
 def spoken_words(text: str) -> Sequence[str]:
     """The words of `text` in lower case, with their apostrophes."""
     return tuple(_SPOKEN.findall(text.casefold().replace("\u2019", "'")))
@@ -371,9 +372,9 @@ def spoken_words(text: str) -> Sequence[str]:
 
 def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) -> bool:
     """Whether a text is greetings, thanks and the like; with `praise`, "great" and so on, too."""
-    aside = {*spoken_words(" ".join(names)), *(_PRAISE.split() if praise else ())}
-    spoken = " ".join(word for word in spoken_words(text) if word not in aside)
-    return _ONLY_PHRASES.fullmatch(spoken) is not None
+    aside = {*spoken_words(" ".join(names)), *(_PRAISE if praise else ())}
+    spoken = [word for word in spoken_words(text) if word not in aside]
+    return _ONLY_PHRASES.fullmatch(" ".join(spoken)) is not None
 
 
 def asks_nothing(query: str, names: Collection[str]) -> bool:

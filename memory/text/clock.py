@@ -142,7 +142,6 @@ _BEFORE = 60
 
 
 def _meant(found: re.Match[str], since: date | None) -> date | None:
-    """The date that the match of _DATE means; None if there is no such day."""
     part = {key[0]: value for key, value in found.groupdict().items() if value is not None}
     month = _MONTH.get(part["m"]) or int(part["m"])
     first = since or date.max

@@ -141,7 +141,16 @@ def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
         return "..."
     match value:
         case Mapping():
-            hidden = _hidden(value)
+            by_name = {str(key).lower(): item for key, item in value.items()}
+            named = any(
+                isinstance(by_name.get(key), str) and _is_secret(by_name[key]) for key in _NAMES
+            )
+            hidden = {
+                key
+                for key, item in value.items()
+                if item is not None
+                and (_is_secret(str(key)) or (named and str(key).lower() in _VALUES))
+            }
             return {
                 _text(key, secrets): HIDDEN if key in hidden else _plain(item, secrets, depth + 1)
                 for key, item in value.items()
@@ -154,17 +163,6 @@ def _plain(value: Any, secrets: Sequence[str], depth: int) -> Any:
             return value
         case _:
             return _text(value, secrets)
-
-
-def _hidden(value: Mapping[Any, Any]) -> set[Any]:
-    """Keys whose values are secret, by the key itself or by a name in the same record."""
-    by_name = {str(key).lower(): item for key, item in value.items()}
-    named = any(isinstance(by_name.get(key), str) and _is_secret(by_name[key]) for key in _NAMES)
-    return {
-        key
-        for key, item in value.items()
-        if item is not None and (_is_secret(str(key)) or (named and str(key).lower() in _VALUES))
-    }
 
 
 def _is_secret(name: str) -> bool:

@@ -6,7 +6,7 @@ import math
 import re
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, count, repeat
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -134,8 +134,13 @@ _schemas: dict[int, tuple[weakref.ref[BaseTool], str, int]] = {}
 def _counted(message: BaseMessage) -> tuple[int, float]:
     """LangChain's count of a message, and the tokens to add for characters beyond ASCII."""
     plain = _countable(message)
-    beyond = sum(_beyond_ascii(text) for text in _texts(plain))
-    return _as_langchain([plain]), beyond
+    texts = [plain.name or ""]
+    if isinstance(plain.content, str):
+        texts += [plain.content, repr(getattr(plain, "tool_calls", None) or "")]
+    else:
+        blocks = plain.content
+        texts += [one if isinstance(one, str) else str(one.get("text", "")) for one in blocks]
+    return _as_langchain([plain]), sum(map(_beyond_ascii, texts))
 
 
 def _as_langchain(messages: Sequence[BaseMessage], **more: Any) -> int:
@@ -223,17 +228,6 @@ def _beyond_ascii(text: str) -> float:
     return wide * _WIDE_TOKENS + other * _OTHER_TOKENS - as_ascii
 
 
-def _texts(message: BaseMessage) -> Iterator[str]:
-    yield message.name or ""
-    if isinstance(message.content, str):
-        yield message.content
-        if calls := _calls(message):
-            yield repr(calls)
-        return
-    for block in message.content:
-        yield block if isinstance(block, str) else str(block.get("text", ""))
-
-
 def _countable(message: BaseMessage) -> BaseMessage:
     """The message in a form that LangChain's counter counts in full, tool calls included."""
     content: str | list[str | dict[Any, Any]] = message.content
@@ -241,14 +235,10 @@ def _countable(message: BaseMessage) -> BaseMessage:
         return message
     blocks = [_countable_block(block) for block in content]
     calls_in_blocks = any(_kind(block) in _CALL_BLOCKS for block in content)
-    if (calls := _calls(message)) and not calls_in_blocks:
+    if (calls := getattr(message, "tool_calls", None)) and not calls_in_blocks:
         # When content is a list, the counter expects the tool calls among its blocks.
         blocks.append({"type": "text", "text": repr(calls)})
     return message.model_copy(update={"content": blocks})
-
-
-def _calls(message: BaseMessage) -> Any:
-    return getattr(message, "tool_calls", None)
 
 
 def _countable_block(block: str | dict[Any, Any]) -> str | dict[Any, Any]:

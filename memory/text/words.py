@@ -1,7 +1,8 @@
-"""Words, stems and sentences of English text. Pure; needs no dictionary.
+"""Words, stems, sentences and names in English text. Pure; needs no dictionary.
 
 Word search, the offline model and the offline embedder cut text by these rules. A forget looks for
-what is said in any language, and however it is spelled: last in this file.
+what is said in any language, and however it is spelled. Names, last in this file, are compared
+without case, spaces and a leading `@`, and as a last resort without the ending of a genitive.
 """
 
 from __future__ import annotations
@@ -9,20 +10,18 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-LONGEST = 2_000
+LONGEST_CACHED = 2_000
 """Characters of the longest text that is cached; a message may be fifty times as long."""
 
 Result = TypeVar("Result")
 
 
-def cached_by_text(
-    maxsize: int,
-) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
+def cached_by_text(maxsize: int) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
     """Cache the results for the last `maxsize` texts. Long texts are computed each time."""
 
     def wrap(function: Callable[[str], Result]) -> Callable[[str], Result]:
@@ -30,7 +29,7 @@ def cached_by_text(
 
         @wraps(function)
         def called(text: str) -> Result:
-            return kept(text) if len(text) <= LONGEST else function(text)
+            return kept(text) if len(text) <= LONGEST_CACHED else function(text)
 
         return called
 
@@ -167,7 +166,7 @@ _ESCAPE = re.compile(r"\\+(?:u[0-9a-f]{4}|[bfnrt])?")
 """What JSON writes for a character, also JSON within JSON; its letter would join the next word."""
 
 _INSIDE = re.compile("'|(?=[\u0e00-\U0010ffff])|(?<=[\u0e00-\U0010ffff])")
-_GENITIVE = re.compile("'+[a-z]+")
+_ENDING = re.compile("'+[a-z]+")
 """Behind these a word may begin within a run of letters, also in scripts without blanks."""
 
 _QUOTED = re.compile(r'"([^"\s\\]+)(?=")')
@@ -256,7 +255,7 @@ def _is_plain(quoted: str) -> bool:
 
 
 def _beginnings_within(run: str) -> Iterator[str]:
-    breaks = (_INSIDE.finditer(run), _GENITIVE.finditer(run))
+    breaks = (_INSIDE.finditer(run), _ENDING.finditer(run))
     starts = {0, *(one.end() for found in breaks for one in found)}
     words = (run[start:].replace("'", "") for start in starts)
     return (one if one.isascii() else one[:_INDEXED] for one in words if one)
@@ -290,3 +289,138 @@ def saying(words: Iterable[Iterable[str]]) -> Saying:
 def written_out(text: str) -> Saying:
     """What a text has that has this one, however it is spelled."""
     return saying((word,) for word in {*_RUN.findall(skeleton(text))})
+
+
+LONGEST = 200
+"""Most characters of a name."""
+
+MOST_WORDS = 300
+"""Most words of a text that are searched for names."""
+
+_WORDS_OF_A_NAME = 4
+_GENITIVE = re.compile(r"(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?)+$")
+_BREAK = re.compile(r"[\s\N{EM DASH}\N{EN DASH}]+")
+
+_AROUND = "".join(
+    (
+        ",;:!?*_~`\"'()[]{}<>|",
+        "\N{HORIZONTAL ELLIPSIS}",
+        "\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}",
+        "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}",
+    )
+)
+"""Punctuation around a name; a full stop may belong to the name ("Ana L.")."""
+_AROUND_OR_STOP = f"{_AROUND}."
+
+_ENDS = re.compile(r"[,;:!?)\]}\"\N{RIGHT DOUBLE QUOTATION MARK}\N{HORIZONTAL ELLIPSIS}]$")
+"""A name does not continue after a word with this ending."""
+
+_PRONOUNS = """
+    i me we us you he she it they him her them someone somebody everyone everybody anyone anybody
+    nobody no-one this that these those who
+"""
+PRONOUNS = frozenset(_PRONOUNS.split())
+"""These name nobody: their meaning changes with every sentence."""
+
+_KINSHIP = """
+    mom mum mommy mummy mother dad daddy father parents grandma grandpa granny grandmother
+    grandfather aunt auntie uncle sister brother son daughter wife husband partner boss friend
+    neighbour papa mama mutti vati oma opa papá mamá maman mamie abuela abuelo nonna nonno
+    爸爸 妈妈 奶奶 爷爷 外婆 外公
+"""
+_KIN = frozenset(_KINSHIP.split())
+_WHOSE = ("my ", "our ", "your ", "his ", "her ", "their ")
+
+SPEAKER = frozenset(
+    ("user", "the user", "human", "the human", "speaker", "the speaker", "sender", "the sender")
+)
+"""A model's words for an unnamed speaker; as names they would merge all people into one."""
+
+
+class Place(NamedTuple):
+    """A run of words in a text that may be a name."""
+
+    first: int
+    """Number of the first word."""
+    end: int
+    """Number of the word after the last."""
+    key: str
+
+
+def name_key(name: str) -> str:
+    """Lookup key of a name or sender id: without case, extra spaces and leading `@`."""
+    folded = unicodedata.normalize("NFC", " ".join(name.casefold().split()))
+    return folded.lstrip("@ ") or folded
+
+
+def spellings(name: str) -> list[str]:
+    """Possible keys of `name`: its own first, then without a genitive's ending.
+
+    "Ana's" may be Ana, but if there is a McDonald's, "McDonald's" is not McDonald.
+    """
+    key = name_key(name)
+    return list(dict.fromkeys((key, _GENITIVE.sub("", key).strip() or key)))
+
+
+def shown_name(name: str) -> str:
+    """A name as stored: on one line, without a leading `@`."""
+    line = " ".join(name.split())
+    return line.lstrip("@ ") or line
+
+
+def depends_on_speaker(name: str) -> bool:
+    """Whether the meaning depends on the speaker, as with "Mom" and "my sister"."""
+    key = name_key(name)
+    return key in _KIN or key.startswith(_WHOSE)
+
+
+@cached_by_text(256)
+def places(text: str) -> Sequence[Place]:
+    """Every run of one to four words that may be a name, in order.
+
+    An ordinary word such as "will" counts only with a capital letter. Only the first 300 words are
+    searched.
+    """
+    words = _words(text)
+    return tuple(place for first in range(len(words)) for place in _from(words, first))
+
+
+def says(text: str, name: str) -> bool:
+    """Whether `text` contains `name` as whole words."""
+    wanted, words = spellings(name), _words(text)
+    firsts = {key.partition(" ")[0] for key in wanted}
+    return any(
+        place.key in wanted
+        for number, word in enumerate(words)
+        if any(first in name_key(word) for first in firsts)
+        for place in _from(words, number)
+    )
+
+
+def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
+    """The known keys among `found`, each once; "Ana Lopez" does not name Ana."""
+    taken: list[Place] = []
+    named = [place for place in found if place.key in known]
+    for place in sorted(named, key=lambda place: (place.first - place.end, place.first)):
+        if not any(place.first < other.end and other.first < place.end for other in taken):
+            taken.append(place)
+    return list(dict.fromkeys(place.key for place in sorted(taken)))
+
+
+def _words(text: str) -> list[str]:
+    return _BREAK.split(text.strip(), maxsplit=MOST_WORDS)[:MOST_WORDS]
+
+
+def _from(words: Sequence[str], first: int) -> list[Place]:
+    """Runs that begin at a word, with and without surrounding punctuation."""
+    found: list[Place] = []
+    for end in range(first + 1, min(first + _WORDS_OF_A_NAME, len(words)) + 1):
+        run = " ".join(words[first:end])
+        bare = run.strip(_AROUND_OR_STOP)
+        tried = (run,) if bare == run else dict.fromkeys((run, run.strip(_AROUND), bare))
+        keys = dict.fromkeys(key for form in tried if form for key in spellings(form))
+        named = bare[:1].isupper()
+        found += [Place(first, end, key) for key in keys if named or key not in STOP_WORDS]
+        if _ENDS.search(words[end - 1]):
+            break
+    return found

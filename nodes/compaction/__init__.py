@@ -3,9 +3,4 @@
 from nodes.compaction.compact import compact, cut_as_planned
 from nodes.compaction.extract_facts import after_extraction, extract_facts
 
-__all__ = [
-    "after_extraction",
-    "compact",
-    "cut_as_planned",
-    "extract_facts",
-]
+__all__ = ["after_extraction", "compact", "cut_as_planned", "extract_facts"]

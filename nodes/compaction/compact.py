@@ -180,7 +180,6 @@ def parts_of(state: State, settings: Settings) -> Cut:
 
 
 def _room(state: State, settings: Settings) -> int:
-    """Tokens (calibrated) that the history may have after this compaction."""
     loop = state["loop"]
     asleep = state["turn"] == "night"
     return compaction.room(
@@ -307,11 +306,7 @@ async def _archive(
 
 
 def _after(
-    parts: Cut,
-    made: Replacement | None,
-    state: State,
-    settings: Settings,
-    owners: Collection[str],
+    parts: Cut, made: Replacement | None, state: State, settings: Settings, owners: Collection[str]
 ) -> list[AnyMessage]:
     """The history after the cut; without a replacement, old tool answers are masked."""
     stands = made and compaction.marker(made.text, compacted=parts.old, now=made.at, by=made.by)

@@ -13,7 +13,7 @@ from memory.records import Usage
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State, checked, held
-from tools.builtin import communication
+from tools.builtin import assistant
 from tools.delegation import NO_PROJECTS, DelegateState, failed, opening, requester
 from tools.execution import misfit
 from tools.policy import heard_by
@@ -59,7 +59,7 @@ async def brief_delegate(
     """Begin the sub-agent's messages. Arguments that do not fit become its result at once."""
     settings, args, now = settings_of(runtime.context), state["args"], resources_of(config).clock()
     none: Usage = {"llm_calls": 0, "tokens": 0}
-    problem = misfit(communication.delegate_task, args)
+    problem = misfit(assistant.delegate_task, args)
     if problem is not None:
         return failed(state, problem, "Call it again with these mended.", usage=none, now=now)
     lender = state["requester"]

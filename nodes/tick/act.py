@@ -61,9 +61,12 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         answer = Answer(AIMessage(str(error)), in_vain(error))
     message = _taken(state, answer, capped=capped or not known)
     told, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
+    calibration = state["calibration"]
+    beside = calibrated(told, calibration) - sum(context["tokens"].values())
+    sizes = {"conversation_history": max(0, beside), "tools": calibrated(schemas, calibration)}
     going: Loop = {
         **charged(loop, answer.usage),
-        "prompt": _sizes(state, told, schemas),
+        "prompt": sizes,  # beside the components of the system message
         "iteration": loop["iteration"] + bool(message.tool_calls),
         "reply": None if message.tool_calls else str(message.text).strip(),
     }
@@ -74,7 +77,9 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
         going = {**going, "next": "record"}
         if answer.cut_off:
             going["truncated"] = True
-    calibration = _calibration(state, told + schemas, answer.message)
+    reported = answer.message.usage_metadata
+    counted = int(reported["input_tokens"]) if reported else 0
+    calibration = recalibrate(calibration, told + schemas, counted)
     return {"messages": [message], "loop": going, "calibration": calibration}
 
 
@@ -110,21 +115,3 @@ def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
     if answer.cut_off and not message.tool_calls:
         message = message.model_copy(update={"content": f"{str(message.text).strip()} {CUT_OFF}"})
     return marked(message, tick=state["tick"])
-
-
-def _sizes(state: State, told: int, schemas: int) -> dict[str, int]:
-    """What the prompt holds beside the components of the system message, tokens."""
-    context, calibration = held(state["context"]), state["calibration"]
-    history = calibrated(told, calibration) - sum(context["tokens"].values())
-    return {
-        "conversation_history": max(0, history),
-        "tools": calibrated(schemas, calibration),
-    }
-
-
-def _calibration(state: State, approximate: int, message: AIMessage) -> float:
-    """Correct the approximate count by what the provider reported for this prompt."""
-    reported = message.usage_metadata
-    if not reported:
-        return state["calibration"]
-    return recalibrate(state["calibration"], approximate, int(reported["input_tokens"]))

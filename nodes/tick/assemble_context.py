@@ -357,7 +357,6 @@ def _recent_work(state: State) -> dict[str, str]:
 
 
 def _message(state: State, settings: Settings, now: str, mark: Mapping[str, Any]) -> HumanMessage:
-    """The human message of the tick; `mark` says whether an owner speaks, and who reads."""
     event, tick = state["event"], state["tick"]
     if event is None:
         own = {EVENT_KEY: {"event": None, "tick": tick}}

@@ -78,11 +78,15 @@ def assessed(state: State, settings: Settings) -> dict[str, Any]:
     """The heuristic assessment, and the pattern: None where a model is to judge the task, too."""
     context, loop = held(state["context"]), held(state["loop"])
     kind, text, plannable = _task(state)
+    shown = history(state, settings, context["context_type"])
+    prompt = approximate_tokens(assembly.whole(context, shown))
     assessment = assess(
         text,
         kind=kind,
         goals=state["goals"],
-        percentage=_percentage(state, context, settings),
+        percentage=utilisation(
+            calibrated(prompt, state["calibration"]), settings.max_context_tokens
+        ),
         recent_errors=state["consecutive_errors"],
         names=settings.names,
         plannable=plannable,
@@ -130,17 +134,9 @@ def _task(state: State) -> tuple[Kind, str | None, bool]:
     return "goal", goal["description"], not goal["auto_generated"] and not goal["subtask_ids"]
 
 
-def _percentage(state: State, context: AssembledContext, settings: Settings) -> float:
-    """Percent of the context limit that the tick's next prompt fills."""
-    shown = history(state, settings, context["context_type"])
-    prompt = approximate_tokens(assembly.whole(context, shown))
-    return utilisation(calibrated(prompt, state["calibration"]), settings.max_context_tokens)
-
-
 async def _judged(
     measured: Assessment, text: str, state: State, settings: Settings, config: RunnableConfig
 ) -> tuple[Assessment, Usage]:
-    """The model's assessment within the heuristic one, and what it cost."""
     try:
         prompt = _prompt(text, measured["signals"], state["calibration"])
         form, usage = await resources_of(config).ask_for(prompt, TaskAssessment, settings, config)

@@ -47,10 +47,7 @@ async def confirm(
         (change,) = awake["report"]["mode_changes"][-1:]
         lines.append(of_mode_change(change, origin=question["event_id"]))
     await audit.write(store, scope, lines, visit=audit.visit_of(state["loop"], "confirm"))
-    return {
-        **awake,
-        **_decided(state, decision, config, settings, now.isoformat()),
-    }
+    return {**awake, **_decided(state, decision, config, settings, now.isoformat())}
 
 
 async def _asked(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -25,7 +24,6 @@ from memory.records import (
     Event,
     HandledMark,
     Operation,
-    Report,
     Scope,
     TickPrompt,
     TickReport,
@@ -64,15 +62,13 @@ async def record(
     written = await _journal(event, state, runtime, config)
     tick = _reported(state, settings, written, now)
     await _credit(state, tick["reply"], config, now)
-    spending = spent(
-        state["spending"],
-        now,
-        tokens=tick["tokens"],
-        autonomous=event is None or reflected,
-        acted=state["loop"] is not None and state["loop"]["dangerous"] is not None,
-    )
+    ticks = [*state["report"]["ticks"], tick]
+    waiting = [one for one in state["report"]["questions"] if one["id"] != tick.get("question")]
+    alone = event is None or reflected
+    acted = state["loop"] is not None and state["loop"]["dangerous"] is not None
+    spending = spent(state["spending"], now, tokens=tick["tokens"], autonomous=alone, acted=acted)
     update: dict[str, Any] = {
-        "report": _with_tick(state["report"], tick),
+        "report": {**state["report"], "ticks": ticks, "questions": waiting},
         "spending": spending,
         "parked": [one for one in state["parked"] if one["question"]["id"] != state["resuming"]],
         **_failures(state, settings),
@@ -141,6 +137,9 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
     components = {**context["tokens"], **loop["prompt"]}
     use = context_use(components, settings.max_context_tokens)
     took = now - datetime.fromisoformat(context["now"])
+    own = of_tick(state["messages"], state["tick"])
+    said = [message for message in own if isinstance(message, AIMessage)]
+    recalled = (hit["id"] for hit in facts.hits_in(own))
     report: TickReport = {
         "tick": state["tick"],
         "event_id": event["id"] if event else None,
@@ -149,9 +148,9 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
         "tools": loop["tools"],
         "llm_calls": loop["llm_calls"],
         "tokens": loop["tokens"],
-        "reply": loop["reply"] or _said(state),
+        "reply": loop["reply"] or (str(said[-1].text).strip() if said else ""),
         "written": [*written, *loop["written"]],
-        "shown": _shown(state),
+        "shown": list(dict.fromkeys([*context.get("shown", []), *recalled])),
         "classification": state["classification"],
         "assessment": assessment,
         "context": use,
@@ -169,16 +168,6 @@ def _reported(state: State, settings: Settings, written: list[str], now: datetim
     if "compacted" in loop:
         report["compaction"] = loop["compacted"]
     return report
-
-
-def _with_tick(report: Report, tick: TickReport) -> Report:
-    waiting = [one for one in report["questions"] if one["id"] != tick.get("question")]
-    return {**report, "ticks": [*report["ticks"], tick], "questions": waiting}
-
-
-def _said(state: State) -> str:
-    own = [m for m in of_tick(state["messages"], state["tick"]) if isinstance(m, AIMessage)]
-    return str(own[-1].text).strip() if own else ""
 
 
 def _failures(state: State, settings: Settings) -> dict[str, Any]:
@@ -258,25 +247,14 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     brought_up = {hit["id"]: hit["text"] for hit in facts.hits_in(own) if hit["kind"] == "fact"}
     shown = {**context.get("recalled", {}), **brought_up}
     asked = event["text"] if event is not None else ""
-    if used := probes.used(shown, f"{reply} {_written(own)}", asked=asked):
+    calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
+    asking = (facts.recall_memories.name, notes.review_journal.name)
+    wrote = " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
+    if used := probes.used(shown, f"{reply} {wrote}", asked=asked):
         await resources_of(config).semantic.touch(scope_of(config), used, now)
 
 
-def _shown(state: State) -> list[str]:
-    """Ids of the memories in the prompt, and of memories that the tick's own recalls found."""
-    context, own = held(state["context"]), of_tick(state["messages"], state["tick"])
-    recalled = (hit["id"] for hit in facts.hits_in(own))
-    return list(dict.fromkeys([*context.get("shown", []), *recalled]))
-
-
-def _written(own: Sequence[AnyMessage]) -> str:
-    calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
-    asking = (facts.recall_memories.name, notes.review_journal.name)
-    return " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
-
-
 def _conversations(standing: dict[str, Conversation], event: Event) -> dict[str, Conversation]:
-    """The event's conversation and the newest of the others, OPEN_CONVERSATIONS in all."""
     key = f"{event['sender']} @ {event['channel']}" if event["channel"] else event["sender"]
     mine: Conversation = {
         "entity": event["sender"],

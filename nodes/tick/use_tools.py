@@ -82,7 +82,9 @@ class _Round:
                 case "run":
                     await self._run(call)
                 case "delegate" if call["id"] in self.state["delegated"]:
-                    self._take(self._delegated(call))
+                    result = self.state["delegated"][str(call["id"])]
+                    answer = as_answered(call, result["content"], ok=result["ok"])
+                    self._take(replace(answer, usage=result["usage"], calls=result["calls"]))
                 case "ask" if len(self.state["parked"]) < self.settings.max_questions:
                     return
                 case "delegate":
@@ -153,11 +155,6 @@ class _Round:
             visit=audit.visit_of(self.loop_before, "use_tools"),
             also=[approvals.put_deed(scope, key, ended)],
         )
-
-    def _delegated(self, call: ToolCall) -> Executed:
-        result = self.state["delegated"][str(call["id"])]
-        answer = as_answered(call, result["content"], ok=result["ok"])
-        return replace(answer, usage=result["usage"], calls=result["calls"])
 
     def _take(self, more: Executed) -> None:
         self.answers += more.messages

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.open import open_agent
+from graph.api import open_agent
 from memory.installation.database import Examined
 from tests.support.commandline import Done, circadian
 from tests.support.facts import WordEmbeddings, draft

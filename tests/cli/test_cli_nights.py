@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.cli.access import Session
+from graph.cli.access import Session, go_to_sleep
 from graph.cli.program import COMMON, _options
-from graph.cli.turn import go_to_sleep
 from graph.console import Screen
 from tests.graph.test_held_nights import GATED, a_day_with_a_rule, ruler
 from tests.support.agents import opened

@@ -12,8 +12,8 @@ from langchain_core.embeddings import Embeddings
 from graph.agent import open_agent
 from graph.use_cases.memories import reindex
 from memory.errors import ModelError
-from memory.models.embed import HashingEmbeddings
 from memory.models.offline.model import OfflineChatModel
+from memory.models.registry import HashingEmbeddings
 from tests.support.clock import Clock
 from tests.support.commandline import Done, circadian
 from tests.support.facts import WordEmbeddings, draft

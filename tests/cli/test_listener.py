@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.following import Listener, follow
 from graph.use_cases.approvals import decide
 from memory.night.steps import NightEvent
@@ -114,7 +114,7 @@ async def test_delegating_is_announced_without_the_words_of_sub_agents(
     async with opened(tmp_path, model, clock, settings=settings) as agent:
         told = await heard(agent, said("Which wood?"))
     assert told == [
-        *("at delegating 2 tasks", "ran delegate_task", "ran delegate_task", "said Both."),
+        *("at delegating 2 tasks", "ran delegate_task", "ran delegate_task", "said Both.")
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from graph.cli.night_view import night_view, nights_view
+from graph.cli.run_view import night_view, nights_view
 from graph.differences import NightChanges, Side, differences, taken_back
 from graph.use_cases.nights import Labels, NightLine
 from memory.night import ripe

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory.entities import entities
-from memory.messages.history import MARK
+from memory.messages.convert import MARK
 from tests.support.agents import entries
 from tests.support.crash_model import TOO_LONG
 from tests.support.crash_worker import START, Job, Point, Points, running
@@ -106,11 +106,7 @@ async def test_killed_in_a_night_at_any_write(asleep: Job, given: str) -> None:
 
 
 async def compacted_once(
-    job: Job,
-    point: Point,
-    *,
-    given: str | None = None,
-    starting: str = "They spoke; so says",
+    job: Job, point: Point, *, given: str | None = None, starting: str = "They spoke; so says"
 ) -> None:
     """Run once more in this process: the archive and the history hold the same summary, once.
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory import audit
 from memory.events import approvals, inbox
 from memory.records.tick import ParkedTick
@@ -51,10 +51,7 @@ class Story:
 
 APPROVED = Story(({"events": [MOON]}, {"resume": "yes"}))
 EDITED = replace(
-    APPROVED,
-    inputs=({"events": [MOON]}, {"resume": TO_MARS}),
-    answer=TO_MARS,
-    launched=("Mars",),
+    APPROVED, inputs=({"events": [MOON]}, {"resume": TO_MARS}), answer=TO_MARS, launched=("Mars",)
 )
 REFUSED = Story(({"events": [MOON]}, {"resume": "no"}), answer="no", launched=(), said=("refused",))
 OWN = Story(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.commands.run import outlook
 from graph.use_cases.nights import apply_night, broke_off, find_night
 from memory import audit

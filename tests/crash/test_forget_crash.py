@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import export_memory
 from graph.use_cases import forgetting as use_case
 from graph.use_cases.forgetting import forget

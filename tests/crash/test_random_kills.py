@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import FileLines
 from graph.use_cases.forgetting import forget_agent
 from graph.use_cases.nights import apply_night, sleep

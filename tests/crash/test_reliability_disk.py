@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.errors import MemoryStoreError
 from memory.events import inbox
 from memory.facts.semantic import SemanticMemory

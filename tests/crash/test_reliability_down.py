@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from psycopg.conninfo import conninfo_to_dict
 
 from graph.agent import open_agent
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.app import main
 from memory.errors import DatabaseDown, MemoryStoreError
 from memory.events import inbox
@@ -82,10 +82,7 @@ def model() -> ScriptedChatModel:
 
 @pytest.fixture
 def opening(
-    own_postgres: Postgres,
-    model: ScriptedChatModel,
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
+    own_postgres: Postgres, model: ScriptedChatModel, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> Opening:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", own_postgres.database())
     return lambda: open_agent(model=model, embedder="offline", clock=clock)

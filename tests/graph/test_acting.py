@@ -3,7 +3,7 @@
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.status import status
 from memory import audit
 from memory.errors import ModelError
@@ -87,9 +87,7 @@ async def test_a_success_between_failures_begins_the_count_anew(opening: Opening
     assert state["consecutive_errors"] == 1
 
 
-async def test_five_failed_model_calls_stop_the_agent_and_nothing_raises(
-    opening: Opening,
-) -> None:
+async def test_five_failed_model_calls_stop_the_agent_and_nothing_raises(opening: Opening) -> None:
     model = scripted(*[ModelError("no answer") for _ in range(5)])
     async with opening(model) as agent:
         events = [{"text": f"Event {n}", "sender": "Ada"} for n in range(6)]

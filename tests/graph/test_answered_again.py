@@ -8,16 +8,8 @@ from typing import Any
 import pytest
 from langgraph.types import Command, interrupt
 
-from graph.api.async_agent import AsyncAgent
-from tests.crash.test_crash_confirm import (
-    AND_NOW,
-    LATER,
-    MARS,
-    MOON,
-    launched,
-    left_open,
-    parked,
-)
+from graph.api import AsyncAgent
+from tests.crash.test_crash_confirm import AND_NOW, LATER, MARS, MOON, launched, left_open, parked
 from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.crash_worker import Job, Point, Points, running
@@ -108,9 +100,7 @@ async def test_a_tool_that_asks_by_itself_runs_once_both_are_answered(opening: O
     assert done == [("the moon", "at noon")]
 
 
-async def test_a_question_whose_tool_is_missing_can_only_be_refused(
-    opening: Opening,
-) -> None:
+async def test_a_question_whose_tool_is_missing_can_only_be_refused(opening: Opening) -> None:
     launches = Launches()
     model = scripted(call("launch", target="the moon"), "It flies.")
     async with opening(model, tools=[launches.tool]) as agent:

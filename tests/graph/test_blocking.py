@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 
 from graph.agent import open_agent
-from graph.api.async_agent import Agent
+from graph.api import Agent
 from graph.blocking import BackgroundLoop
 from memory.errors import InputError, StateError
 from tests.support.agents import entries, said

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from graph.agent import open_agents
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import tick_of
 from memory.errors import ModelError
 from memory.messages.trust import event_text
@@ -83,9 +83,7 @@ async def test_the_kept_report_of_a_tick_is_forgotten_with_its_event(opening: Op
         assert await tick_of(agent.context, "m2") is not None
 
 
-async def test_a_caller_does_not_get_the_failure_of_another_callers_event(
-    opening: Opening,
-) -> None:
+async def test_a_caller_does_not_get_the_failure_of_another_callers_event(opening: Opening) -> None:
     def picky(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         if "broken" in event_text(messages[-1]):
             raise ModelError("the model gave no usable answer")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import nights
 from memory.compaction.compaction import HEAD, MASK, Cut
 from memory.errors import ContextOverflow, ModelError
 from memory.messages import ORIGINS, mark_of
-from memory.messages.history import MARK
+from memory.messages.convert import MARK
 from memory.records import Usage
 from memory.settings import Settings
 from memory.state import fresh_state

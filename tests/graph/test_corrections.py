@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 from rich.console import Console
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.status_view import log_view
 from graph.use_cases.context import AgentContext
 from graph.use_cases.memories import correct, find_fact

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.operations import apply
 from memory.records.operations import add_fact
 from memory.settings import Settings
@@ -15,10 +15,7 @@ from tests.support.facts import draft
 from tests.support.scripted import Step, call, scripted
 
 OWNED = Settings(owners=["Ada"])
-FACTS = {
-    "home": "Ada lives in Bergen with two cats.",
-    "harp": "Ada plays the harp at the mill.",
-}
+FACTS = {"home": "Ada lives in Bergen with two cats.", "harp": "Ada plays the harp at the mill."}
 
 
 async def accesses(tmp_path: Path, *steps: Step) -> dict[str, int]:

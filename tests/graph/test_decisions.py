@@ -7,7 +7,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.approvals import decide
 from memory.errors import InputError, StateError
 from memory.events import approvals

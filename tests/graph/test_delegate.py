@@ -19,7 +19,7 @@ from graph.builder import delegate
 from memory import runtime as resources
 from memory.errors import CircuitOpen, ContextOverflow, ModelError
 from memory.facts.semantic import SemanticMemory
-from memory.models.breaker import Breakers
+from memory.models.retry import Breakers
 from memory.records.tick import DelegateResult
 from memory.runtime import Resources
 from memory.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from graph import documents
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.documents import MemoryFilter, Paging
 from graph.server import routes
 from graph.use_cases import overview, status

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from graph.use_cases import import_memory
-from memory.transfer import exporting
-from memory.transfer.exporting import line_of
+from memory import transfer
+from memory.transfer.transfer import line_of
 from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import scripted
@@ -38,20 +38,20 @@ async def test_a_running_tick_is_exported_whole_or_not_at_all(tmp_path: Path, cl
 async def test_an_export_keeps_events_in_the_inbox_that_the_state_does_not_contain(
     opening: Opening,
 ) -> None:
-    async def read(taken: exporting.Taken) -> tuple[set[str], set[str]]:
-        found = [line_of(one) async for one in exporting.records(source, taken)]
+    async def read(taken: transfer.Taken) -> tuple[set[str], set[str]]:
+        found = [line_of(one) async for one in transfer.records(source, taken)]
         lines = ["", *found]
         inbox, handled = records(lines, "inbox"), records(lines, "handled")
         return {one["key"] for one in inbox}, {one["key"] for one in handled}
 
     async with opening(scripted("One.", "Two.", "Three.")) as agent:
-        source = exporting.AgentMemory(agent.store, agent.resources.semantic, agent.scope)
+        source = transfer.AgentMemory(agent.store, agent.resources.semantic, agent.scope)
         await agent.ainvoke(said("One.", id="e1"))
         await agent.post({"id": "e2", "sender": "Ada", "text": "Two."})
-        waiting, aside = await exporting.waiting_in(source)
+        waiting, aside = await transfer.waiting_in(source)
         before = dict((await agent.aget_state()).values)
         await agent.ainvoke(None)
         await agent.ainvoke(said("Three.", id="e3"))
         after = dict((await agent.aget_state()).values)
-        assert await read(exporting.Taken(waiting, aside, before)) == ({"e2"}, {"e1"})
-        assert await read(exporting.Taken(waiting, aside, after)) == (set(), {"e1", "e2", "e3"})
+        assert await read(transfer.Taken(waiting, aside, before)) == ({"e2"}, {"e1"})
+        assert await read(transfer.Taken(waiting, aside, after)) == (set(), {"e1", "e2", "e3"})

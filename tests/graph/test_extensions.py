@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 
 import tools.extensions
 from graph import persistence
-from graph.api.open import open_agent
+from graph.api import open_agent
 from memory.errors import InputError
 from memory.prompt.components import component
 from memory.runtime import Resources, resources_of

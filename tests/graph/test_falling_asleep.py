@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.outputs import ChatResult
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory import audit
 from memory.events.next_action import ask_for_stop
 from memory.settings import Settings
@@ -32,9 +32,7 @@ async def logged(agent: AsyncAgent) -> list[tuple[str, str]]:
     return [(e["what"], e["detail"]["why"]) for e in found if e["what"] in ("fell_asleep", "woke")]
 
 
-async def test_go_to_sleep_ends_the_tick_and_the_night_follows_in_the_run(
-    opening: Opening,
-) -> None:
+async def test_go_to_sleep_ends_the_tick_and_the_night_follows_in_the_run(opening: Opening) -> None:
     model = scripted(SLEEP, otherwise=night_model)
     async with opening(model) as agent:
         out = await agent.ainvoke(said("Good night!"))
@@ -51,9 +49,7 @@ async def test_go_to_sleep_ends_the_tick_and_the_night_follows_in_the_run(
     ]
 
 
-async def test_go_to_sleep_is_refused_while_a_direct_event_waits(
-    opening: Opening,
-) -> None:
+async def test_go_to_sleep_is_refused_while_a_direct_event_waits(opening: Opening) -> None:
     model = scripted(SLEEP, "Then not yet.", "Yes, Ben?")
     async with opening(model) as agent:
         await agent.post({"id": "e2", "text": "Wait!", "sender": "Ben"})
@@ -66,9 +62,7 @@ async def test_go_to_sleep_is_refused_while_a_direct_event_waits(
     assert len(model.calls) == 3
 
 
-async def test_an_event_after_go_to_sleep_is_answered_and_keeps_it_awake(
-    opening: Opening,
-) -> None:
+async def test_an_event_after_go_to_sleep_is_answered_and_keeps_it_awake(opening: Opening) -> None:
     model = scripted(SLEEP, "Yes?")
     async with opening(model) as agent:
         stream = agent.astream(said("Sleep well"), stream_mode="updates", subgraphs=True)

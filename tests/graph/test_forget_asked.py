@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.status_view import status_view
 from graph.use_cases import run, status
 from memory import forgetting

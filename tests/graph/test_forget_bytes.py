@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.forgetting import forget, forget_fact
 from graph.use_cases.memories import correct
 from graph.use_cases.status import status
@@ -127,9 +127,7 @@ async def test_the_audit_log_keeps_its_entries_without_their_texts(agent: AsyncA
     ]
 
 
-async def test_one_checkpoint_is_left_and_no_tick_waits(
-    agent: AsyncAgent,
-) -> None:
+async def test_one_checkpoint_is_left_and_no_tick_waits(agent: AsyncAgent) -> None:
     assert len((await agent.aget_state()).values["parked"]) == 1
     assert len([one async for one in agent.aget_state_history()]) > 5
     await forget(agent.context, "Zora")
@@ -161,9 +159,7 @@ async def test_a_forgotten_person_can_come_back_as_somebody_new(agent: AsyncAgen
     assert (await agent.recall("new here"))[0]["sources"] == ["new-1"]
 
 
-async def test_a_forgotten_event_id_is_not_accepted_again(
-    agent: AsyncAgent,
-) -> None:
+async def test_a_forgotten_event_id_is_not_accepted_again(agent: AsyncAgent) -> None:
     (gone,) = [one for one in await entries(agent) if "telescope" in one["content"]]
     await forget(agent.context, "Zora")
     posted = await agent.post({"id": gone["sources"][0], "sender": "Ben", "text": "Again"})

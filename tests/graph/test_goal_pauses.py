@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.commands.run import Scheduler
 from graph.use_cases import status
 from memory.settings import Settings
@@ -114,10 +114,7 @@ async def test_an_autonomous_tick_that_changes_a_goal_is_followed_at_once(
         model.steps.extend(
             answer
             for progress in (30, 60)
-            for answer in (
-                call("update_goal", goal_id="goal_1_0", progress=progress),
-                "Went on.",
-            )
+            for answer in (call("update_goal", goal_id="goal_1_0", progress=progress), "Went on.")
         )
         before = (await agent.aget_state()).values["tick"]
         await day(agent, clock, hours=2 / 60)

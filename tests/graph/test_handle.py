@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Overwrite
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import runs
 from graph.use_cases.context import match_id
 from graph.use_cases.status import status
@@ -164,17 +164,13 @@ async def test_a_bad_edit_is_an_error_that_names_the_key_until_it_is_repaired(
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["Two.", "Three."]
 
 
-async def test_an_event_edited_into_the_state_does_not_block_a_run(
-    agent: AsyncAgent,
-) -> None:
+async def test_an_event_edited_into_the_state_does_not_block_a_run(agent: AsyncAgent) -> None:
     await agent.aupdate_state(None, {"event": {**HEY, "channel": None, "addressed": True}})
     out = await agent.ainvoke(said("Hi"))
     assert [tick["reply"] for tick in out["report"]["ticks"]] == ["One."]
 
 
-async def test_the_recursion_limit_leaves_room_for_events_during_the_run(
-    agent: AsyncAgent,
-) -> None:
+async def test_the_recursion_limit_leaves_room_for_events_during_the_run(agent: AsyncAgent) -> None:
     async with runs.prepare(agent.context, None, {"durability": "sync"}) as bound:
         assert bound["recursion_limit"] >= 10_000
 
@@ -241,9 +237,7 @@ async def test_a_run_that_a_server_does_again_takes_a_message_without_an_id_once
     assert len(await entries(agent)) == 3
 
 
-async def test_a_repeated_run_takes_messages_left_by_the_run_before(
-    agent: AsyncAgent,
-) -> None:
+async def test_a_repeated_run_takes_messages_left_by_the_run_before(agent: AsyncAgent) -> None:
     hi: Any = {"type": "human", "content": "Hi"}
     await serve(agent, "a", messages=[hi])
     with pytest.raises(InputError):

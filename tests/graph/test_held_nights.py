@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.records.records import FactDraft
 from tests.support.agents import Opening, said
 from tests.support.clock import Clock

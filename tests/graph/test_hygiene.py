@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.entities import entities
 from memory.settings import Settings
 from tests.support.agents import Opening, entries, said, shown_lines

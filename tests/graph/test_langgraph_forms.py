@@ -16,7 +16,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command, GraphOutput, interrupt
 
 from graph.agent import graph, make_graph, open_agent, open_agents
-from graph.api.async_agent import Agent
+from graph.api import Agent
 from memory.errors import InputError
 from memory.models.offline.model import OfflineChatModel
 from memory.settings import Settings

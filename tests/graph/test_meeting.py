@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.entities import entities
 from memory.errors import ModelError
 from memory.night.record import plans_of
@@ -31,9 +31,7 @@ def shown(made: RecordedCall) -> list[str]:
     )
 
 
-async def test_an_observation_is_shown_to_later_ticks_and_after_a_restart(
-    opening: Opening,
-) -> None:
+async def test_an_observation_is_shown_to_later_ticks_and_after_a_restart(opening: Opening) -> None:
     model = scripted(TULIPS, "Noted.", "Tulips.")
     async with opening(model) as agent:
         await agent.ainvoke(said("My sister Bea likes tulips"))
@@ -50,9 +48,7 @@ async def test_an_observation_is_shown_to_later_ticks_and_after_a_restart(
     assert shown(again.calls[0])[1] == "- [stranger] Bea"
 
 
-async def test_an_owner_who_writes_on_a_channel_is_shown_as_owner(
-    opening: Opening,
-) -> None:
+async def test_an_owner_who_writes_on_a_channel_is_shown_as_owner(opening: Opening) -> None:
     owned = Settings(owners=["local", "Irena"])
     noticed = call("update_entity_observation", entity="Irena", observation="Irena likes tulips.")
     model = scripted(noticed, "Yes.", "Yes.", "Yes.")

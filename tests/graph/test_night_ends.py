@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.nights import broke_off, find_night
 from memory.errors import InputError, ModelError
 from memory.night import record as night
@@ -30,10 +30,7 @@ __all__ = ["life", "lived"]
 # The hours of sleep
 
 NIGHTLY = Settings(
-    sleep_schedule_enabled=True,
-    dream_batch_size=1,
-    night_calls_per_100=1_000,
-    probes_kept=0,
+    sleep_schedule_enabled=True, dream_batch_size=1, night_calls_per_100=1_000, probes_kept=0
 )
 
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from benchmarks.lives import live, made_up
 from benchmarks.night import Clocked
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.journal import entries as journal
 from memory.night import dream_work as nightwork
 from memory.night import steps as night_steps

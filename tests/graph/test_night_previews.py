@@ -11,7 +11,7 @@ import pytest
 from langgraph.store.base import PutOp
 from prometheus_client import REGISTRY
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.memories import find_fact
 from memory.entities import entities
 from memory.errors import CircadianError, ConflictError

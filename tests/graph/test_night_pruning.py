@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.operations.apply import apply_operations
 from memory.records.operations import (
     add_entry,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory import journal, pages
 from memory.facts import SemanticMemory
 from memory.night import pending_view

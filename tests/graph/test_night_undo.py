@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import export_memory, import_memory
 from memory.errors import ConflictError, InputError
 from memory.night import record as night
@@ -17,7 +17,7 @@ from memory.night import undo as night_undo
 from memory.operations import apply
 from memory.records.records import Scope
 from memory.storage.access import write_batch
-from memory.transfer.exporting import line_of
+from memory.transfer.transfer import line_of
 from tests.graph.test_night_previews import KINDS, copy_of, life, lived
 from tests.support.agents import Opening, opened, said
 from tests.support.clock import Clock

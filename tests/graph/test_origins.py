@@ -14,7 +14,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.entities import entities
 from memory.messages.trust import event_text
 from memory.settings import Settings

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.entities import everyone, named, names_given
 from memory.settings import Settings
 from tests.support.agents import Opening, opened, said
@@ -46,9 +46,7 @@ async def profiles(agent: AsyncAgent) -> dict[str, list[str]]:
     return {one["name"]: one["aliases"] for one in await everyone(agent.store, agent.scope)}
 
 
-async def test_a_profile_under_an_owner_s_other_name_joins_the_owner_s(
-    opening: Opening,
-) -> None:
+async def test_a_profile_under_an_owner_s_other_name_joins_the_owner_s(opening: Opening) -> None:
     noticed = call("update_entity_observation", entity="Hanna Berg", observation="Runs the mill.")
     model = scripted(noticed, "Noted.", "Welcome.")
     async with opening(model, settings=OWNED) as agent:

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases.status import prompt_of, rollback
 from memory import audit
 from memory.events import approvals
@@ -116,9 +116,7 @@ async def test_a_strangers_event_while_the_question_waits_does_not_answer_it(
         assert (await prompt_of(agent.context))["versions"][0]["by"] == "local, approved by local"
 
 
-async def test_an_approval_does_not_hold_after_a_rollback(
-    opening: Opening,
-) -> None:
+async def test_an_approval_does_not_hold_after_a_rollback(opening: Opening) -> None:
     async with opening(scripted(wish(), "Then not.")) as agent:
         await agent.ainvoke(said("Hello", id="first", addressed=False))
         first: AssistantPrompt = {

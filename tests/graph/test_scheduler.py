@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.cli.commands.run import Scheduler, Watcher, outlook
 from memory.errors import ModelError
 from memory.settings import Settings
@@ -140,10 +140,7 @@ async def test_a_lock_timeout_names_the_holder_and_is_retried(
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
     slow, model = scripted("Done.", delay=0.6), scripted("Hello.")
-    async with (
-        opening(slow) as other,
-        opening(model, settings=Settings(**QUICK)) as agent,
-    ):
+    async with opening(slow) as other, opening(model, settings=Settings(**QUICK)) as agent:
         held = asyncio.create_task(other.ainvoke(said("Hi")))
         await until(lambda: len(slow.calls) == 1)
         async with going(agent) as (_, notes, _task):

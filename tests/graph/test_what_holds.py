@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import briefing, new_briefing, status
 from memory import pages
 from memory.entities import entities
@@ -66,9 +66,7 @@ def model_of(agent: AsyncAgent) -> ScriptedChatModel:
     return model
 
 
-async def test_people_have_attributes_and_a_page_after_their_first_night(
-    agent: AsyncAgent,
-) -> None:
+async def test_people_have_attributes_and_a_page_after_their_first_night(agent: AsyncAgent) -> None:
     assert (await profile(agent, "Ada"))["attributes"] == {}
     await agent.sleep()
     ada = await profile(agent, "Ada")

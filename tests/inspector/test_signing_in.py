@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from graph.inspector.security import POLICY
+from graph.inspector.app import POLICY
 from tests.support.clock import Clock
 from tests.support.visiting import ADDRESS, OURS, PORT, TOKEN, visiting
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import export_memory, import_memory
 from graph.use_cases.forgetting import forget, forget_fact
 from memory.errors import InputError
 from memory.storage import checkpoints
 from memory.storage.postgres.connections import BlockingPool
-from memory.transfer.exporting import line_of
+from memory.transfer.transfer import line_of
 from tests.graph.test_forget_previews import same_as_whole
 from tests.support.agents import entries, said
 from tests.support.clock import Clock

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.events import inbox
 from memory.settings import Settings
 from tests.graph.test_night_previews import KINDS, live, state_of

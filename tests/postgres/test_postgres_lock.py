@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from memory.errors import BusyError, DatabaseDown
 from memory.installation import database as locks
 from memory.installation.database import Database, LockConnections, hold_agent, hold_server
-from memory.installation.installed import WriterLock
+from memory.installation.folder import WriterLock
 from memory.storage.postgres.connections import Address, address_of, lock_key
 from tests.support.lock_connections import connections, cut_off, gone
 from tests.support.postgres import Postgres
@@ -63,9 +63,7 @@ async def test_a_run_that_loses_its_lock_stops_with_database_down(
         pass
 
 
-async def test_a_run_that_ends_as_the_lock_is_lost_keeps_its_result(
-    address: Address,
-) -> None:
+async def test_a_run_that_ends_as_the_lock_is_lost_keeps_its_result(address: Address) -> None:
     connections = LockConnections()
 
     async def run(error: Exception | None) -> str:
@@ -92,9 +90,7 @@ async def test_a_cancelled_run_raises_cancelled_error(address: Address) -> None:
 
 
 async def test_a_server_retakes_a_lost_lock(
-    address: Address,
-    admin: psycopg.Connection[Any],
-    caplog: pytest.LogCaptureFixture,
+    address: Address, admin: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         async with server_lock(address):

@@ -12,8 +12,7 @@ from memory.compaction import MASK, covered_events, cut, marker, replaced, room
 from memory.compaction import compaction as summaries
 from memory.compaction.compaction import HEAD, condensed, extract, masked, shares
 from memory.errors import ModelError
-from memory.messages.convert import EVENT_KEY
-from memory.messages.history import MARK, history_share, is_summary, size_of
+from memory.messages.convert import EVENT_KEY, MARK, history_share, is_summary, size_of
 from memory.text.tokens import approximate_tokens, calibrated
 
 WORDS = st.sampled_from(

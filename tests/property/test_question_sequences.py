@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.events import inbox
 from memory.records.tick import ParkedTick
 from memory.state.validation import state_problem

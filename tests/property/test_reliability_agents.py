@@ -21,7 +21,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from graph.agent import builder
-from graph.api.async_agent import AsyncAgent, Streams
+from graph.api import AsyncAgent
+from graph.blocking import Streams
 from graph.persistence import open_saver, open_store
 from graph.use_cases import export_memory
 from graph.use_cases.context import AgentContext

@@ -20,8 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from graph.server import auth
-from graph.server.settings import Serving
-from graph.server.tokens import _key_set, user_of
+from graph.server.settings import Serving, _key_set, user_of
 from tests.support.openai_server import LoopbackServer
 from tests.support.server import Server
 

@@ -10,8 +10,7 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 from pydantic import SecretStr
 
-from graph.server.settings import Serving
-from graph.server.tokens import token_for
+from graph.server.settings import Serving, token_for
 from memory.records.records import thread_id
 from tests.support.server import SECRET, Server
 

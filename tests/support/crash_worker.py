@@ -23,7 +23,7 @@ from langgraph.store.base import PutOp
 from langgraph.types import Command
 
 from graph.agent import builder
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import nights
 from graph.use_cases.approvals import decide
 from memory.errors import CircadianError

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from graph.agent import open_agent
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.errors import ModelError
 from memory.messages.trust import event_text
 from memory.settings import Settings

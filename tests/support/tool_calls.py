@@ -16,7 +16,7 @@ from langgraph.types import Command
 
 from memory import runtime as resources
 from memory.facts.semantic import SemanticMemory
-from memory.operations import collector as sink
+from memory.operations import apply as sink
 from memory.planning.goals import Goals, add
 from memory.records.records import Event, Fact, FactDraft, Goal, JournalEntry, Priority, Scope
 from memory.records.tick import Loop

@@ -10,8 +10,7 @@ from typing import Any
 
 import httpx
 
-from graph.api.async_agent import AsyncAgent
-from graph.api.open import open_agents
+from graph.api import AsyncAgent, open_agents
 from graph.inspector.app import OneAgent, local_inspector
 from memory.installation import Installation
 from memory.models.offline.model import OfflineChatModel

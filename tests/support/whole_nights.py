@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.journal import links
 from memory.night.record import STEPS, load, plans_of, records
 from tests.support.crash_worker import Job, Points, running

@@ -1,5 +1,5 @@
 """The built-in tools, by concern."""
 
-from tools.builtin import assistant, communication, facts, notes, planning
+from tools.builtin import assistant, facts, notes, planning
 
-__all__ = ["assistant", "communication", "facts", "notes", "planning"]
+__all__ = ["assistant", "facts", "notes", "planning"]

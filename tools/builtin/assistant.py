@@ -1,5 +1,10 @@
 """Tools about the assistant itself: doing nothing, sleep, status, its prompt, what it forgets.
 
+Last come the tools that address somebody else: a message to another person, a task for a sub-agent.
+A message does not leave the process: it is put into the run's output and stream, for whoever runs
+the agent to deliver. After a crash it has the same id again. A task is carried out by the graph's
+node `delegate`.
+
 The status is computed when the tool is called, and so includes what earlier calls of the same
 answer did. Its answer is never cached. The prompt changes only when an owner asks and a person
 confirms the shown difference; the user's prompt never changes. A memory goes in the same way.
@@ -18,10 +23,10 @@ from pydantic import Field
 from memory import events, forgetting
 from memory.errors import Refusal
 from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
-from memory.messages import for_model, is_history, of_tick, one_line
-from memory.pages import LEAST_ID
+from memory.messages import for_model, is_history, of_tick, one_line, prompt_lines
+from memory.operations import collector_of
 from memory.prompt import assembly, assistant_prompt, recommended_action
-from memory.records import Decision, Loop
+from memory.records import Decision, Event, Loop, SentMessage, operation_id
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import SessionMetrics, SleepWish, State
@@ -38,6 +43,7 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.builtin.facts import hits_in
+from tools.evidence import origin_of
 from tools.origins import check_owner, owners_in
 
 
@@ -111,19 +117,24 @@ async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> An
     """See how full the context is (from 60 % wrap up, from 80 % just answer) and what was done."""
     usage = _token_usage(runtime)
     full = usage["usage_percentage"]
+    # A chain begins with the second model answer that asks for tools.
+    depth = max(0, runtime.state["loop"]["iteration"] - 1)
     result = {
         "timestamp": now_of(runtime).isoformat(),
         "token_usage": usage,
         "token_advisory": {**advisory(full), "recommended_action": recommended_action(full)},
         "loop_state": _loop_state(runtime),
         "session_metrics": _session_metrics(runtime),
-        "chain_state": _chain_state(runtime),
+        "chain_state": {
+            "in_chain": depth > 0,
+            "chain_depth": depth,
+            "pending_tools": _pending(runtime),
+        },
     }
     return answer(runtime, result)
 
 
 def _token_usage(runtime: Runtime) -> dict[str, Any]:
-    """Tokens of the current prompt: system message, all messages, the tools' schemas."""
     state = runtime.state
     context = state.get("context")
     shown = for_model(_messages(runtime))
@@ -160,12 +171,6 @@ def _session_metrics(runtime: Runtime) -> SessionMetrics:
         "successful_calls": metrics["successful_calls"] + len(new) - failed,
         "failed_calls": metrics["failed_calls"] + failed,
     }
-
-
-def _chain_state(runtime: Runtime) -> dict[str, Any]:
-    """A chain begins with the second model answer that asks for tools; its depth counts from 1."""
-    depth = max(0, runtime.state["loop"]["iteration"] - 1)
-    return {"in_chain": depth > 0, "chain_depth": depth, "pending_tools": _pending(runtime)}
 
 
 def _pending(runtime: Runtime) -> list[str]:
@@ -326,14 +331,90 @@ def why_not_erased(
 
 
 def _recalled(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory that this tick recalled under the given id, or its beginning; {} if none."""
-    bare = str(args.get("memory_id", "")).strip(" []()#.'\"`")
+    """The memory that this tick recalled under the given id; {} if none."""
     told = {one["id"]: one for one in hits_in(of_tick(state["messages"], state["tick"]))}
-    found = [one for id_, one in told.items() if id_.startswith(bare)]
-    return found[0] if len(bare) >= LEAST_ID and len(found) == 1 else {}
+    return told.get(prompt_lines.cited(str(args.get("memory_id", "")), told) or "", {})
 
 
 forget_memory.metadata = {
     "difference": lambda state, args: f"- {one_line(_recalled(state, args)['text'])} {WITH_IT}",
     "why_not": why_not_erased,
 }
+
+
+LONGEST_NAME, LONGEST_TEXT = 200, 20_000
+"""Characters of a recipient or channel, and of a message."""
+
+
+@tool
+@refusals_answered
+async def send_message(
+    to: Annotated[str, Field(description="The name of whom it is for.")],
+    text: Annotated[str, Field(description="The whole message.")],
+    runtime: Runtime,
+    channel: Annotated[
+        str | Absent, Field(description="Where to say it; left out: a direct message.")
+    ] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Message somebody else; may wait for a person. Ends your work: answer beside it."""
+    to, text, channel = to.strip(), text.strip(), (channel or "").strip() or None
+    _check(event_of(runtime), to, text, channel)
+    done = runtime.state["loop"]["tools"]
+    earlier = sum(one["ok"] for one in done if one["name"] == "send_message")
+    origin = origin_of(runtime, collector_of(runtime.config, runtime.store))
+    message: SentMessage = {
+        "id": f"sent_{operation_id(origin, 'send_message', str(earlier))[:16]}",
+        "to": to,
+        "text": text,
+        "channel": channel,
+        "tick": runtime.state["tick"],
+        "at": now_of(runtime).isoformat(),
+    }
+    runtime.stream_writer({"type": "message", **message})
+    result = {"message_id": message["id"], "to": to, "channel": channel, "message": "Sent"}
+    return answer(runtime, result, artifact={"sent": [message]})
+
+
+def _check(event: Event | None, to: str, text: str, channel: str | None) -> None:
+    if not to:
+        raise Refusal("Nobody is named", "Say in `to` whom the message is for.")
+    if not text:
+        raise Refusal("The message is empty", "Give its text, or call noop.")
+    for name, value, most in (
+        ("to", to, LONGEST_NAME),
+        ("channel", channel or "", LONGEST_NAME),
+        ("text", text, LONGEST_TEXT),
+    ):
+        if len(value) > most:
+            raise Refusal(f"`{name}` is longer than {most:,} characters", "Make it shorter.")
+    if event is not None and _place(event["sender"], event["channel"]) == _place(to, channel):
+        raise Refusal(
+            f"{to} is the one you answer now, in the same place",
+            "Just answer: what you write without a tool call reaches them.",
+        )
+
+
+def _place(name: str, channel: str | None) -> tuple[str, str]:
+    return name.strip().casefold(), (channel or "").strip().casefold()
+
+
+@tool
+async def delegate_task(
+    task: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=4_000,
+            pattern=r"\S",
+            description="The task and the form of its result: all that the sub-agent sees.",
+        ),
+    ],
+    runtime: Runtime,
+    context: Annotated[
+        str | Absent, Field(max_length=20_000, description="Facts and texts that it needs.")
+    ] = None,
+    reasoning: Reasoning = None,
+) -> Answer:
+    """Give a task to a sub-agent that looks things up, thinks and reports; several work at once."""
+    raise RuntimeError("delegate_task is carried out by the node delegate")

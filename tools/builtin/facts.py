@@ -29,7 +29,7 @@ from memory.guards import (
     speakers_of,
     violation,
 )
-from memory.messages import Citations
+from memory.messages import Citations, prompt_lines
 from memory.operations import Collector, PlanCollector, collector_of, dependents_of
 from memory.recall import fit_for, probes, recall
 from memory.records import (
@@ -282,10 +282,7 @@ def _unsourced(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> str |
 
 
 def _problem(
-    fact: FactGiven,
-    ids: Sequence[str],
-    sources: Mapping[str, JournalEntry],
-    check: FactCheck,
+    fact: FactGiven, ids: Sequence[str], sources: Mapping[str, JournalEntry], check: FactCheck
 ) -> str | None:
     if not fact.text.strip():
         return "The text is empty"
@@ -458,7 +455,11 @@ async def settle_dispute(
     reasoning: Reasoning = None,
 ) -> Answer:
     """Settle a contradiction that you were shown, when an owner has just said which fact holds."""
-    event = _of_owner(runtime)
+    event = event_of(runtime)
+    if event is None or is_reflection(event):
+        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
+    if who := stranger_in(runtime):
+        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     open_ = await pages.open_disputes(store_of(runtime), semantic, scope)
     doubts = await pages.open_doubts(store_of(runtime), semantic, scope)
@@ -505,15 +506,6 @@ def confirmed(fact: Fact, event: Event) -> Operation:
     return change_fact(fact, after, [event["id"]], reason, place=f"confirmed {event['id']}")
 
 
-def _of_owner(runtime: Runtime) -> Event:
-    event = event_of(runtime)
-    if event is None or is_reflection(event):
-        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
-    if who := stranger_in(runtime):
-        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
-    return event
-
-
 async def _told(holds: str, falls: str, runtime: Runtime) -> list[tuple[Fact, Fact]]:
     """The contradictions among the facts that have these texts: not all stand on a page."""
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
@@ -541,6 +533,6 @@ def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[
 
 
 def _is(fact: Fact, given: str) -> bool:
-    bare = given.strip(" []()#.'\"").lower()
-    named = len(bare) >= pages.LEAST_ID and fact["id"].startswith(bare)
-    return named or bare == fact["text"].strip(" []()#.'\"").lower()
+    around = " []()#.'\""
+    same = given.strip(around).lower() == fact["text"].strip(around).lower()
+    return same or prompt_lines.cited(given.lower(), [fact["id"]]) is not None

@@ -324,7 +324,6 @@ async def update_entity_observation(
 
 
 def _text(given: str, what: str, longest: int = LONGEST_OBSERVATION) -> str:
-    """The model's text on one line. Raises a Refusal if it is empty or too long."""
     text = one_line(str(encodable(given)))
     if not text:
         raise Refusal(f"The {what} is empty", "Give a name and one thing noticed about it.")
@@ -360,7 +359,6 @@ async def _source(
 def _check(
     name: str, text: str, source: JournalEntry, speaker: str | None, settings: Settings
 ) -> None:
-    """Raise a Refusal for an observation about the assistant or about nobody."""
     _check_name(name, settings)
     if name_key(name) in SPEAKER and speaker is None:
         raise Refusal(f"It is not known whom {name!r} means", "Name the person, place or thing.")

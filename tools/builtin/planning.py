@@ -167,7 +167,6 @@ async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning
 
 
 async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
-    """The model's subtasks, and what the call cost. Raises Refusal if there are none."""
     resources = resources_of(runtime.config)
     try:
         given, usage = await resources.ask_for(
@@ -324,8 +323,7 @@ def _active(runtime: Runtime) -> Project | None:
 @refusals_answered
 async def add_session_memory(
     memory_type: Annotated[
-        MemoryType,
-        Field(description="pattern: how people behave; fact: all else."),
+        MemoryType, Field(description="pattern: how people behave; fact: all else.")
     ],
     content: Annotated[str, Field(description="One sentence in the third person.")],
     runtime: Runtime,
@@ -375,7 +373,6 @@ def _heard(runtime: Runtime) -> State:
 
 
 def _check(texts: Sequence[str], runtime: Runtime) -> None:
-    """Raise a Refusal for text that repeats a memory, a rule or a tool's answer."""
     memory, event = runtime.state["session_memory"], event_of(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     entries = in_sight(

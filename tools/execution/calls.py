@@ -21,7 +21,7 @@ from memory.runtime import resources_of
 from memory.settings import Settings
 from memory.state import State, held
 from memory.text import encodable
-from tools.builtin import assistant, communication, planning
+from tools.builtin import assistant, planning
 from tools.origins import ASKED_FOR, foreign_words
 from tools.policy import CONTEXTS
 from tools.registry import ToolKind, kind_of, tools_for
@@ -121,7 +121,7 @@ def what_becomes_of(
         return "run"
     if MALFORMED in call["args"]:
         return "misfit"
-    if call["name"] == communication.delegate_task.name:
+    if call["name"] == assistant.delegate_task.name:
         return "delegate"
     foreign = bool(known.foreign(call["args"]))
     if not known.dangerous and not foreign:

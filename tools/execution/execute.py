@@ -183,7 +183,6 @@ async def _answered(
     seconds: float,
     now: datetime | None,
 ) -> _Answered:
-    """The cached answer, or else the tool's own, which is cached if possible."""
     kind = kind_of(tool)
     # A tool that calls a model or an outside store takes as long as it takes.
     unbounded = kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED
@@ -205,7 +204,6 @@ async def _answered(
 
 
 def _cacheable(answered: _Answered) -> bool:
-    """Whether the answer can be cached: a short text from a tool that changed nothing."""
     message = answered.message
     plain = isinstance(message.content, str) and len(message.content) <= LONGEST_CACHED
     return plain and message.status != "error" and not answered.update and message.artifact is None
@@ -223,7 +221,16 @@ async def _run(
 
     def failed(error: Exception) -> str:
         errors.append(error)
-        return _failure(error)
+        if isinstance(error, ToolInvocationError):
+            found = error.filtered_errors or error.source.errors()
+            wrong = explained(found)
+            more = [f"and {len(found) - len(wrong)} more"] if len(found) > len(wrong) else []
+            return error_text(safe("; ".join([*wrong, *more])), "Call it again with these mended.")
+        cause = innermost(error)
+        return error_text(
+            safe(f"{type(cause).__name__}: {cause}"),
+            "Nothing is known to have changed. Go on without it, or try once more.",
+        )
 
     node = ToolNode([tool], handle_tool_errors=failed)
     asked = AIMessage("", tool_calls=[_call_of(tool, call)])
@@ -255,7 +262,6 @@ def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:
 
 
 def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:
-    """The problem with a change of the state by a user's tool, or None."""
     unknown = [key for key in update if key not in State.__annotations__]
     if unknown:
         return f"there is no key {unknown[0]!r}"
@@ -351,7 +357,10 @@ def _tidied(message: ToolMessage, call: ToolCall) -> ToolMessage:
 
     An artifact is dropped: it may be anything, and would be checkpointed.
     """
-    text = _text(message.content).encode("utf-8", "replace").decode()
+    content = message.content
+    if not isinstance(content, str):
+        content = "\n".join(one if isinstance(one, str) else _block(one) for one in content)
+    text = content.encode("utf-8", "replace").decode()
     if text in ("", "null"):
         text = _NO_OUTPUT
     failed = message.status == "error" or (_object(text) or {}).get("success") is False
@@ -360,20 +369,6 @@ def _tidied(message: ToolMessage, call: ToolCall) -> ToolMessage:
         tool_call_id=call["id"] or "",
         name=call["name"],
         status="error" if failed else "success",
-    )
-
-
-def _failure(error: Exception) -> str:
-    """The answer to a call that raised or whose arguments do not fit."""
-    if isinstance(error, ToolInvocationError):
-        found = error.filtered_errors or error.source.errors()
-        wrong = explained(found)
-        more = [f"and {len(found) - len(wrong)} more"] if len(found) > len(wrong) else []
-        return error_text(safe("; ".join([*wrong, *more])), "Call it again with these mended.")
-    cause = innermost(error)
-    return error_text(
-        safe(f"{type(cause).__name__}: {cause}"),
-        "Nothing is known to have changed. Go on without it, or try once more.",
     )
 
 
@@ -403,12 +398,6 @@ def innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(one if isinstance(one, str) else _block(one) for one in content)
 
 
 def _block(block: Mapping[str, Any]) -> str:

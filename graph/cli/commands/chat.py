@@ -10,13 +10,23 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from graph.api import Agent, AsyncAgent
-from graph.cli.access import Session, confirm_new_name, must_be_made, opening, running
+from graph.cli.access import (
+    Session,
+    answered,
+    confirm_new_name,
+    converse,
+    event_of,
+    go_to_sleep,
+    must_be_made,
+    opening,
+    running,
+    unanswered,
+)
 from graph.cli.commands.status import print_status
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
 from graph.cli.run_view import arguments, question_view, still_waiting
 from graph.cli.status_view import briefing_view
-from graph.cli.turn import answered, converse, event_of, go_to_sleep, unanswered
 from graph.console import Screen, one_line
 from graph.use_cases import meant, new_briefing, stop_answer
 from memory.errors import CircadianError, InputError
@@ -245,7 +255,6 @@ def _ask_person(question: Question, screen: Screen) -> dict[str, Any] | None:
 
 
 def _edited(question: Question, screen: Screen) -> dict[str, Any] | None:
-    """The arguments as a person edits them on one line; None for an empty line or no JSON."""
     import readline
 
     standing = json.dumps(arguments(question), ensure_ascii=False)
@@ -262,7 +271,6 @@ def _edited(question: Question, screen: Screen) -> dict[str, Any] | None:
 
 
 def _typed(prompt: str) -> str | None:
-    """A line without surrounding space; None after Ctrl-C or Ctrl-D."""
     try:
         return input(prompt).strip()
     except (EOFError, KeyboardInterrupt):

@@ -95,28 +95,18 @@ def _list(screen: Screen, options: Options, found: Configuration, *, everything:
         "keys": {name: "set" for name in keys},
     }
     screen.line(f"settings file {path}")
-    screen.result(document, _view(found, shown, keys, everything=everything))
-
-
-def _view(
-    found: Configuration,
-    rows: list[dict[str, Any]],
-    keys: list[str],
-    *,
-    everything: bool,
-) -> RenderableType:
     parts: list[RenderableType] = []
     if found.file is None:
         parts.append(Text("It is not there yet: `circadian config set` makes it.", style="dim"))
-    if rows:
-        parts += [Text(""), _table(rows)]
+    if shown:
+        parts += [Text(""), _table(shown)]
     else:
         parts.append(Text("Nothing is set: all settings are at their defaults."))
     if everything and keys:
         parts += [Text(""), Text(f"keys in the environment: {', '.join(keys)}", style="dim")]
     if not everything:
         parts.append(Text("`circadian config --explain` lists every setting.", style="dim"))
-    return Group(*parts)
+    screen.result(document, Group(*parts))
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
@@ -133,7 +123,6 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _said(value: Any) -> str:
-    """The value as `config set` takes it."""
     match value:
         case None:
             return "none"

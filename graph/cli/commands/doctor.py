@@ -21,7 +21,6 @@ from rich.text import Text
 from typer import Option
 from typing_extensions import TypedDict
 
-from graph.api import AsyncAgent
 from graph.cli.access import holder, home_as_recorded, reading
 from graph.cli.program import Options, command
 from graph.console import Screen, counted, one_line
@@ -50,8 +49,7 @@ from memory.prompt import registered
 from memory.records import LOCAL_USER, thread_id
 from memory.settings import Deployment, SettingSource
 from memory.storage.sqlite import quick_check
-from tools.extensions import load_extensions, mcp_tools
-from tools.files import folder_tools
+from tools.extensions import folder_tools, load_extensions, mcp_tools
 from tools.registry import BUILT_IN, checked_tools
 
 T = TypeVar("T")
@@ -118,7 +116,6 @@ def _settings(options: Options) -> list[Check]:
 
 
 async def _tried(name: str, work: Awaitable[str]) -> Check:
-    """What `work` found, or the problem that it raised."""
     try:
         return _check(name, await work)
     except CircadianError as error:
@@ -141,7 +138,6 @@ async def _model(options: Options, *, call: bool) -> str:
 
 
 async def _timed(answer: Coroutine[Any, Any, T], who: str) -> tuple[T, str]:
-    """The answer, and how long it took. Raises ModelError if it takes too long."""
     begun = time.perf_counter()
     try:
         found = await asyncio.wait_for(answer, PATIENCE)
@@ -303,19 +299,15 @@ async def _agent(options: Options) -> Check:
                 return _problem(next(iter(left)), "; ".join(left.values()))
             if lost := await losses(agent.context):
                 return _problem("memory", "; ".join(lost))
-            return await _inbox(agent)
+            now = await status(agent.context)
+            aside = now["inbox"]["set_aside"]
+            lines = [f"{now['inbox']['waiting']:,} waiting"]
+            lines += [f"set aside: {item['id']}: {item['error']}" for item in aside]
+            if now["emergency_stop"]:
+                lines.append("the emergency stop is set (`circadian clear-stop`)")
+            return _check("inbox", "; ".join(lines), ok=not aside and not now["emergency_stop"])
     except InputError as error:
         return _problem("agent", f"it cannot be opened: {error}")
-
-
-async def _inbox(agent: AsyncAgent) -> Check:
-    now = await status(agent.context)
-    aside = now["inbox"]["set_aside"]
-    lines = [f"{now['inbox']['waiting']:,} waiting"]
-    lines += [f"set aside: {item['id']}: {item['error']}" for item in aside]
-    if now["emergency_stop"]:
-        lines.append("the emergency stop is set (`circadian clear-stop`)")
-    return _check("inbox", "; ".join(lines), ok=not aside and not now["emergency_stop"])
 
 
 def _view(checks: list[Check]) -> Table:

@@ -41,12 +41,12 @@ from graph.use_cases import (
     names_like,
 )
 from graph.use_cases import reindex as embed_anew
+from memory import transfer
 from memory.errors import CircadianError, InputError
 from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
 from memory.recall import repair
 from memory.records import Fact, RecallHit, Scope
-from memory.transfer import importing, line_of
 
 MOST = 1_000
 """Most memories that a search returns."""
@@ -231,7 +231,7 @@ async def import_(
     given = standard_input().split("\n") if str(file) == STANDARD else None
     lines = given or FileLines(file)
     # Before the agent is opened: a wrong line must not leave a new data folder behind.
-    await asyncio.to_thread(importing.check, lines)
+    await asyncio.to_thread(transfer.check, lines)
     screen = Screen(json=options.json)
     async with opening(replace(options, model=OFFLINE), mcp=False) as agent:
         session = Session(options, screen, agent)
@@ -247,7 +247,6 @@ async def import_(
 
 
 async def _write(session: Session, out: TextIO) -> int:
-    """Write every line; returns the number of records between the first line and the last."""
     options, _, agent = session
     home = await asyncio.to_thread(home_as_recorded, options)
     try:
@@ -256,7 +255,7 @@ async def _write(session: Session, out: TextIO) -> int:
         await asyncio.to_thread(home.close)
     number = 0
     async for record in export_memory(agent.context, name=options.agent, embedder=embedder):
-        out.write(line_of(record) + "\n")
+        out.write(transfer.line_of(record) + "\n")
         number += 1
     out.flush()
     return number - 2
@@ -291,7 +290,11 @@ async def _write_file(session: Session, file: Path) -> int:
 async def reindex(options: Options) -> int:
     """Make missing vectors, or all with a new --embedder."""
     await must_be_made(options)
-    await _index_lost(options)
+    with suppress(InputError):  # another embedder than the recorded one is asked for
+        async with reading(options, announce=False) as (_, _, agent):
+            for one in await list_agents(agent.context):
+                scope = Scope(agent.scope.user, one["thread"])
+                await repair(agent.store, agent.resources.semantic, scope)
     screen, reached = Screen(json=options.json), (0, 0)
     try:
         with screen.progress() as progress:
@@ -314,15 +317,6 @@ async def reindex(options: Options) -> int:
         raise CircadianError(f"{error}; {_extent(*reached)}, and {RESUMES}") from error
     screen.result(done._asdict(), *map(Text, _lines(done)))
     return 0
-
-
-async def _index_lost(options: Options) -> None:
-    """Index the journal of every agent whose index is gone."""
-    with suppress(InputError):  # another embedder than the recorded one is asked for
-        async with reading(options, announce=False) as (_, _, agent):
-            for one in await list_agents(agent.context):
-                scope = Scope(agent.scope.user, one["thread"])
-                await repair(agent.store, agent.resources.semantic, scope)
 
 
 def _extent(done: int, total: int) -> str:

@@ -30,14 +30,19 @@ from rich.text import Text
 from typer import Argument, Exit, Option
 
 from graph.api import AsyncAgent
-from graph.cli.access import NO_LANGUAGE_MODEL, Session, reading, running
+from graph.cli.access import NO_LANGUAGE_MODEL, Session, reading, running, unanswered
 from graph.cli.commands.status import serve_inspector
 from graph.cli.exits import INTERRUPTED
-from graph.cli.night_view import night_line, night_view
 from graph.cli.program import Options, command
-from graph.cli.run_view import ProgressScreen, Transcript, still_waiting, what_next
+from graph.cli.run_view import (
+    ProgressScreen,
+    Transcript,
+    night_line,
+    night_view,
+    still_waiting,
+    what_next,
+)
 from graph.cli.status_view import goals_view, projects_view
-from graph.cli.turn import unanswered
 from graph.console import Screen, counted, date, day, one_line
 from graph.documents import recalled_memory
 from graph.following import LOOKING_BACK, Listener
@@ -301,7 +306,9 @@ async def play(
         progress("replaying", tally.events, events)
         if not fresh:
             continue
-        report = await player.run(step, _given(step, fresh))
+        own = [event for event in step.events if event["id"] in fresh]
+        given = {"request": step.request} if step.request else {"events": own}
+        report = await player.run(step, given)
         tally.add(report)
         if step.request and not report["failures"]:
             mark = HandledMark(id=step.marker, tick=0, at=clock().isoformat())
@@ -316,16 +323,9 @@ async def play(
     return tally
 
 
-def _given(step: Step, fresh: Sequence[str]) -> dict[str, Any]:
-    if step.request:
-        return {"request": step.request}
-    return {"events": [event for event in step.events if event["id"] in fresh]}
-
-
 async def _waiting(
     agent: AsyncAgent, step: Step, fresh: Sequence[str], report: Report
 ) -> list[FailureReport]:
-    """The step's events that no run took, as failures; those of parked ticks wait for a person."""
     told = {*report["context_only"], *report["skipped"]}
     for some in (report["ticks"], report["failures"], report["ignored"], report["questions"]):
         told |= {str(record["event_id"]) for record in some}
@@ -487,7 +487,6 @@ def _circadian() -> str:
 
 
 def _fresh_folder(given: Path | None) -> Path:
-    """The folder given, which must be empty, or a new temporary one."""
     if given is None:
         return Path(tempfile.mkdtemp(prefix="circadian-demo-"))
     if given.exists() and (not given.is_dir() or any(given.iterdir())):

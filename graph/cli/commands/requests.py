@@ -13,39 +13,33 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer import Argument, Option
 
-from graph.cli.access import Session, must_be_made, reading, running, standard_input
-from graph.cli.night_view import night_view, nights_view
-from graph.cli.program import Options, command
-from graph.cli.run_view import cost_line, mode_line, sent_line, stop_line
-from graph.cli.turn import (
+from graph.cli.access import (
+    Session,
     both_ways,
     converse,
     event_of,
     go_to_sleep,
+    must_be_made,
+    reading,
     report_failures,
+    running,
     show_night,
     show_question,
     show_questions,
+    standard_input,
     talked,
     watched,
     why_stopped,
 )
+from graph.cli.program import Options, command
+from graph.cli.run_view import cost_line, mode_line, night_view, nights_view, sent_line, stop_line
 from graph.console import one_line
 from graph.differences import NightChanges, differences, taken_back
 from graph.following import LOOKING_BACK
-from graph.use_cases import (
-    Status,
-    applying,
-    broke_off,
-    find_night,
-    labels_for,
-    of_run,
-    previewing,
-    status,
-)
+from graph.use_cases import applying, broke_off, find_night, labels_for, of_run, previewing, status
 from memory.errors import InputError
 from memory.events import inbox
-from memory.records import NightReport, Report
+from memory.records import NightReport
 from memory.state import Request
 
 NightId = Annotated[
@@ -127,25 +121,23 @@ async def _request(options: Options, what: Request) -> int:
         report = await talked(session, {"request": what})
         now = await status(session.agent.context)
         mode = {"mode": now["mode"], "phase": now["phase"]}
-        session.screen.result({**mode, "report": report}, *_done(report, now))
+        changes = [change for change in report["mode_changes"] if change["why"] != "request"]
+        lines: list[RenderableType] = [*map(Text, report["notes"]), *map(mode_line, changes)]
+        for tick in report["ticks"]:
+            back = " · looked back at its own work" if tick["context_type"] in LOOKING_BACK else ""
+            lines += [*map(sent_line, tick["sent"]), Text(cost_line(tick) + back, style="dim")]
+        if report["night"] is not None:
+            lines.append(night_view(report["night"]))
+        stopped = ", emergency stop" if now["emergency_stop"] else ""
+        phase = f", {now['phase']}" if now["phase"] else ""
+        session.screen.result(
+            {**mode, "report": report}, *[*lines, Text(f"{now['mode']}{phase}{stopped}")]
+        )
         await show_questions(session, report)
         if now["emergency_stop"] and report["ticks"]:
             session.screen.problem(stop_line(await why_stopped(session.agent) or ""))
             return 1
         return report_failures(session, report)
-
-
-def _done(report: Report, now: Status) -> list[RenderableType]:
-    changes = [change for change in report["mode_changes"] if change["why"] != "request"]
-    lines: list[RenderableType] = [*map(Text, report["notes"]), *map(mode_line, changes)]
-    for tick in report["ticks"]:
-        back = " · looked back at its own work" if tick["context_type"] in LOOKING_BACK else ""
-        lines += [*map(sent_line, tick["sent"]), Text(cost_line(tick) + back, style="dim")]
-    if report["night"] is not None:
-        lines.append(night_view(report["night"]))
-    stopped = ", emergency stop" if now["emergency_stop"] else ""
-    phase = f", {now['phase']}" if now["phase"] else ""
-    return [*lines, Text(f"{now['mode']}{phase}{stopped}")]
 
 
 # Nights

@@ -22,9 +22,15 @@ from typer import Option
 from graph.api import AsyncAgent
 from graph.cli.access import running
 from graph.cli.exits import INTERRUPTED
-from graph.cli.night_view import night_view
 from graph.cli.program import Options, command
-from graph.cli.run_view import Transcript, cost_line, mode_line, still_waiting, what_next
+from graph.cli.run_view import (
+    Transcript,
+    cost_line,
+    mode_line,
+    night_view,
+    still_waiting,
+    what_next,
+)
 from graph.console import Screen, clean, counted, one_line, times_in
 from graph.following import LOOKING_BACK, STEP_NAMES, Listener, News, follow
 from graph.use_cases import AgentContext, Labels, complete_state, labels_for, status
@@ -44,7 +50,7 @@ from memory.events import (
     why_wait,
 )
 from memory.models import model_name
-from memory.records import NightReport, Operation, TickReport, ToolOutcome
+from memory.records import NightReport, Operation, ToolOutcome
 from memory.runtime import utc_now
 from memory.settings import Settings
 from memory.state import Mode, State
@@ -95,10 +101,7 @@ async def run(
     ] = None,
     fatigue: Annotated[
         float | None,
-        Option(
-            metavar="SHARE",
-            help="Sleep when this share of the context is full, 0-1 [never].",
-        ),
+        Option(metavar="SHARE", help="Sleep when this share of the context is full, 0-1 [never]."),
     ] = None,
 ) -> int:
     """Run on its own: answer, work on goals, sleep at its hour.
@@ -244,7 +247,10 @@ class Watch(Watcher):
                 self._rows.event(record, self._clock())
                 self._now("thinking")
             case "tick":
-                self._tick(record)
+                self._rows.tick(record, self._clock() if record["event_id"] is None else None)
+                if record["context_type"] in LOOKING_BACK:
+                    self._rows.aside("looked back at its own work")
+                self._rows.aside(cost_line(record))
             case "mode":
                 at = datetime.fromisoformat(record["at"])
                 self._rows.row(Text(), mode_line(record), at=at)
@@ -260,12 +266,6 @@ class Watch(Watcher):
                 self._once(record)
         if what not in ("note", "failure"):
             self._said = None
-
-    def _tick(self, tick: TickReport) -> None:
-        self._rows.tick(tick, self._clock() if tick["event_id"] is None else None)
-        if tick["context_type"] in LOOKING_BACK:
-            self._rows.aside("looked back at its own work")
-        self._rows.aside(cost_line(tick))
 
     async def _night(self, report: NightReport) -> None:
         self._said = None

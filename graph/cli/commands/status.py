@@ -16,10 +16,9 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
-from graph.cli.access import Session, opening, reading
+from graph.cli.access import Session, opening, reading, why_stopped
 from graph.cli.program import Options, Yes, command
 from graph.cli.status_view import log_view, status_view
-from graph.cli.turn import why_stopped
 from graph.console import Screen, clean, counted, moment, one_line, ruled_table, shown_zone
 from graph.use_cases import (
     AgentHoldings,

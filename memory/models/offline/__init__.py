@@ -2,6 +2,4 @@
 
 from memory.models.offline.model import OfflineChatModel
 
-__all__ = [
-    "OfflineChatModel",
-]
+__all__ = ["OfflineChatModel"]

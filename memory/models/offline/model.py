@@ -24,10 +24,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memory.messages import prompt_lines
 from memory.models.offline import night
-from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt
+from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt, states_something
 from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
-from memory.models.offline.sentences import states_something
 from memory.text import approximate_tokens, shortened
 
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+(?=\s)")
@@ -154,41 +153,28 @@ def decide(messages: Sequence[BaseMessage], tools: Collection[str]) -> OfflineAn
         calls = night.extraction(prompt, names)
         return _called(*calls) if calls else OfflineAnswer("Nothing more is worth keeping.")
     if prompt.human.startswith(prompt_lines.TICK):
-        return _tick(prompt, tools)
-    return _conversation(prompt, tools)
-
-
-def _called(*calls: Call) -> OfflineAnswer:
-    return OfflineAnswer("", calls)
-
-
-def _tick(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
-    """Answer an autonomous tick with the next open goal; the rules cannot work on it."""
-    said = without_ids(next_step(prompt.goals), prompt)
-    if "noop" in tools and not prompt.done:
-        return _called(Call("noop", {"reasoning": said}))
-    return OfflineAnswer(said)
-
-
-def _conversation(prompt: Prompt, tools: Collection[str]) -> OfflineAnswer:
+        said = without_ids(next_step(prompt.goals), prompt)
+        if "noop" in tools and not prompt.done:
+            return _called(Call("noop", {"reasoning": said}))
+        return OfflineAnswer(said)
     wishes = read_wishes(prompt, tools)
     made = [(done.name, done.args) for done in prompt.done]
     left = [call for call in wishes.calls if (call.tool, call.args) not in made]
     return _called(*left) if left else OfflineAnswer(_reply(prompt, wishes))
 
 
+def _called(*calls: Call) -> OfflineAnswer:
+    return OfflineAnswer("", calls)
+
+
 def _reply(prompt: Prompt, wishes: Wishes) -> str:
     """Results first, then what was unclear, then answers; small talk only when nothing else."""
     lines = [line for done in prompt.done if (line := told(done))]
     lines += dict.fromkeys(wishes.unclear)
-    lines += [_answered(question, prompt) for question in wishes.questions]
+    for question in wishes.questions:
+        next_asked = prompt.goals and _WHAT_NEXT.search(question)
+        lines.append(next_step(prompt.goals) if next_asked else answer(question, prompt))
     return without_ids("\n".join(lines), prompt) or _acknowledged(prompt, wishes)
-
-
-def _answered(question: str, prompt: Prompt) -> str:
-    if _WHAT_NEXT.search(question) and prompt.goals:
-        return next_step(prompt.goals)
-    return answer(question, prompt)
 
 
 def _acknowledged(prompt: Prompt, wishes: Wishes) -> str:

@@ -27,9 +27,9 @@ from memory.events import MOST_COMPLEX, complexity_of
 from memory.guards import days_of, fold, in_digits, weekdays_in
 from memory.messages import MARK as SUMMARY
 from memory.messages import DatedLine, data_in, prompt_lines
-from memory.models.offline.prompt import Call, Prompt
-from memory.models.offline.requests import statement
-from memory.models.offline.sentences import (
+from memory.models.offline.prompt import (
+    Call,
+    Prompt,
     has_particulars,
     may_tell_of_a_life,
     names,
@@ -37,6 +37,7 @@ from memory.models.offline.sentences import (
     tells_of_a_life,
     told_stems,
 )
+from memory.models.offline.requests import statement
 from memory.records import OPENING
 from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
 
@@ -98,7 +99,11 @@ def consolidation(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
     A noop also settles the entries of rejected facts; a call that failed leaves its entries.
     """
     if prompt.done:
-        return _after_storing(prompt, tools)
+        noted = any(done.name == "noop" for done in prompt.done)
+        results = [done.result for done in prompt.done if isinstance(done.result, Mapping)]
+        if noted or "noop" not in tools or not any(result.get("rejected") for result in results):
+            return []
+        return [Call("noop", {"reasoning": "The facts that were rejected are not for memory."})]
     batch = prompt_lines.read_entries(prompt.human)
     facts = [_fact(entry, said) for entry in batch if (said := statement(entry.text))]
     calls = [Call("store_memory", {"facts": facts})] if facts else []
@@ -146,14 +151,6 @@ def _fact(entry: DatedLine, said: str) -> dict[str, Any]:
     if entities := list(dict.fromkeys([*speaker, *names(said)])):
         fact["entities"] = entities
     return fact
-
-
-def _after_storing(prompt: Prompt, tools: Sequence[str]) -> list[Call]:
-    noted = any(done.name == "noop" for done in prompt.done)
-    results = [done.result for done in prompt.done if isinstance(done.result, Mapping)]
-    if noted or "noop" not in tools or not any(result.get("rejected") for result in results):
-        return []
-    return [Call("noop", {"reasoning": "The facts that were rejected are not for memory."})]
 
 
 def _turns(text: str) -> list[tuple[str, str]]:
@@ -324,8 +321,6 @@ _EVERYDAY = frozenset(
 
 @dataclass(frozen=True)
 class _Facts:
-    """All facts of a prompt."""
-
     new: tuple[DatedLine, ...]
     all: Mapping[str, DatedLine]
     names: frozenset[str]
@@ -368,7 +363,6 @@ def _facts(prompt: Prompt) -> _Facts:
 
 @lru_cache(maxsize=4_096)
 def _stems(fact: DatedLine) -> frozenset[str]:
-    """The fact's stems, without stop words, its speaker and words of change."""
     said = told_stems(_WHOSE.sub("", fact.text))
     return frozenset(said) - _CHANGE_STEMS - frozenset(content_stems(fact.speaker or ""))
 
@@ -410,19 +404,14 @@ def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, 
     states = [_PROGRESS.match(one.text) for one in (later, earlier)]
     if (new := states[0]) and (old := states[1]) and new["what"].lower() == old["what"].lower():
         return (_ALL, new["state"]) if later.at > earlier.at else (0, "")
-    telling = _telling(later, earlier, shown)
+    shared = (_stems(later) & _stems(earlier)) - _EVERYDAY
+    telling = {each for each in shared if shown.having[each] <= _FEW and not each[0].isdigit()}
     leads = {_lead(one, shown) for one in (later, earlier)} - {""}
     if len(leads) > 1 and not telling & shown.names:
         return 0, ""
     if (sign := _sign(later)) and _about_the_same(later, earlier, shown):
         return _ALL, sign
     return _reset(later, earlier, telling) if later.at > earlier.at else (0, "")
-
-
-def _telling(later: DatedLine, earlier: DatedLine, shown: _Facts) -> set[str]:
-    """The rare words that two facts share, which tell what both are about."""
-    shared = (_stems(later) & _stems(earlier)) - _EVERYDAY
-    return {each for each in shared if shown.having[each] <= _FEW and not each[0].isdigit()}
 
 
 def _lead(fact: DatedLine, shown: _Facts) -> str:
@@ -441,7 +430,14 @@ def _reset(later: DatedLine, earlier: DatedLine, telling: set[str]) -> tuple[int
     new, old = _values(later.text), _values(earlier.text)
     differ = any(new[kind] - old[kind] for kind in new.keys() & old.keys())
     values = {value for some in old.values() for value in some}
-    over = [each for each in _denied(later.text) if each in (_stems(earlier) | values)]
+    digits = in_digits(later.text, "en")
+    told = [next(filter(None, match.groups())) for match in _DENIED.finditer(digits)]
+    found = [value for one in told for some in _values(one.strip(".:")).values() for value in some]
+    over = [
+        each
+        for each in [*found, *content_stems(" ".join(told))]
+        if each in (_stems(earlier) | values)
+    ]
     signs = list(dict.fromkeys(match.group().lower() for match in _RESET.finditer(later.text)))
     codes = {each for each in new.get("number", set()) & values if len(each) >= _LONG_NUMBER}
     renamed = 2 if codes else _renamed(later, earlier)
@@ -488,7 +484,6 @@ def _values(text: str) -> dict[str, set[str]]:
 
 @lru_cache(maxsize=4_096)
 def _days(fact: DatedLine) -> frozenset[date]:
-    """The days ahead that a fact names; a day of a month is the next such day."""
     said, text = date.fromisoformat(fact.at[:10]), fold(fact.text)
     ahead = sorted(day for day in days_of(text, [said]).days if said <= day <= said + _AHEAD)
     days = {*{day.day: day for day in reversed(ahead)}.values()}
@@ -496,13 +491,6 @@ def _days(fact: DatedLine) -> frozenset[date]:
     if len(days) >= _MOST_DAYS and weekdays:
         days = {day for day in days if day.weekday() in weekdays}
     return frozenset(days if len(days) <= _MOST_DAYS else ())
-
-
-def _denied(text: str) -> list[str]:
-    digits = in_digits(text, "en")
-    told = [next(filter(None, match.groups())) for match in _DENIED.finditer(digits)]
-    found = [value for one in told for some in _values(one.strip(".:")).values() for value in some]
-    return [*found, *content_stems(" ".join(told))]
 
 
 def _sign(fact: DatedLine) -> str:

@@ -6,11 +6,17 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from memory.messages import GoalLine
-from memory.models.offline.prompt import Done, Prompt, Quotable, sources
-from memory.models.offline.sentences import is_command, is_question, told_stems
+from memory.models.offline.prompt import (
+    Done,
+    Prompt,
+    Quotable,
+    is_command,
+    is_question,
+    sources,
+    told_stems,
+)
 from memory.text import content_stems, sentences, shortened, stem
 
 NOT_KNOWN = "I do not know that yet."
@@ -84,7 +90,6 @@ def quote(source: Quotable) -> str:
 
 
 def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
-    """Drop a source whose words contain, or are contained in, those of a better one."""
     kept: list[tuple[str, Quotable]] = []
     for source in found:
         text = " ".join(source.text.lower().split())
@@ -182,7 +187,13 @@ def told(done: Done) -> str:
         lines = [f"- {row['description']}" for row in result["subtasks"]]
         return "\n".join([f"Split the goal {result['goal_id']}:", *lines])
     if done.name == "recall_memories":
-        return _recalled(result["memories"])
+        found = [
+            Quotable(
+                ", ".join(filter(None, ("memory", row["at"][:10], row["speaker"]))), row["text"]
+            )
+            for row in result["memories"][:_MOST_RECALLED]
+        ]
+        return "\n".join(map(quote, found)) or NOT_KNOWN
     fields = {name: value for name, value in result.items() if name != "success"}
     return f"{done.name}: {_short(', '.join(f'{name}: {one}' for name, one in fields.items()))}"
 
@@ -206,11 +217,3 @@ def next_step(goals: list[GoalLine]) -> str:
 
 def _short(value: object) -> str:
     return shortened(str(value), _LONGEST_FIELD)
-
-
-def _recalled(memories: Sequence[Mapping[str, Any]]) -> str:
-    found = [
-        Quotable(", ".join(filter(None, ("memory", row["at"][:10], row["speaker"]))), row["text"])
-        for row in memories[:_MOST_RECALLED]
-    ]
-    return "\n".join(map(quote, found)) or NOT_KNOWN

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 from memory.guards import speaks_of_oneself
 from memory.messages import GoalLine, ProjectLine
-from memory.models.offline.prompt import Call, Prompt
-from memory.models.offline.replies import NOT_OFFLINE, about_itself
-from memory.models.offline.sentences import (
+from memory.models.offline.prompt import (
+    Call,
+    Prompt,
     is_chatter,
     is_command,
     is_question,
     states_something,
 )
+from memory.models.offline.replies import NOT_OFFLINE, about_itself
 from memory.text import content_stems, sentences, shortened
 
 Given = Mapping[str, str]
@@ -363,7 +364,14 @@ def read_wishes(prompt: Prompt, tools: Collection[str]) -> Wishes:
     scene = Scene(prompt, " ".join(said))
     for part in parts:
         if not _carry_out(part, scene, wishes, tools):
-            _sort(part, wishes, prompt)
+            if _HOW_ARE_YOU.match(part) or (is_chatter(part) and not is_question(part)):
+                wishes.small_talk.append(part)
+            elif is_question(part) or about_itself(part, prompt) is not None:
+                wishes.questions.append(part)
+            elif is_command(_opened(part)) or is_command(_bare(part)):
+                wishes.unclear.append(NOT_OFFLINE)
+            else:
+                wishes.remarks.append(part)
     return wishes
 
 
@@ -415,17 +423,6 @@ def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) 
             wishes.calls.append(step)
         return True
     return False
-
-
-def _sort(part: str, wishes: Wishes, prompt: Prompt) -> None:
-    if _HOW_ARE_YOU.match(part) or (is_chatter(part) and not is_question(part)):
-        wishes.small_talk.append(part)
-    elif is_question(part) or about_itself(part, prompt) is not None:
-        wishes.questions.append(part)
-    elif is_command(_opened(part)) or is_command(_bare(part)):
-        wishes.unclear.append(NOT_OFFLINE)
-    else:
-        wishes.remarks.append(part)
 
 
 def _rules_for(part: str) -> list[tuple[Rule, Given]]:

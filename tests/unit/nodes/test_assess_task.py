@@ -11,7 +11,7 @@ from memory import runtime as resources
 from memory.errors import ContextOverflow, ModelError
 from memory.facts.semantic import SemanticMemory
 from memory.messages.convert import EVENT_KEY
-from memory.models.breaker import Breakers
+from memory.models.retry import Breakers
 from memory.records.records import Event
 from memory.records.tick import Assessment, Loop, PatternState
 from memory.runtime import Resources
@@ -47,9 +47,7 @@ async def assessed(
         breakers=breakers or Breakers.of(),
     )
     out = await builder.compile().ainvoke(
-        state,
-        {"configurable": {"thread_id": THREAD, resources.KEY: given}},
-        context=settings,
+        state, {"configurable": {"thread_id": THREAD, resources.KEY: given}}, context=settings
     )
     return cast(State, out)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.events.assessment import assess, complexity_of, event_class_of
+from memory.events.rules import assess, complexity_of, event_class_of
 from memory.planning.goals import in_hand, update
 from memory.records.tick import Assessment
 from memory.settings import Settings

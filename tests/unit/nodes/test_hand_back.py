@@ -5,16 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-)
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.types import Overwrite
 
-from memory.messages.history import MARK, merge_messages
+from memory.messages.convert import MARK, merge_messages
 from memory.settings import Settings
 from memory.state.schema import REDUCED_KEYS, State, fresh_state
 from nodes.hand_back import hand_back, returned

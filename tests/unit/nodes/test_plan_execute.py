@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.errors import ContextOverflow, ModelError
 from memory.messages.convert import EVENT_KEY
 from memory.records.records import Goal

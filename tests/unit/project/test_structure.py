@@ -25,7 +25,7 @@ class Tree:
     """Modules, packages and imports of a set of source files.
 
     An import is a pair (importing module, imported module or package). Imports inside functions and
-    under `TYPE_CHECKING` count.
+    under `TYPE_CHECKING` count, and what is taken from a package that is imported as a whole.
     """
 
     def __init__(self, files: Iterable[Source]) -> None:
@@ -49,8 +49,17 @@ class Tree:
                     whole = f"{node.module}.{alias.name}"
                     if whole in self.files and alias.name not in self.public(node.module):
                         yield node.lineno, whole, ""
+                        yield from self._taken(name, whole, alias.asname or alias.name)
                     else:
                         yield node.lineno, node.module, alias.name
+
+    def _taken(self, name: str, package: str, called: str) -> Iterator[tuple[int, str, str]]:
+        """What a module takes from a package that it imports as a whole: `called.taken`."""
+        for node in self.files[name].nodes if self.public(package) else ():
+            match node:
+                case ast.Attribute(ast.Name(id=id_), attr=attr) if id_ == called:
+                    if attr in self.public(package):
+                        yield node.lineno, package, attr
 
     @cache  # noqa: B019  # a tree lives as long as the test run
     def public(self, package: str) -> frozenset[str]:

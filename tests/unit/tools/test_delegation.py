@@ -15,7 +15,7 @@ from memory.state.schema import State
 from memory.state.validation import checked
 from tests.support.scripted import calls
 from tests.support.tool_calls import goal_of, tick_state
-from tools.builtin.communication import delegate_task
+from tools.builtin.assistant import delegate_task
 from tools.delegation import DelegateState, Insulation, delegate_tools, opening, requester
 from tools.policy import CONTEXTS, select_execution_pattern
 from tools.registry import ToolCategory, registered

@@ -16,7 +16,7 @@ from memory.errors import InputError
 from memory.records import Scope
 from memory.runtime import KEY, Resources
 from tests.support.executing import executed, wanted
-from tools.files import LONGEST_READ, _Guard, folder_of, folder_tools
+from tools.extensions import LONGEST_READ, _Guard, folder_of, folder_tools
 from tools.registry import ToolCategory, kind_of
 
 SECRET = "the secret outside"

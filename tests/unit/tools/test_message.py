@@ -9,7 +9,7 @@ from memory.settings import Settings
 from tests.support.agents import Opening, said
 from tests.support.scripted import calls, scripted
 from tests.support.tool_calls import EVENT, NOW, Bench, tick_state
-from tools.builtin.communication import LONGEST_NAME, LONGEST_TEXT
+from tools.builtin.assistant import LONGEST_NAME, LONGEST_TEXT
 
 DINNER = {"to": "Bob", "text": "Dinner is at eight."}
 OWNED = Settings(owners=["Ada"])

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from memory.entities import entities
 from memory.events.rules import entry_for_event
 from memory.journal import entries as journal
-from memory.operations.collector import PlanCollector
+from memory.operations.apply import PlanCollector
 from memory.records.operations import add_entry
 from memory.records.profiles import MOST_ALIASES, EntityProfile, entity_id
 from memory.records.records import Event

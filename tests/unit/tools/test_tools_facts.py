@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
 from memory.events.rules import entry_for_event
 from memory.journal import entries as journal
-from memory.operations.collector import PlanCollector
+from memory.operations.apply import PlanCollector
 from memory.records.operations import operation_id
 from memory.records.profiles import new_profile
 from memory.records.records import Event, JournalEntry

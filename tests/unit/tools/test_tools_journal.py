@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 
 from memory.events.rules import reflection_event
 from memory.journal import entries as journal
-from memory.operations.collector import PlanCollector
+from memory.operations.apply import PlanCollector
 from memory.records.records import JournalEntry
 from memory.settings import Settings
 from memory.state.schema import State

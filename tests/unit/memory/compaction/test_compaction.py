@@ -24,8 +24,7 @@ from memory.compaction.compaction import (
     visible_events,
 )
 from memory.errors import ContextOverflow, ModelError
-from memory.messages.convert import EVENT_KEY
-from memory.messages.history import MARK
+from memory.messages.convert import EVENT_KEY, MARK
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens
 from nodes.compaction.extract_facts import instruction

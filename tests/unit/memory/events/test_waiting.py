@@ -8,7 +8,7 @@ import pytest
 from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.memory import InMemoryStore
 
-from graph.api.open import Agents, open_agents
+from graph.api import Agents, open_agents
 from graph.persistence import open_store
 from memory.errors import ModelError
 from memory.events import inbox

@@ -3,7 +3,7 @@ import pytest
 from memory.forgetting.erasure import KnownMemory, names_of
 from memory.forgetting.scrubbing import Names
 from memory.records.profiles import EntityProfile, new_profile
-from memory.text.names import name_key
+from memory.text.words import name_key
 
 NAMED = [
     (["Zora"], "Zora came."),

@@ -12,8 +12,8 @@ import pytest
 from memory.errors import FolderError, InputError, MemoryStoreError, NewerError
 from memory.installation import folder as folders
 from memory.installation.folder import FOLDER_SCHEMA, DataFolder, open_folder
-from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
-from memory.models.embed import HashingEmbeddings
+from memory.models.registry import DIMENSION as OFFLINE_DIMENSION
+from memory.models.registry import HashingEmbeddings
 from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
 
 

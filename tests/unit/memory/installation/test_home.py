@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from memory.errors import DatabaseDown, FolderError, InputError
 from memory.installation.database import DATABASE_SCHEMA, Database, open_database
 from memory.installation.opening import Installation, is_made, open_installation
-from memory.models.embed import DIMENSION as OFFLINE_DIMENSION
+from memory.models.registry import DIMENSION as OFFLINE_DIMENSION
 from memory.settings import environment_only
 from memory.storage.postgres.connections import address_of
 from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
@@ -239,9 +239,7 @@ def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.Mo
     assert "has no pgvector" in refusal(with_path, offline=True)
 
 
-def test_checking_a_database_that_went_down_is_a_clear_error(
-    own_postgres: Postgres,
-) -> None:
+def test_checking_a_database_that_went_down_is_a_clear_error(own_postgres: Postgres) -> None:
     home = opened(own_postgres.database(), offline=True)
     home.semantic().open_table()
     home.check()

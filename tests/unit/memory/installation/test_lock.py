@@ -13,8 +13,7 @@ from pydantic import SecretStr
 
 from memory.errors import BusyError
 from memory.installation.database import open_database
-from memory.installation.folder import DataFolder, open_folder
-from memory.installation.installed import WriterLock
+from memory.installation.folder import DataFolder, WriterLock, open_folder
 from memory.installation.opening import Installation
 from memory.records import LOCAL_USER, thread_id
 from tests.support.forked import forks
@@ -214,9 +213,7 @@ async def test_the_lock_of_a_killed_process_is_free(home: Installation, kind: st
             pass
 
 
-async def test_a_waiter_takes_the_lock_of_a_process_that_ends(
-    home: Installation,
-) -> None:
+async def test_a_waiter_takes_the_lock_of_a_process_that_ends(home: Installation) -> None:
     with holder("agent", home) as (_, told):
         lock = agent(home, timeout=10.0)
         waiting = asyncio.create_task(lock.__aenter__())

@@ -17,11 +17,10 @@ from langchain_core.messages import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.errors import InputError
 from memory.events import inbox
-from memory.messages.convert import valid_event
-from memory.messages.history import MARK, merge_messages
+from memory.messages.convert import MARK, merge_messages, valid_event
 from memory.messages.trust import as_model_sees, event_text, unescaped
 from memory.prompt.rendering import recent
 from memory.records.records import Scope
@@ -289,9 +288,7 @@ def test_an_answer_never_replaces_a_persons_message() -> None:
     ]
 
 
-async def test_an_invalid_message_in_the_thread_is_left_out_with_a_note(
-    clock: Clock,
-) -> None:
+async def test_an_invalid_message_in_the_thread_is_left_out_with_a_note(clock: Clock) -> None:
     store, scope = InMemoryStore(), Scope("local", "thread")
     nobody = HumanMessage("Obey", id="m1", name="", additional_kwargs=mark())
     state: Any = {**fresh_state(), "messages": [nobody, HumanMessage("Hi", id="m2")]}

@@ -14,7 +14,7 @@ from memory.errors import (
     ModelError,
     ServiceDown,
 )
-from memory.models.breaker import Breaker
+from memory.models.retry import Breaker
 
 Send = Callable[[], Awaitable[str]]
 

@@ -10,17 +10,16 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel, Field
 
-from memory.errors import (
-    ConfigurationError,
-    ContextOverflow,
-    ModelError,
-    ModelRefused,
-    ServiceDown,
-)
+from memory.errors import ConfigurationError, ContextOverflow, ModelError, ModelRefused, ServiceDown
 from memory.models.answers import MALFORMED
 from memory.models.client import Answer, ask, ask_for
-from memory.models.embed import embed_query, embed_texts
-from memory.models.registry import embedding_dimension, load_chat_model, load_embedder
+from memory.models.registry import (
+    embed_query,
+    embed_texts,
+    embedding_dimension,
+    load_chat_model,
+    load_embedder,
+)
 from memory.models.retry import retrying
 from memory.settings import Settings
 from tests.support import openai_server as replies

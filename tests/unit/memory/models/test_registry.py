@@ -14,9 +14,10 @@ from langchain_core.embeddings import FakeEmbeddings
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
 from memory.errors import InputError
-from memory.models.embed import DIMENSION, HashingEmbeddings
 from memory.models.offline.model import OfflineChatModel
 from memory.models.registry import (
+    DIMENSION,
+    HashingEmbeddings,
     choose_embedder,
     choose_model,
     embedding_dimension,
@@ -209,7 +210,7 @@ def test_vectors_are_normal_deterministic_and_alike_for_questions_and_documents(
 
 def test_a_vector_is_the_same_in_another_process() -> None:
     code = (
-        "from memory.models.embed import HashingEmbeddings\n"
+        "from memory.models.registry import HashingEmbeddings\n"
         "print(HashingEmbeddings().embed_query('walnut')[:9])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -30,10 +30,9 @@ from memory.errors import (
     ServiceDown,
 )
 from memory.facts.semantic import SemanticMemory
-from memory.models.breaker import Breaker, Breakers
 from memory.models.client import ask, ask_for
-from memory.models.embed import embed_query, embed_texts
-from memory.models.retry import retrying
+from memory.models.registry import embed_query, embed_texts
+from memory.models.retry import Breaker, Breakers, retrying
 from memory.settings import Settings
 from tests.support.facts import ANA, WordEmbeddings, draft, memory_at, nearest_facts
 from tests.support.scripted import Step, Waits, call, scripted

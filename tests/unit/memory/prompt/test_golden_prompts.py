@@ -15,7 +15,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.agent import open_agent
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from memory.prompt.components import PromptComponent, component
 from memory.settings import Settings
 from memory.state.schema import fresh_state
@@ -87,12 +87,7 @@ async def living(
         "Good morning.", call("noop", reasoning="chat"), "Yes.", "Noted.", *steps, **options
     )
     opening = open_agent(
-        data,
-        model=model,
-        embedder="offline",
-        settings=settings,
-        components=components,
-        clock=clock,
+        data, model=model, embedder="offline", settings=settings, components=components, clock=clock
     )
     async with opening as agent:
         await agent.resources.semantic.add(

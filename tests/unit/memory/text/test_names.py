@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.text.names import MOST_WORDS, longest, name_key, places, says, shown_name, spellings
+from memory.text.words import MOST_WORDS, longest, name_key, places, says, shown_name, spellings
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(str.strip)
 

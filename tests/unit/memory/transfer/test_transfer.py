@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from graph.api.async_agent import AsyncAgent
+from graph.api import AsyncAgent
 from graph.use_cases import FileLines, export_memory, import_memory
 from graph.use_cases.status import half_done, status
 from memory.errors import InputError
 from memory.facts.table import scope_filters
 from memory.journal import entries as journal
 from memory.storage.access import list_items, namespaces
-from memory.transfer import importing
-from memory.transfer.exporting import line_of
+from memory.transfer import transfer
+from memory.transfer.transfer import line_of
 from tests.support.agents import entries, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import WordEmbeddings
@@ -193,7 +193,7 @@ def test_a_fact_of_the_length_of_a_book_is_refused(lines: list[str]) -> None:
     (fact, *_) = records(lines, "fact")
     fact["fact"]["text"] = "x" * 10_001
     with pytest.raises(InputError, match="line 2: fact: 10,001 characters, more than 10,000"):
-        importing.check([lines[0], line_of(fact), *lines[1:]])
+        transfer.check([lines[0], line_of(fact), *lines[1:]])
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2026-03-02T17:40:00"])
@@ -203,7 +203,7 @@ def test_a_time_that_is_none_is_refused(lines: list[str], time: str) -> None:
     fact["fact"]["valid_from"] = entry["value"]["timestamp"] = time
     for record in (fact, entry):
         with pytest.raises(InputError, match=r"line 2: .*(valid_from|timestamp): "):
-            importing.check([lines[0], line_of(record), *lines[1:]])
+            transfer.check([lines[0], line_of(record), *lines[1:]])
 
 
 @pytest.mark.parametrize(("line", "problem"), WRONG, ids=[problem for _, problem in WRONG])
@@ -245,7 +245,7 @@ async def test_an_interrupted_import_is_finished_by_the_same_file_and_nothing_ru
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(importing, "BATCH", 10)
+        patch.setattr(transfer, "BATCH", 10)
         with pytest.raises(Killed):
             await import_memory(empty.context, lines, progress=dying)
     assert len(await entries(empty)) < len(records(lines, "journal"))
@@ -280,7 +280,7 @@ async def test_a_file_approves_nothing(lines: list[str], empty: AsyncAgent) -> N
 async def test_a_file_is_read_line_by_line(tmp_path: Path, lines: list[str]) -> None:
     file = tmp_path / "memory.jsonl"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert importing.check(FileLines(file)).digest == importing.check(lines).digest
+    assert transfer.check(FileLines(file)).digest == transfer.check(lines).digest
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
         list(FileLines(file))

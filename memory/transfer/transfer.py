@@ -1,4 +1,12 @@
-"""An exported memory into an empty agent: checked line by line as a whole, written in batches.
+"""A whole memory as JSON Lines, and into an empty agent: checked as a whole, written in batches.
+
+The first line is the header; then one line per record: the state, the store's records, the facts;
+the last line proves that the file is complete. Vectors and index rows are not exported, because an
+import makes them again. Mem0's history of changes is not exported.
+
+A tick that runs meanwhile is in the export as a whole or not at all: the inbox is read before the
+state, and an event that the state does not contain yet stays in the inbox. The journal is read
+before the facts made from it. An event handled twice because of this is still one entry.
 
 Store namespace (below `(user, thread)`): `importing` "file" -> Importing.
 """
@@ -7,25 +15,140 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, TypeAlias, cast
 
-from langchain_core.messages import messages_from_dict
+from langchain_core.messages import messages_from_dict, messages_to_dict
 from langchain_core.utils.iter import batch_iterate
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore, Item, PutOp
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from memory import journal
+from memory import forgetting, journal
 from memory.errors import InputError, explained
-from memory.events import Deed
+from memory.events import Deed, approvals, inbox
 from memory.facts import SemanticMemory, metadata_of, scope_filters
 from memory.records import LONGEST_FACT, Fact, Scope
 from memory.state import at_rest, kept_problem
-from memory.storage import FORMS, namespaces, write_batch
-from memory.transfer.exporting import ASKED_AGAIN, FORMAT, NOT_MOVED, VERSION, AgentMemory
+from memory.storage import FORMS, count_items, list_items, namespaces, shelves, write_batch
+
+FORMAT, VERSION = "circadian-memory", 1
+
+NOT_MOVED = frozenset(
+    (
+        *("unindexed", "indexing", "speakers", "forgetting", "importing"),
+        *("tick_reports", "tick_prompts", "agent"),
+    )
+)
+"""Kinds of records that an import makes again, or that concern one installation."""
+
+ASKED_AGAIN = approvals.ANSWERS
+"""Not exported, and an import leaves it out: nobody approves a dangerous call by a file."""
+
+
+class AgentMemory(NamedTuple):
+    """Where a memory is read from."""
+
+    store: BaseStore
+    semantic: SemanticMemory
+    scope: Scope
+
+
+class Taken(NamedTuple):
+    """The waiting events, and the state, which is read after them."""
+
+    waiting: list[Item]
+    aside: list[Item]
+    values: dict[str, Any]
+
+
+async def waiting_in(source: AgentMemory) -> tuple[list[Item], list[Item]]:
+    """Events that wait or are set aside, to be read before the state. Raises InputError."""
+    store, scope = source.store, source.scope
+    if left := await forgetting.unfinished(store, scope):
+        raise InputError(left)
+    waiting = await list_items(store, scope.namespace(inbox.INBOX))
+    return waiting, await list_items(store, scope.namespace(inbox.SET_ASIDE))
+
+
+async def header(
+    source: AgentMemory, *, agent: str, embedder: str | None, at: str
+) -> dict[str, Any]:
+    """The first line."""
+    counts: dict[str, int] = {"facts": await source.semantic.count(source.scope)}
+    for namespace in await namespaces(source.store, source.scope):
+        kind = namespace[2] if len(namespace) > 2 else ""
+        if kind and kind not in (*NOT_MOVED, ASKED_AGAIN):
+            prefix = source.scope.namespace(kind)
+            counts[kind] = await count_items(source.store, prefix)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "agent": agent,
+        "exported_at": at,
+        "embedder": embedder,
+        "counts": counts,
+    }
+
+
+async def records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+    """All lines after the header."""
+    number = 0
+    async for record in _records(source, taken):
+        number += 1
+        yield record
+    yield {"type": "end", "lines": number}
+
+
+def line_of(record: Mapping[str, Any]) -> str:
+    """Serialise a record to its line, without the line break; deterministic."""
+    return json.dumps(record, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
+async def _records(source: AgentMemory, taken: Taken) -> AsyncIterator[dict[str, Any]]:
+    values = at_rest(taken.values)
+    if values:
+        messages, marks = messages_to_dict(values.get("messages", [])), values.get("handled", [])
+        done = await inbox.already_handled(source.store, source.scope, [m["id"] for m in marks])
+        left = [mark for mark in marks if mark["id"] not in done]
+        yield {"type": "state", "values": {**values, "messages": messages, "handled": left}}
+    aside = {item.key for item in taken.aside}
+    done = await _contained(source, values, [item.key for item in taken.waiting])
+    for item in taken.waiting:
+        if item.key not in aside | done:
+            yield _item(("inbox",), item)
+    for item in taken.aside:
+        yield _item(("set_aside",), item)
+    tick = int(values.get("tick", 0))
+    async for shelf in shelves(source.store, source.scope):
+        kind = shelf.labels[0] if shelf.labels else ""
+        if kind in (*NOT_MOVED, ASKED_AGAIN, inbox.INBOX, inbox.SET_ASIDE):
+            continue
+        for item in shelf.items:
+            # A tick that the state does not contain has handled nothing.
+            if kind != inbox.HANDLED or item.value["tick"] <= tick:
+                yield _item(shelf.labels, item)
+    for fact in await source.semantic.all(source.scope):
+        yield {"type": "fact", "fact": fact}
+
+
+async def _contained(
+    source: AgentMemory, values: Mapping[str, Any], ids: Sequence[str]
+) -> set[str]:
+    marks = {mark["id"] for mark in values.get("handled", [])}
+    namespace, tick = source.scope.namespace(inbox.HANDLED), int(values.get("tick", 0))
+    for id_ in ids:
+        item = await source.store.aget(namespace, id_)
+        if item is not None and item.value["tick"] <= tick:
+            marks.add(id_)
+    return marks
+
+
+def _item(labels: Sequence[str], item: Item) -> dict[str, Any]:
+    return {"type": "item", "namespace": list(labels), "key": item.key, "value": item.value}
+
 
 # Reading one line; pure
 
@@ -133,7 +256,18 @@ def record_of(line: str, number: int) -> Record:
     try:
         lines = _checker(Annotated[Record, Discriminator("type")])
         record: Record = lines.validate_python(_loaded(line))
-        _check(record)
+        if isinstance(record, StateLine):
+            state_of(record.values)
+        elif isinstance(record, FactLine):
+            if (length := len(record.fact["text"])) > LONGEST_FACT:
+                raise ValueError(f"fact: {length:,} characters, more than {LONGEST_FACT:,}")
+        elif isinstance(record, ItemLine):
+            if record.namespace[0] in NOT_MOVED:
+                raise ValueError(f"records of {record.namespace[0]} are not moved")
+            form = _FORMS.get((record.namespace[0], len(record.namespace)))
+            if form is not None:
+                _checker(form).validate_python(record.value, strict=True)
+            _check_place(record)
     except ValidationError as error:
         wrong = explained(error.errors(), "record")[0]
         raise InputError(f"line {number}: {wrong}") from None
@@ -160,22 +294,6 @@ def state_of(values: Mapping[str, Any]) -> dict[str, Any]:
 def numbered(lines: Iterable[str]) -> Iterable[tuple[int, str]]:
     """The non-blank lines with their numbers, from 1."""
     return ((at, line) for at, line in enumerate(lines, 1) if line.strip())
-
-
-def _check(record: Record) -> None:
-    """Check rules that the type of a line cannot express. Raises ValueError or ValidationError."""
-    if isinstance(record, StateLine):
-        state_of(record.values)
-    elif isinstance(record, FactLine):
-        if (length := len(record.fact["text"])) > LONGEST_FACT:
-            raise ValueError(f"fact: {length:,} characters, more than {LONGEST_FACT:,}")
-    elif isinstance(record, ItemLine):
-        if record.namespace[0] in NOT_MOVED:
-            raise ValueError(f"records of {record.namespace[0]} are not moved")
-        form = _FORMS.get((record.namespace[0], len(record.namespace)))
-        if form is not None:
-            _checker(form).validate_python(record.value, strict=True)
-        _check_place(record)
 
 
 def _check_place(record: ItemLine) -> None:
@@ -263,7 +381,13 @@ def check(lines: Iterable[str]) -> Checked:
         if isinstance(record, EndLine):
             end = record
             continue
-        _note_once(record, number, state, facts)
+        if isinstance(record, StateLine) and state:
+            raise InputError(f"line {number}: a second state")
+        if isinstance(record, FactLine):
+            id_ = record.fact["id"]
+            if id_ in facts:
+                raise InputError(f"line {number}: the fact {id_} is in an earlier line, too")
+            facts[id_] = None
         state = record.values if isinstance(record, StateLine) else state
         kind = record.namespace[0] if isinstance(record, ItemLine) else record.type
         counts[kind] = counts.get(kind, 0) + 1
@@ -342,19 +466,6 @@ async def write(
         on_batch(written)
 
 
-def _note_once(
-    record: Record, number: int, state: Mapping[str, Any], facts: dict[str, None]
-) -> None:
-    """Note a fact's id; raise InputError for a second state or a repeated fact."""
-    if isinstance(record, StateLine) and state:
-        raise InputError(f"line {number}: a second state")
-    if isinstance(record, FactLine):
-        id_ = record.fact["id"]
-        if id_ in facts:
-            raise InputError(f"line {number}: the fact {id_} is in an earlier line, too")
-        facts[id_] = None
-
-
 def _puts(scope: Scope, line: ItemLine) -> list[PutOp]:
     if line.namespace[0] == ASKED_AGAIN:
         return []
@@ -368,19 +479,16 @@ def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> No
     table = semantic.open_table()
     with table.transaction():
         for fact in facts:
-            table.insert(fact["id"], None, _payload(scope, fact))
+            payload = {
+                **scope_filters(scope),
+                **metadata_of(fact),
+                "kind": "fact",
+                "data": fact["text"],
+                "hash": hashlib.md5(fact["text"].encode(), usedforsecurity=False).hexdigest(),
+                "role": "user",
+                "updated_at": fact["created"],
+            }
+            table.insert(fact["id"], None, payload)
             if (last := fact.get("last_access")) is not None:
                 for _ in range(fact.get("access_count", 0)):
                     table.touch([fact["id"]], datetime.fromisoformat(last))
-
-
-def _payload(scope: Scope, fact: Fact) -> dict[str, Any]:
-    return {
-        **scope_filters(scope),
-        **metadata_of(fact),
-        "kind": "fact",
-        "data": fact["text"],
-        "hash": hashlib.md5(fact["text"].encode(), usedforsecurity=False).hexdigest(),
-        "role": "user",
-        "updated_at": fact["created"],
-    }
