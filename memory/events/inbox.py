@@ -400,6 +400,9 @@ async def take_in(
         named_events = zip(ids, brought, strict=True)
         brought = [completed(raw, id_=id_, owner=owner, now=now) for id_, raw in named_events]
     events = [valid_event(raw) for raw in brought]
+    # After a crash, what was sent as a message may be sent again as an event.
+    again = {(event["id"], event["sender"], event["text"]) for event in events}
+    spoken = [one for one in spoken if (one["id"], one["sender"], one["text"]) not in again]
     late: set[str] = set()
     if room is not None and (spoken or events):
         late, told = await _beyond(await room(scope), events, spoken, store=store, scope=scope)

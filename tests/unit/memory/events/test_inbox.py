@@ -187,3 +187,17 @@ async def test_what_does_not_fit_is_left_and_known_events_take_no_room(clock: Cl
     assert ([one.id for one in left], first.notes[0][-18:]) == (["3"], "1 (two is enough).")
     await taken(messages=left)
     assert [item["event"]["id"] for item in await inbox.waiting(store, SCOPE)] == [*"ab123"]
+
+
+async def test_a_message_that_is_sent_again_as_an_event_is_taken_once(clock: Clock) -> None:
+    store: Any = InMemoryStore()
+    place: Any = {"store": store, "scope": SCOPE, "owner": "Ada", "now": clock(), "run_id": None}
+    said, sent = HumanMessage("Build it", id="1"), {"id": "1", "sender": "Ada", "text": "Build it"}
+    other = {**sent, "text": "Build two"}
+    with pytest.raises(InputError, match="two events have the id '1'"):
+        await inbox.take_in(cast(State, {"messages": [said], "events": [other]}), **place)
+    for _ in range(2):
+        at = {**sent, "at": "2026-03-01T09:00:00+00:00"}
+        await inbox.take_in(cast(State, {"messages": [said], "events": [at]}), **place)
+    [taken] = await inbox.waiting(store, SCOPE)
+    assert taken["event"]["at"] == "2026-03-01T09:00:00+00:00"
