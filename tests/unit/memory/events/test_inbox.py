@@ -193,11 +193,11 @@ async def test_a_message_that_is_sent_again_as_an_event_is_taken_once(clock: Clo
     store: Any = InMemoryStore()
     place: Any = {"store": store, "scope": SCOPE, "owner": "Ada", "now": clock(), "run_id": None}
     said, sent = HumanMessage("Build it", id="1"), {"id": "1", "sender": "Ada", "text": "Build it"}
+    sent["at"] = "2026-03-01T09:00:00+00:00"
     other = {**sent, "text": "Build two"}
     with pytest.raises(InputError, match="two events have the id '1'"):
         await inbox.take_in(cast(State, {"messages": [said], "events": [other]}), **place)
     for _ in range(2):
-        at = {**sent, "at": "2026-03-01T09:00:00+00:00"}
-        await inbox.take_in(cast(State, {"messages": [said], "events": [at]}), **place)
+        await inbox.take_in(cast(State, {"messages": [said], "events": [sent]}), **place)
     [taken] = await inbox.waiting(store, SCOPE)
-    assert taken["event"]["at"] == "2026-03-01T09:00:00+00:00"
+    assert taken["event"]["at"] == sent["at"]
