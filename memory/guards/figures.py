@@ -120,7 +120,7 @@ def _stands(number: numbers.Number, theirs: Sequence[numbers.Number]) -> bool:
     return any(
         numbers.comparable(other, number.unit) and number.bases() & other.bases()
         if number.unit and other.unit
-        else number.readings & (other.readings | (other.bases() if number.unit is None else set()))
+        else number.readings & other.readings or number.bases() & other.bases()
         for other in theirs
     )
 

@@ -254,7 +254,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     for name in names.split("|")
 }
 _AFTER = re.compile(
-    r"\s*-?\s*([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?|metros? cuadrados?|"
+    r"\s*-?\s*(?:euro (?=cent))?([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?|metros? cuadrados?|"
     r"(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
 _BEFORE = re.compile(r"([%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
@@ -303,7 +303,7 @@ def _number(found: re.Match[str], text: str) -> Number:
         after = _AFTER.match(text, end)
         word = after[1] if after else ""
     before = _BEFORE.search(text, max(0, found.start() - 8), found.start())
-    unit = unit_of(word) or (unit_of(before[1]) if before else None)
+    unit = (unit_of(before[1]) if before else None) or unit_of(word)
     return Number(readings, unit, word, found.start(), end, written)
 
 
