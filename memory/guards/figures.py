@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, WEEKDAY, alike, fold
+from memory.guards.lexicon import WEEKDAY, alike, fold
 from memory.guards.reading import ProposedFact, whole
 
 
@@ -104,9 +104,10 @@ def _of_its_kind(
     number: numbers.Number, theirs: Sequence[numbers.Number]
 ) -> Sequence[numbers.Number]:
     """The numbers that count the same as it, or may; all of them, if none does."""
-    if number.unit is not None or not any(_is_of(one, number) for one in theirs):
+    if not any(_is_of(one, number) for one in theirs):
         return theirs
-    return [one for one in theirs if not one.noun or _is_of(one, number)]
+    both = number.unit is not None
+    return [one for one in theirs if not one.noun or (both and one.unit) or _is_of(one, number)]
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -139,7 +140,7 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     is_slip = any(numbers.is_slip(number, one) for one in alike_)
     texts = [digits for _, digits in evidence.readings]
     made = set[float]()
-    for told in (whole(numbers.numbers_in(one)) for one in evidence.told):
+    for told in (whole(numbers.numbers_in(_SCORE.sub(' ', one))) for one in evidence.told):
         # Only percentages add up to one.
         same = [one for one in told if one.unit == number.unit or not is_share]
         same = [one for one in same if _is_of(one, number)] if is_slip else same
@@ -156,6 +157,7 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     return bool((number.readings | number.bases()) & made)
 
 
+_SCORE = re.compile(r"(?<![\d.,:/-])\d{1,2} ?[-:/] ?\d{1,2}(?![\d.,:/-])")
 _LARGE = 50
 """A product or quotient above this is no accident, even without a word of rates."""
 _HALF = re.compile(
@@ -192,11 +194,7 @@ def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
     """Whether two numbers count the same: alike nouns, or the same unit."""
     if one.unit and number.unit:
         return one.unit == number.unit
-    return (
-        bool(one.noun)
-        and not any(one.noun in words for words in FUNCTION_WORDS.values())
-        and (one.noun == number.noun or alike(one.noun, number.noun))
-    )
+    return bool(one.noun) and alike(one.noun, number.noun)
 
 
 def _number_said(number: numbers.Number, theirs: Sequence[numbers.Number]) -> str:

@@ -273,7 +273,7 @@ class Number(NamedTuple):
     unit: tuple[str, float] | None
     """The dimension of its unit, and the factor to the dimension's base unit."""
     noun: str
-    """The word behind it, folded; empty if there is none."""
+    """The word behind it, folded; empty if there is none, or one that counts nothing."""
     start: int
     end: int
     written: str
@@ -304,7 +304,8 @@ def _number(found: re.Match[str], text: str) -> Number:
         word = after[1] if after else ""
     before = _BEFORE.search(text, max(0, found.start() - 8), found.start())
     unit = (unit_of(before[1]) if before else None) or unit_of(word)
-    return Number(readings, unit, word, found.start(), end, written)
+    noun = "" if any(word in words for words in FUNCTION_WORDS.values()) else word
+    return Number(readings, unit, noun, found.start(), end, written)
 
 
 def unit_of(word: str) -> tuple[str, float] | None:
