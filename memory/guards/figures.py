@@ -75,9 +75,7 @@ def _days_said(fact: ProposedFact) -> str:
 def other_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
     text = fact.digits_without_days
-    for time in clock.times_in(text):
-        text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
-    mine = whole(numbers.numbers_in(_without_names(text, fact)))
+    mine = whole(numbers.numbers_in(_without_names(_without_times(text), fact)))
     for number in mine:
         theirs = fact.evidence.numbers
         if not (
@@ -88,6 +86,12 @@ def other_number(fact: ProposedFact) -> str | None:
         ):
             return _number_said(number, theirs)
     return None
+
+
+def _without_times(text: str) -> str:
+    for time in clock.times_in(text):
+        text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
+    return text
 
 
 _NAME = re.compile(r"(?<![\w.,])(?:[^\W\d_]{1,24}\d+\w*|\d{1,3}[a-f](?!\w))")
@@ -140,7 +144,9 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     is_slip = any(numbers.is_slip(number, one) for one in alike_)
     texts = [digits for _, digits in evidence.readings]
     made = set[float]()
-    for told in (whole(numbers.numbers_in(_SCORE.sub(' ', one))) for one in evidence.told):
+    for told in (
+        whole(numbers.numbers_in(_SCORE.sub(" ", _without_times(one)))) for one in evidence.told
+    ):
         # Only percentages add up to one.
         same = [one for one in told if one.unit == number.unit or not is_share]
         same = [one for one in same if _is_of(one, number)] if is_slip else same
@@ -157,7 +163,7 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     return bool((number.readings | number.bases()) & made)
 
 
-_SCORE = re.compile(r"(?<![\d.,:/-])\d{1,2} ?[-:/] ?\d{1,2}(?![\d.,:/-])")
+_SCORE = re.compile(r"(?<![\d.,:/-])\d{1,2} ?[-:/] ?\d{1,2}(?![\d:/-]|[.,]\d)")
 _LARGE = 50
 """A product or quotient above this is no accident, even without a word of rates."""
 _HALF = re.compile(
