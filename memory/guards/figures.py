@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import WEEKDAY, alike, fold
-from memory.guards.reading import ProposedFact, whole
+from memory.guards.lexicon import WEEKDAY, alike, content, fold, sentences
+from memory.guards.reading import ProposedFact, in_all_digits, whole
 
 
 def other_day(fact: ProposedFact) -> str | None:
@@ -16,6 +16,8 @@ def other_day(fact: ProposedFact) -> str | None:
     if not fact.familiar:
         return None
     for named in fact.days:
+        if _is_elsewhere(fact, named):
+            return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
         if _is_open(fact, named):
             continue
         if dates.holds(fact.evidence.days, named) and not _is_denied(fact, named):
@@ -41,14 +43,14 @@ def _as_written(named: dates.Named, fact: ProposedFact) -> str:
 
 _NOT = re.compile(
     r"(?<!\w)(?:not|nicht|instead of|rather than|statt) (?:(?:on|the|am|den|dem|der) )*"
-    rf"(?:\d+|{WEEKDAY})(?!\w)"
+    rf"(?:\d+(?:st|nd|rd|th)?|{WEEKDAY}|today|tonight|tomorrow)(?!\w)"
 )
 
 
 def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the sources say of a day only that it is not the one, and name another."""
     kept, evidence = dates.Days(), fact.evidence
-    for source, digits in evidence.readings if not mood.denies(fact.text, fact.codes) else ():
+    for source, digits in evidence.readings if not mood.negates(fact.text, fact.codes) else ():
         kept.join(dates.days_of(_NOT.sub(" ", digits), evidence.said(source.at)))
     said = any(_NOT.search(digits) for _, digits in evidence.readings)
     return said and kept.spoken and not dates.holds(kept, named)
@@ -62,8 +64,27 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     weekdays = {one.weekday() for one in days.today}
     today = dates.Days(days=days.today, weekdays=weekdays, today=days.today)
     is_other_month = named.weekday is None and named.day is None and bool(days.months)
-    silent = any(not dates.days_of(one, days.today).spoken for one in fact.evidence.told)
-    return silent and not is_other_month and dates.holds(today, named)
+    return not is_other_month and dates.holds(today, named)
+
+
+def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether the sentences nearest to the fact all name days, and none that the fact names."""
+    if named.day is named.weekday is None or mood.denies(fact.text, fact.codes):
+        return False
+    evidence = fact.evidence
+    told = [(source, text) for source in evidence.sources for _, text in sentences(source.text)]
+    near = [(fact.nearness(content(text)), source, text) for source, text in told]
+    best = max(count for count, _, _ in near)
+    read = [
+        [dates.days_of(digits, evidence.said(source.at)) for digits in in_all_digits(text)]
+        for count, source, text in near
+        if count == best
+    ]
+    return best > 0 and all(
+        any(one.spoken for one in each)
+        and not any(one.vague or dates.holds(one, day) for one in each for day in fact.days)
+        for each in read
+    )
 
 
 def _days_said(fact: ProposedFact) -> str:
