@@ -64,7 +64,10 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     weekdays = {one.weekday() for one in days.today}
     today = dates.Days(days=days.today, weekdays=weekdays, today=days.today)
     is_other_month = named.weekday is None and named.day is None and bool(days.months)
-    return not is_other_month and dates.holds(today, named)
+    silent = mood.negates(fact.text, fact.codes) or any(
+        not dates.days_of(one, days.today).spoken for one in fact.evidence.told
+    )
+    return silent and not is_other_month and dates.holds(today, named)
 
 
 def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:

@@ -255,7 +255,8 @@ _UNITS: dict[str, tuple[str, float]] = {
 }
 _AFTER = re.compile(
     r"\s*-?\s*(?:euro (?=cent))?([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?"
-    r"|metros? cuadrados?|(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
+    r"|metros? cuadrados?|(?![\u3400-\u9fff])[^\W\d_]+"
+    r"|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
 _BEFORE = re.compile(r"([%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
 _SCALES = {

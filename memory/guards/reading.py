@@ -133,13 +133,6 @@ class Evidence:
         made = dates.Days()
         for source, digits in self.readings:
             made.join(dates.days_of(digits, self.said(source.at)))
-        told = [(one, text) for one in self.sources for _, text in sentences(one.text)]
-        read = [
-            dates.days_of(digits, self.said(one.at))
-            for one, text in told
-            for digits in in_all_digits(text)
-        ]
-        made.vague = any(one.vague and not one.days for one in read)
         return made
 
     def said(self, at: str) -> set[date]:
