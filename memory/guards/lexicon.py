@@ -195,8 +195,8 @@ def is_familiar(text: str) -> bool:
     strange = _strange(text)
     best = max(_scores(text)[code] for code in READ)
     is_read = not (likely := languages(text)) or any(code in READ for code in likely)
-    known = is_read and best >= _KNOWN * len(found) and strange < _STRANGERS
-    return known or (len(found) < _FEW and not strange)
+    clear = language(text) in READ or (is_read and best >= _KNOWN * len(found))
+    return (clear and strange < _STRANGERS) or (len(found) < _FEW and not strange)
 
 
 def _strange(text: str) -> int:

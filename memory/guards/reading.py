@@ -248,8 +248,6 @@ _MAY = re.compile(
     r"(?!['.] | \d)|\bmay(?= (?:not|be|have|only) )|\bMay(?= I )"
 )
 """The verb, and no month."""
-_ECHO = 2
-"""So many words of a fact in a source show that the two are in one language."""
 
 
 @dataclass(frozen=True)
@@ -323,20 +321,8 @@ class ProposedFact:
 
     @cached_property
     def familiar(self) -> bool:
-        """Whether the rules know the languages of all sources: by their words, or by the fact's.
-
-        A note such as "wk 3: 46 ewes done, 71 lambs" has no words that tell its language; if a fact
-        in a language that is known repeats its words, it is in that language.
-        """
-        if self.tongue is not None and self.tongue not in (*READ, "zh"):
-            return False
-        return self.evidence.familiar or (
-            is_familiar(self.text)
-            and all(
-                is_familiar(one.text) or len(shared(self.words, content(one.text))) >= _ECHO
-                for one in self.evidence.sources
-            )
-        )
+        """Whether the rules know its language and those of all sources."""
+        return self.tongue in (*READ, "zh", None) and self.evidence.familiar
 
     @cached_property
     def digits(self) -> str:
