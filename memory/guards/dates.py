@@ -307,7 +307,7 @@ def _days_of(digits: str, today: date) -> Days:
     named = frozenset(made.days)
     _add_alone(made, digits, today)
     _add_relative(made, digits, today)
-    for weekday in weekdays_in(digits, strict=False):
+    for weekday in weekdays_in(_OF_MONTH.sub(" ", digits), strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
@@ -453,6 +453,7 @@ _NTH_WEEKDAY = re.compile(
     rf"|(4th|fourth|4|vierte\w*|cuarto|quatrieme))\.? ({WEEKDAY})(?!\w)"
 )
 """The second Saturday of a month."""
+_OF_MONTH = re.compile(rf"{_NTH_WEEKDAY.pattern} (?:of|im|del|du|des)(?!\w)")
 
 
 def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:
