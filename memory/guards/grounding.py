@@ -18,6 +18,7 @@ from memory.guards.lexicon import (
     HAN,
     content,
     fold,
+    joined,
     languages,
     shared,
     word_set,
@@ -113,6 +114,9 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _other_name(fact: ProposedFact) -> str | None:
+    for title in _QUOTED.findall(fact.text):
+        if not fact.translated and joined(fold(title)) not in fact.evidence.heard.joined:
+            return f"What it cites does not name {title}"
     for name in names_in(fact.text, fact.people, fact.tongue):
         if fact.translated and name.key not in fact.people:
             continue
@@ -128,6 +132,9 @@ def _other_name(fact: ProposedFact) -> str | None:
                 f"{name.written}, or put the name right"
             )
     return None
+
+
+_QUOTED = re.compile(r"[«“„\"]\s?([^«»“”„\"]+?)\s?[»”“\"]")
 
 
 def _tells_of_kin(fact: ProposedFact) -> bool:
