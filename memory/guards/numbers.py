@@ -376,8 +376,8 @@ _HALF = (
 )
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d{{1,9}}) ?(?:{_HALF})(?!\w)"
-    rf"|(?<![a-z\d])((?:(\d{{1,9}}|{_ONES}) ?)?([a-z]+|[公小]?[斤里米天年时]) ?(?:and a half|y media?"
-    r"|et demie?|and a quarter|半))(?!\w)|(?<!\w)(?:(bir)) bucuk"
+    rf"|(?<![a-z\d])((?:(\d{{1,9}}|{_ONES}) ?)?([a-z]+|[公小]?[斤里米天年时]) ?(?:and a half"
+    r"|y media?|et demie?|and a quarter|半))(?!\w)|(?<!\w)(?:(bir)) bucuk"
 )
 _QUARTER = re.compile("quar|cuart")
 
