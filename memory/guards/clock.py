@@ -177,11 +177,8 @@ def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
     return False
 
 
-EITHER = (1, -1)
-
-
 def directions(digits: str, end: int) -> tuple[int, ...]:
     """The directions in which a length of time may count, by the word behind it."""
     if EARLIER.match(digits, end):
         return (-1,)
-    return (1,) if LATER.match(digits, end) else EITHER
+    return (1,) if LATER.match(digits, end) else (1, -1)

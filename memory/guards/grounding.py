@@ -86,11 +86,7 @@ def is_plain(text: str) -> bool:
 
 
 _MARKUP = re.compile(r"[{\[]\s*[\"{\[]|\"\s*:\s*[\"\[{\d]|[\"\]}]\s*,\s*\"")
-_NO_NAMES = word_set(
-    """
-    dr mr mrs ms frau herr the der die das la le de del van von
-    """
-)
+_NO_NAMES = word_set("dr mr mrs ms frau herr the der die das la le de del van von")
 
 
 def _known(people: Collection[str]) -> frozenset[str]:

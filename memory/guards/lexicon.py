@@ -238,11 +238,7 @@ def content(text: str, codes: tuple[str, ...] | None = None) -> tuple[str, ...]:
     return tuple(found)
 
 
-_ELIDED = word_set(
-    """
-    l d j n s c m t qu jusqu lorsqu puisqu
-    """
-)
+_ELIDED = word_set("l d j n s c m t qu jusqu lorsqu puisqu")
 _RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
 
 
