@@ -127,7 +127,7 @@ SLIPS = [
     ("Club log of Friday. The match is two weeks from today.", "The match is on 30 October 2026."),
     ("Le lait part demain. La clôture est cassée.", "Le lait part le 22 octobre."),
     ("Club el último martes del mes.", "El club es el martes 20 de octubre."),
-    ("new lamp's 74 bucks, fence repair Tuesday", "The fence is repaired on Wednesday."),
+    ("new lamp's 74 bucks, fence repair Tuesday", "The fence is mended on Wednesday."),
     ("We seat 9 adults and 4 kids.", "They seat 12 people."),
     ("The exam is a week on Friday.", "The exam is on 23 October 2026."),
     ("Die Trauung ist um Viertel vor drei.", "Die Trauung ist um 15:15 Uhr."),
