@@ -23,7 +23,7 @@ class ClockTime(NamedTuple):
 
 _HALF_OF_DAY = r"(?: ?(a\.? ?m\b\.?|p\.? ?m\b\.?))?"
 _DIGITS = re.compile(
-    r"(?<![\d.,:/-])([01]?\d|2[0-4])(?::| ?h ?| ?uhr ?|[点时])([0-5]\d)(?!\d)(?![.,]\d)分?"
+    r"(?<![\d:/-])(?<!\d[.,])([01]?\d|2[0-4])(?::| ?h ?| ?uhr ?|[点时])([0-5]\d)(?!\d)(?![.,]\d)分?"
     + _HALF_OF_DAY
 )
 _POINT = re.compile(
@@ -36,7 +36,7 @@ _POINT_BEHIND = re.compile(
     r"(?![\d%]|[.,]\d| ?(?:[€$£]|eur|tl|kg))()"
 )
 _HOUR = re.compile(
-    r"(?<![\d.,:/])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)"
+    r"(?<![\d:/])(?<!\d[.,])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)"
     r"|heures?(?!\w)|o'? ?clock|[点时](?!间))"
 )
 _LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
@@ -52,7 +52,7 @@ _HALVED = r"yil|ay|gun|hafta|saat|dakika|kilo|kg|litre|metre|km|lira|tl|bin|mily
 """What Turkish counts by halves, beside the hours of a clock: "bir buçuk yıl"."""
 _FULL = r"(?P<h>\d+|one(?= |$|\W)|eins|una|une|bir[ei]?|uno|uma)"
 _PHRASES = tuple(
-    (re.compile(r"(?<![a-z\d.,:])(?:" + pattern.replace(r"(?P<h>\d+)", _FULL) + ")"), sign)
+    (re.compile(r"(?<![a-z\d:])(?<!\d[.,])(?:" + pattern.replace(r"(?P<h>\d+)", _FULL) + ")"), sign)
     for pattern, sign in (
         (r"half past (?P<h>\d+)|half (?P<h2>\d+)(?! ?[%a-z])", 30),
         (r"(?:a )?quarter (?:past|after) (?P<h>\d+)", 15),
@@ -177,11 +177,8 @@ def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
     return False
 
 
-EITHER = (1, -1)
-
-
 def directions(digits: str, end: int) -> tuple[int, ...]:
     """The directions in which a length of time may count, by the word behind it."""
     if EARLIER.match(digits, end):
         return (-1,)
-    return (1,) if LATER.match(digits, end) else EITHER
+    return (1,) if LATER.match(digits, end) else (1, -1)

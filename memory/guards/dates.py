@@ -25,16 +25,12 @@ from memory.guards.lexicon import (
 )
 
 _AMBIGUOUS = word_set(
-    """
-    may mar jan dec sept jun jul ago march mars mart marco marcu ekim ocak mei dic ene mai
-    """
+    "may mar jan dec sept jun jul ago march mars mart marco marcu ekim ocak mei dic ene mai"
 )
 """Months that are also words or names: alone they count only where their place says so."""
 
 _LOOSE = word_set(
-    """
-    mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta
-    """
+    "mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta"
 )
 """Abbreviations and words that may mean a weekday: they count in sources alone."""
 _WEEKDAYS_IN = re.compile(
@@ -61,10 +57,7 @@ _RELATIVES = re.compile(
 )
 _PERIODS = (
     (1, "days? tag(?:e|en)? dias? jours? gun(?:e|de|den)? 天 日"),
-    (
-        7,
-        "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期|礼拜)",
-    ),
+    (7, "weeks? wks? wochen? semanas? semaines? hafta\\w* (?:个)?(?:周|星期|礼拜)"),
     (14, "fortnights?"),
     (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月"),
     (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年"),
@@ -122,12 +115,8 @@ class Days:
 
     def join(self, other: Days) -> None:
         """Add what `other` holds."""
-        self.days |= other.days
-        self.months |= other.months
-        self.dated |= other.dated
-        self.years |= other.years
-        self.weekdays |= other.weekdays
-        self.today |= other.today
+        for name in ("days", "months", "dated", "years", "weekdays", "today"):
+            getattr(self, name).update(getattr(other, name))
         self.vague = self.vague or other.vague
         self.spoken = self.spoken or other.spoken
 
@@ -307,7 +296,7 @@ def _days_of(digits: str, today: date) -> Days:
     named = frozenset(made.days)
     _add_alone(made, digits, today)
     _add_relative(made, digits, today)
-    for weekday in weekdays_in(digits, strict=False):
+    for weekday in weekdays_in(_OF_MONTH.sub(" ", digits), strict=False):
         assert weekday.weekday is not None
         made.weekdays.add(weekday.weekday)
         made.days |= _weekday_days(weekday, digits, today)
@@ -453,6 +442,7 @@ _NTH_WEEKDAY = re.compile(
     rf"|(4th|fourth|4|vierte\w*|cuarto|quatrieme))\.? ({WEEKDAY})(?!\w)"
 )
 """The second Saturday of a month."""
+_OF_MONTH = re.compile(rf"{_NTH_WEEKDAY.pattern} (?:of|im|del|du|des)(?!\w)")
 
 
 def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import FUNCTION_WORDS, WEEKDAY, alike, fold
-from memory.guards.reading import ProposedFact, whole
+from memory.guards.lexicon import WEEKDAY, alike, content, fold, sentences
+from memory.guards.reading import ProposedFact, in_all_digits, whole
 
 
 def other_day(fact: ProposedFact) -> str | None:
@@ -16,6 +16,8 @@ def other_day(fact: ProposedFact) -> str | None:
     if not fact.familiar:
         return None
     for named in fact.days:
+        if _is_elsewhere(fact, named):
+            return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
         if _is_open(fact, named):
             continue
         if dates.holds(fact.evidence.days, named) and not _is_denied(fact, named):
@@ -41,14 +43,14 @@ def _as_written(named: dates.Named, fact: ProposedFact) -> str:
 
 _NOT = re.compile(
     r"(?<!\w)(?:not|nicht|instead of|rather than|statt) (?:(?:on|the|am|den|dem|der) )*"
-    rf"(?:\d+|{WEEKDAY})(?!\w)"
+    rf"(?:\d+(?:st|nd|rd|th)?|{WEEKDAY}|today|tonight|tomorrow)(?!\w)"
 )
 
 
 def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the sources say of a day only that it is not the one, and name another."""
     kept, evidence = dates.Days(), fact.evidence
-    for source, digits in evidence.readings if not mood.denies(fact.text, fact.codes) else ():
+    for source, digits in evidence.readings if not mood.negates(fact.text, fact.codes) else ():
         kept.join(dates.days_of(_NOT.sub(" ", digits), evidence.said(source.at)))
     said = any(_NOT.search(digits) for _, digits in evidence.readings)
     return said and kept.spoken and not dates.holds(kept, named)
@@ -62,8 +64,30 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
     weekdays = {one.weekday() for one in days.today}
     today = dates.Days(days=days.today, weekdays=weekdays, today=days.today)
     is_other_month = named.weekday is None and named.day is None and bool(days.months)
-    silent = any(not dates.days_of(one, days.today).spoken for one in fact.evidence.told)
+    silent = mood.negates(fact.text, fact.codes) or any(
+        not dates.days_of(one, days.today).spoken for one in fact.evidence.told
+    )
     return silent and not is_other_month and dates.holds(today, named)
+
+
+def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether the sentences nearest to the fact all name days, and none that the fact names."""
+    if named.day is named.weekday is None or mood.denies(fact.text, fact.codes):
+        return False
+    evidence = fact.evidence
+    told = [(source, text) for source in evidence.sources for _, text in sentences(source.text)]
+    near = [(fact.nearness(content(text)), source, text) for source, text in told]
+    best = max(count for count, _, _ in near)
+    read = [
+        [dates.days_of(digits, evidence.said(source.at)) for digits in in_all_digits(text)]
+        for count, source, text in near
+        if count == best
+    ]
+    return best > 0 and all(
+        any(one.spoken for one in each)
+        and not any(one.vague or dates.holds(one, day) for one in each for day in fact.days)
+        for each in read
+    )
 
 
 def _days_said(fact: ProposedFact) -> str:
@@ -75,9 +99,7 @@ def _days_said(fact: ProposedFact) -> str:
 def other_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
     text = fact.digits_without_days
-    for time in clock.times_in(text):
-        text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
-    mine = whole(numbers.numbers_in(_without_names(text, fact)))
+    mine = whole(numbers.numbers_in(_without_names(_without_times(text), fact)))
     for number in mine:
         theirs = fact.evidence.numbers
         if not (
@@ -88,6 +110,12 @@ def other_number(fact: ProposedFact) -> str | None:
         ):
             return _number_said(number, theirs)
     return None
+
+
+def _without_times(text: str) -> str:
+    for time in clock.times_in(text):
+        text = text[: time.start] + " " * (time.end - time.start) + text[time.end :]
+    return text
 
 
 _NAME = re.compile(r"(?<![\w.,])(?:[^\W\d_]{1,24}\d+\w*|\d{1,3}[a-f](?!\w))")
@@ -104,9 +132,10 @@ def _of_its_kind(
     number: numbers.Number, theirs: Sequence[numbers.Number]
 ) -> Sequence[numbers.Number]:
     """The numbers that may count the same as `number`; all numbers if none surely does."""
-    if number.unit is not None or not any(_is_of(one, number) for one in theirs):
+    if not any(_is_of(one, number) for one in theirs):
         return theirs
-    return [one for one in theirs if not one.noun or _is_of(one, number)]
+    both = number.unit is not None
+    return [one for one in theirs if not one.noun or (both and one.unit) or _is_of(one, number)]
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -120,7 +149,7 @@ def _stands(number: numbers.Number, theirs: Sequence[numbers.Number]) -> bool:
     return any(
         numbers.comparable(other, number.unit) and number.bases() & other.bases()
         if number.unit and other.unit
-        else number.readings & (other.readings | (other.bases() if number.unit is None else set()))
+        else number.readings & other.readings or number.bases() & other.bases()
         for other in theirs
     )
 
@@ -139,7 +168,9 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     is_slip = any(numbers.is_slip(number, one) for one in alike_)
     texts = [digits for _, digits in evidence.readings]
     made = set[float]()
-    for told in (whole(numbers.numbers_in(one)) for one in evidence.told):
+    for told in (
+        whole(numbers.numbers_in(_SCORE.sub(" ", _without_times(one)))) for one in evidence.told
+    ):
         # Only percentages add up to one.
         same = [one for one in told if one.unit == number.unit or not is_share]
         same = [one for one in same if _is_of(one, number)] if is_slip else same
@@ -156,6 +187,7 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     return bool((number.readings | number.bases()) & made)
 
 
+_SCORE = re.compile(r"(?<![\d.,:/-])\d{1,2} ?[-:/] ?\d{1,2}(?![\d:/-]|[.,]\d)")
 _LARGE = 50
 """A product or quotient above this is no accident, even without a word of rates."""
 _HALF = re.compile(
@@ -192,11 +224,7 @@ def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
     """Whether two numbers count the same: alike nouns, or the same unit."""
     if one.unit and number.unit:
         return one.unit == number.unit
-    return (
-        bool(one.noun)
-        and not any(one.noun in words for words in FUNCTION_WORDS.values())
-        and (one.noun == number.noun or alike(one.noun, number.noun))
-    )
+    return bool(one.noun) and alike(one.noun, number.noun)
 
 
 def _number_said(number: numbers.Number, theirs: Sequence[numbers.Number]) -> str:

@@ -195,8 +195,8 @@ def is_familiar(text: str) -> bool:
     strange = _strange(text)
     best = max(_scores(text)[code] for code in READ)
     is_read = not (likely := languages(text)) or any(code in READ for code in likely)
-    known = is_read and best >= _KNOWN * len(found) and strange < _STRANGERS
-    return known or (len(found) < _FEW and not strange)
+    clear = language(text) in READ or (is_read and best >= _KNOWN * len(found))
+    return (clear and strange < _STRANGERS) or (len(found) < _FEW and not strange)
 
 
 def _strange(text: str) -> int:
@@ -238,11 +238,7 @@ def content(text: str, codes: tuple[str, ...] | None = None) -> tuple[str, ...]:
     return tuple(found)
 
 
-_ELIDED = word_set(
-    """
-    l d j n s c m t qu jusqu lorsqu puisqu
-    """
-)
+_ELIDED = word_set("l d j n s c m t qu jusqu lorsqu puisqu")
 _RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
 
 

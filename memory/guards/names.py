@@ -127,18 +127,10 @@ def _is_apposed(tokens: Sequence[re.Match[str]], place: int, sentence: str) -> b
 
 def _is_common(written: str, key: str) -> bool:
     plain = fold(written)
-    if (
-        len(plain) <= 2
-        or key in _COMMON
-        or plain.removesuffix("s") in _COMMON
-        or plain in _COMMON
-        or key in _TITLES
-        or len(key) < 2
-    ):
-        return True
-    if written.isupper() and len(written) <= 4:
-        return True
-    return any(key in words for words in FUNCTION_WORDS.values())
+    shouted = written.isupper() and len(written) <= 4
+    forms = {key, plain, plain.removesuffix("s")}
+    said = not forms.isdisjoint(_COMMON) or key in _TITLES or key in _ALL_FUNCTION_WORDS
+    return len(plain) <= 2 or len(key) < 2 or shouted or said
 
 
 @cached_by_text(4_096)

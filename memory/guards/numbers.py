@@ -254,8 +254,9 @@ _UNITS: dict[str, tuple[str, float]] = {
     for name in names.split("|")
 }
 _AFTER = re.compile(
-    r"\s*-?\s*([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?|metros? cuadrados?|"
-    r"(?![\u3400-\u9fff])[^\W\d_]+|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
+    r"\s*-?\s*(?:euro (?=cent))?([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?"
+    r"|metros? cuadrados?|(?![\u3400-\u9fff])[^\W\d_]+"
+    r"|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
 _BEFORE = re.compile(r"([%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
 _SCALES = {
@@ -273,7 +274,7 @@ class Number(NamedTuple):
     unit: tuple[str, float] | None
     """The dimension of its unit, and the factor to the dimension's base unit."""
     noun: str
-    """The word behind it, folded; empty if there is none."""
+    """The word behind it, folded; empty if there is none, or one that counts nothing."""
     start: int
     end: int
     written: str
@@ -303,8 +304,9 @@ def _number(found: re.Match[str], text: str) -> Number:
         after = _AFTER.match(text, end)
         word = after[1] if after else ""
     before = _BEFORE.search(text, max(0, found.start() - 8), found.start())
-    unit = unit_of(word) or (unit_of(before[1]) if before else None)
-    return Number(readings, unit, word, found.start(), end, written)
+    unit = (unit_of(before[1]) if before else None) or unit_of(word)
+    noun = "" if any(word in words for words in FUNCTION_WORDS.values()) else word
+    return Number(readings, unit, noun, found.start(), end, written)
 
 
 def unit_of(word: str) -> tuple[str, float] | None:
@@ -374,8 +376,8 @@ _HALF = (
 )
 _HALVES = re.compile(
     rf"(?<![\w.,])(\d{{1,9}}) ?(?:{_HALF})(?!\w)"
-    rf"|(?<!\w)((?:(\d{{1,9}}|{_ONES}) )?([a-z]+) (?:and a half|y media?|et demie?"
-    r"|and a quarter))(?!\w)|(?<!\w)(?:(bir)) bucuk"
+    rf"|(?<![a-z\d])((?:(\d{{1,9}}|{_ONES}) ?)?([a-z]+|[公小]?[斤里米天年时]) ?(?:and a half"
+    r"|y media?|et demie?|and a quarter|半))(?!\w)|(?<!\w)(?:(bir)) bucuk"
 )
 _QUARTER = re.compile("quar|cuart")
 
@@ -390,10 +392,9 @@ def sums(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float
 
     Those that may have the dimension of `unit` count.
     """
-    plain = sources[:14]
-    same = [one for one in plain if comparable(one, unit)]
-    made = {a + b for one, other in combinations(same, 2) for a, b in _pairs(one, other)}
-    made |= differences(plain, unit)
+    same = [one for one in sources[:14] if comparable(one, unit)]
+    pairs = [pair for one, other in combinations(same, 2) for pair in _pairs(one, other)]
+    made = {a + b for a, b in pairs} | {abs(a - b) for a, b in pairs if a != b}
     for start, _ in enumerate(same):
         totals = {0.0}
         for count, one in enumerate(same[start:], 1):
@@ -402,13 +403,6 @@ def sums(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float
                 break
             made |= totals if count > 1 else set()
     return {rounded(one) for one in made}
-
-
-def differences(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
-    """The differences of two numbers that may have the dimension of `unit`, in base units."""
-    same = [one for one in sources if comparable(one, unit)]
-    pairs = (pair for one, other in combinations(same, 2) for pair in _pairs(one, other))
-    return {rounded(abs(a - b)) for a, b in pairs if a != b}
 
 
 def products(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[float]:
@@ -420,15 +414,12 @@ def products(sources: Sequence[Number], unit: tuple[str, float] | None) -> set[f
             continue
         for a, b in _pairs(one, other):
             made |= {a * b, *(x / y for x, y in ((a, b), (b, a)) if y)}
-    shares = [each / 100 for one in few if _is_share(one) for each in one.readings]
+    of_100 = [one for one in few if one.unit is not None and one.unit[0] == "share"]
+    shares = [each / 100 for one in of_100 for each in one.readings]
     parts = {made for part in shares for made in (part, 1 - part, 1 + part)}
     same = [one for one in few if comparable(one, unit)]
     made |= {value * part for one in same for value in one.bases() for part in parts}
     return {rounded(one) for one in made}
-
-
-def _is_share(one: Number) -> bool:
-    return one.unit is not None and one.unit[0] == "share"
 
 
 def _pairs(one: Number, other: Number) -> Iterator[tuple[float, float]]:
@@ -436,15 +427,9 @@ def _pairs(one: Number, other: Number) -> Iterator[tuple[float, float]]:
 
 
 def comparable(one: Number, unit: tuple[str, float] | None) -> bool:
-    """Whether a number may be added to others to make one with a unit."""
-    return one.unit is None or unit is None or _is_one_kind(one.unit[0], unit[0])
-
-
-def _is_one_kind(one: str, other: str) -> bool:
-    """Whether two dimensions are one: cents are of any currency."""
-    return one == other or (
-        "money" in (one, other) and {one, other} <= {"money", *CURRENCIES.values()}
-    )
+    """Whether numbers may be added to make one with a unit: cents are of any currency."""
+    kinds = {one.unit[0], unit[0]} if one.unit and unit else set[str]()
+    return len(kinds) < 2 or ("money" in kinds and kinds <= {"money", *CURRENCIES.values()})
 
 
 def is_slip(number: Number, other: Number) -> bool:

@@ -133,13 +133,6 @@ class Evidence:
         made = dates.Days()
         for source, digits in self.readings:
             made.join(dates.days_of(digits, self.said(source.at)))
-        told = [(one, text) for one in self.sources for _, text in sentences(one.text)]
-        read = [
-            dates.days_of(digits, self.said(one.at))
-            for one, text in told
-            for digits in in_all_digits(text)
-        ]
-        made.vague = any(one.vague and not one.days for one in read)
         return made
 
     def said(self, at: str) -> set[date]:
@@ -255,8 +248,6 @@ _MAY = re.compile(
     r"(?!['.] | \d)|\bmay(?= (?:not|be|have|only) )|\bMay(?= I )"
 )
 """The verb, and no month."""
-_ECHO = 2
-"""Words of a fact in a source that show that both are in the same language."""
 
 
 @dataclass(frozen=True)
@@ -330,20 +321,8 @@ class ProposedFact:
 
     @cached_property
     def familiar(self) -> bool:
-        """Whether the rules know the languages of all sources: by their words, or by the fact's.
-
-        A note such as "wk 3: 46 ewes done, 71 lambs" has no words that tell its language. If a fact
-        repeats its words, the note is in the language of the fact.
-        """
-        if self.tongue is not None and self.tongue not in (*READ, "zh"):
-            return False
-        return self.evidence.familiar or (
-            is_familiar(self.text)
-            and all(
-                is_familiar(one.text) or len(shared(self.words, content(one.text))) >= _ECHO
-                for one in self.evidence.sources
-            )
-        )
+        """Whether the rules know its language and those of all sources."""
+        return self.tongue in (*READ, "zh", None) and self.evidence.familiar
 
     @cached_property
     def digits(self) -> str:
@@ -354,28 +333,14 @@ class ProposedFact:
     @cached_property
     def days(self) -> list[dates.Named]:
         """The dates and weekdays that it names."""
-        named = [
-            one
-            for one in dates.named_in(self.digits)
-            if one.written not in self.people and not self._is_end(one)
-        ]
+        named = [one for one in dates.named_in(self.digits) if one.written not in self.people]
         return [*named, *dates.weekdays_in(self.digits, strict=True)]
-
-    def _is_end(self, named: dates.Named) -> bool:
-        """Whether it is a number that ends the text, such as 10.5 and a full stop."""
-        return named.end == len(self.digits) and any(
-            numbers.readings_of(named.written.strip(".")) & one.readings
-            for one in self.evidence.numbers
-            if re.fullmatch(r"\d+\.\d+\.", named.written)
-        )
 
     @cached_property
     def digits_without_days(self) -> str:
         """The digits with blanks for the dates that it names."""
         text = self.digits
         for named in dates.named_in(text):
-            if self._is_end(named):
-                continue
             if not named.swapped or dates.holds(self.evidence.days, named):
                 text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
         said = self.evidence.days

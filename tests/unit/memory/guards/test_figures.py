@@ -48,6 +48,10 @@ WRITINGS = [
     ("Ich laufe jeden Tag eine halbe Stunde.", "Ana läuft jeden Tag 30 Minuten."),
     ("The book was 74 euros 50.", "The book cost 74.50 euros."),
     ("I want mileage at 45p.", "Ana wants mileage at £0.45."),
+    ("The rate is 0.11 € a word.", "Ana gets eleven euro cents a word."),
+    ("They refused 0.13 a word.", "They refused 13 cents a word."),
+    ("Hall hire went from £38 to £45 an hour.", "An hour of the hall costs £45.00."),
+    ("茶炒完了，一共8斤半。", "茶共4.25公斤。"),
 ]
 TIMES = [
     ("The van left at quarter past one.", "The van left at 13:15."),
@@ -57,6 +61,7 @@ TIMES = [
     ("下次是周六晚上八点一刻。", "下次是10月24日20:15。"),
     ("Not before half 3 then.", "It will not be before 03:30."),
     ("Las nubes llegaron a las once y media.", "A las 23.30 llegaron las nubes."),
+    ("下周一,六点半集合。", "2026年10月26日(周一),6:30集合。"),
     ("From six we open at half past five.", "They open half an hour earlier."),
 ]
 DAYS = [
@@ -84,6 +89,8 @@ DAYS = [
     ("Kira sözleşmesi 18 ay sürecek.", "Sözleşme bir buçuk yıl sürer."),
     ("The glazier comes a week from tomorrow.", "The glazier comes on 30 October 2026."),
     ("The trip is tomorrow week.", "The trip is on 30 October 2026."),
+    ("Boxing Day off, and you work the 27th.", "Ana is off on 26 December 2026."),
+    ("网线下周三装,桌子还没到。", "桌子到10月22日还没到。"),
     ("Lesung am 9. März in der Aula.", "Lesung am 9. März in der Aula."),
 ]
 LEFT = [
@@ -112,6 +119,15 @@ SLIPS = [
     ("Liefertermin ist KW 45.", "Geliefert wird am 9. November 2026."),
     ("Training ist Mo/Mi/Fr.", "Dienstags ist Training."),
     ("The rack is in room 3.28.", "The rack is in room 3.82."),
+    ("Hive 5 is fine, I gave it 2 litres of syrup.", "Hive 5 got 5 litres of syrup."),
+    ("Gegen Oberried verloren wir 5:3, nur sechs Leute.", "Es waren acht Leute."),
+    ("Wind 19 on 22/10.", "The wind was at 32."),
+    ("The 9:15 has 12 seats.", "It has 27 seats."),
+    ("Ask on the 16th, not the 23rd as I said.", "Ana asks until 23 October 2026."),
+    ("Club log of Friday. The match is two weeks from today.", "The match is on 30 October 2026."),
+    ("Le lait part demain. La clôture est cassée.", "Le lait part le 22 octobre."),
+    ("Club el último martes del mes.", "El club es el martes 20 de octubre."),
+    ("new lamp's 74 bucks, fence repair Tuesday", "The fence is mended on Wednesday."),
     ("We seat 9 adults and 4 kids.", "They seat 12 people."),
     ("The exam is a week on Friday.", "The exam is on 23 October 2026."),
     ("Die Trauung ist um Viertel vor drei.", "Die Trauung ist um 15:15 Uhr."),

@@ -85,6 +85,9 @@ OTHERS = [
     ("Ohne Zusage fangen wir nicht an.", "Wir fangen an."),
     ("Wir fangen nicht ohne Zusage an.", "Sie haben die Zusage."),
     ("Without the bank's promise we won't begin.", "They have the bank's promise."),
+    ("I beat Tarik in 41 moves.", "Tarik beat Ana in 41 moves."),
+    ("Marta ne skie pas, il marche.", "Ana ne skie pas et marche."),
+    ("On ouvre avec « Nuit blanche ».", "Le groupe ouvre avec « Nuit d'été »."),
 ]
 
 
