@@ -288,7 +288,7 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate], wanted: Collection
     asked = has & {*wanted}
     whole = [
         fact
-        for fact in (facts if asked else facts[:1])
+        for fact in facts
         if len(has & words_of(fact.row)) >= SAYS_ALL * len(has) and asked <= words_of(fact.row)
     ]
     holding = sorted(whole, key=lambda one: one.superseded)
@@ -373,9 +373,9 @@ def _with_heirs(
     """Lift successors to the place of what they superseded or made doubtful; keep entries that hold
     in part below them.
 
-    The part of a superseded fact that still holds is lifted with the successor, and stands first if
-    it has more of the query's words. An entry stands for the facts that were made from it, if they
-    are not found themselves.
+    The part of a superseded fact that still holds stands before the successor if it has words of
+    the query that the successor lacks. An entry stands for the facts that were made from it, if
+    they are not found themselves.
     """
     says = {one.id: {*one.ids, *_made_of(one, made)} for one in found}
     places = {id_: one for one in reversed(found) if not one.superseded for id_ in says[one.id]}
@@ -391,15 +391,13 @@ def _with_heirs(
             heirs[gone.id] = heir.id
         doubts = () if falls else gone.row.payload.get("doubtful") or ()
         ends = (_latest(by_op[op], by_op, known) for op in doubts if op in by_op)
-        part = _part(gone.row, known, by_op) if falls else None
-        told = words_of(heir).intersection(wanted) if heir else set()
-        says_more = part is not None and words_of(part).intersection(wanted) > told
+        part = _part(gone.row, heir, by_op, wanted) if heir else None
         for row in filter(None, (heir, part, *ends)):
             there = places.get(row.id)
             if there is None:
                 new[row.id] = row
             id_ = there.id if there else row.id
-            worth = INHERITED * _worth(gone) * (BELOW if row is heir and says_more else 1.0)
+            worth = INHERITED * _worth(gone) * (BELOW if part and row is heir else 1.0)
             lifts[id_] = max(lifts.get(id_, 0.0), worth)
     lifted = [_lifted(one, lifts.get(one.id, 0.0)) for one in found]
     lifted = [replace(one, heir=heirs[one.id]) if one.id in heirs else one for one in lifted]
@@ -409,11 +407,11 @@ def _with_heirs(
     return [_below(one, scores.get(found_as.get(one.heir or "", ""))) for one in lifted]
 
 
-def _part(gone: Row, known: Mapping[str, Row], by_op: Mapping[str, Row]) -> Row | None:
-    """The part of a superseded fact that still holds, as a fact of its own."""
-    by = known.get(gone.payload.get("superseded_by") or "")
-    part = by_op.get(part_id(str(gone.payload["op"]), str(by.payload["op"]))) if by else None
-    return part if part and part.payload.get("invalid_at") is None else None
+def _part(gone: Row, heir: Row, by_op: Mapping[str, Row], wanted: Collection[str]) -> Row | None:
+    """The part of a superseded fact that still holds, if it has words of the query that `heir` lacks."""
+    part = by_op.get(part_id(str(gone.payload["op"]), str(heir.payload["op"])))
+    holds = part is not None and part.payload.get("invalid_at") is None
+    return part if part and holds and words_of(part) & {*wanted} - words_of(heir) else None
 
 
 def _latest(fact: Row, by_op: Mapping[str, Row], known: Mapping[str, Row]) -> Row | None:
