@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from memory.facts import Row
+from memory.recall.episodes import moment
 from memory.recall.ranking import (
     FIRST,
     Candidate,
     asked_of,
     candidate_of,
-    moment,
     ordered,
     own_terms,
     words_of,
