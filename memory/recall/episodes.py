@@ -11,21 +11,22 @@ Store namespaces (below `(user, thread)`): `unindexed` time and id -> {id} · `s
 from __future__ import annotations
 
 import logging
+import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory import journal, records
 from memory.errors import CircadianError, ModelError
-from memory.facts import Episode, SemanticMemory
-from memory.recall.ranking import moment
+from memory.facts import Episode, Row, SemanticMemory
 from memory.records import JournalEntry, Scope
 from memory.storage import list_items, write_batch
-from memory.text import ANALYSIS_VERSION, embedded_text, entry_terms, name_key
+from memory.text import ANALYSIS_VERSION, asks, embedded_text, entry_terms, name_key
 
 SPEAKERS, INDEXING, JOURNAL = "speakers", "indexing", "journal"
 
@@ -44,7 +45,36 @@ PAUSE = timedelta(hours=1)
 TAIL = 8
 """Rows read at first to find a session's last entries."""
 
+LONG = 60
+"""Words of a text with full substance."""
+
+LETTERS = 6
+"""Characters of a word with its blank, on average."""
+
+SHORT = 30
+"""Median words of entries up to which they are short turns; from LONG on they are not."""
+
+FEW, MANY = 0.35, 0.6
+"""Shares of entries that ask. Up to FEW, questions seldom answer; from MANY on, they may."""
+
+PAIR, GROUP = 2, 4
+"""Most speakers of a talk between two people, and fewest speakers of a group's talk."""
+
+ENOUGH = 20
+"""Fewest entries that show what kind of talk a memory holds."""
+
 log = logging.getLogger(__name__)
+
+
+class TalkTraits(NamedTuple):
+    """What kind of talk a memory holds, as measured on the entries that a search found."""
+
+    brevity: float
+    """0..1: whether turns are short."""
+    telling: float
+    """0..1: whether questions are rare."""
+    private: float = 1.0
+    """0..1: whether one person talks, or two: among many, "my" does not say whose."""
 
 
 class Utterance(NamedTuple):
@@ -147,6 +177,32 @@ def _behind(talk: Iterable[Utterance], new: Collection[str]) -> list[str]:
         for place, id_ in enumerate(order)
         if id_ not in new and any(one in new for one in order[max(0, place - BEFORE) : place])
     ]
+
+
+def talk_of(rows: Iterable[Row]) -> TalkTraits:
+    """What kind of talk these entries are."""
+    said = [row.payload for row in rows if row.payload["kind"] != "fact"]
+    texts = [one["data"] for one in said]
+    if len(texts) < ENOUGH:
+        return TalkTraits(1.0, 1.0)
+    words = statistics.median(len(text) / LETTERS for text in texts)
+    asking = sum(map(asks, texts)) / len(texts)
+    people = len({one["speaker"] for one in said} - {None})
+    return TalkTraits(
+        _falling(words, SHORT, LONG), _falling(asking, FEW, MANY), _falling(people, PAIR, GROUP)
+    )
+
+
+def _falling(value: float, full: float, none: float) -> float:
+    """1 up to `full`, 0 from `none` on, a line between."""
+    return min(1.0, max(0.0, (none - value) / (none - full)))
+
+
+@lru_cache(maxsize=16_384)
+def moment(at: str) -> datetime:
+    """An ISO 8601 time; UTC where it has no zone."""
+    told = datetime.fromisoformat(at)
+    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
 
 
 @contextmanager

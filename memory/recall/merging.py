@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from memory.facts import Row
+from memory.recall.episodes import moment
 from memory.recall.ranking import (
     FIRST,
     Candidate,
     asked_of,
     candidate_of,
-    moment,
     ordered,
     own_terms,
     words_of,
@@ -408,7 +408,7 @@ def _with_heirs(
 
 
 def _part(gone: Row, heir: Row, by_op: Mapping[str, Row], wanted: Collection[str]) -> Row | None:
-    """The part of a superseded fact that still holds, if it has words of the query that `heir` lacks."""
+    """The part of a superseded fact that still holds, if it has query words that `heir` lacks."""
     part = by_op.get(part_id(str(gone.payload["op"]), str(heir.payload["op"])))
     holds = part is not None and part.payload.get("invalid_at") is None
     return part if part and holds and words_of(part) & {*wanted} - words_of(heir) else None

@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from heapq import nlargest
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from memory.facts import Counted, Row
 from memory.guards import languages
+from memory.recall.episodes import LETTERS, LONG, TalkTraits, moment, talk_of
 from memory.settings import Settings
-from memory.text import Query, about_self, asks, figures, term_set, terms
+from memory.text import Query, about_self, asks, figures, sentences, term_set, terms
 
 Scored = Sequence[tuple[Row, float]]
 
@@ -66,32 +65,14 @@ TOP_OF_SESSION = 3
 FADED = 0.98
 """Share of its score that a faded entry keeps: it is found if nothing fits better."""
 
-LONG = 60
-"""Words of a text with full substance."""
-
-LETTERS = 6
-"""Characters of a word with its blank, on average."""
-
-SHORT = 30
-"""Median words of entries up to which they are short turns; from LONG on they are not."""
-
-FEW, MANY = 0.35, 0.6
-"""Shares of entries that ask. Up to FEW, questions seldom answer; from MANY on, they may."""
-
-PAIR, GROUP = 2, 4
-"""Most speakers of a talk between two people, and fewest speakers of a group's talk."""
-
-ENOUGH = 20
-"""Fewest entries that show what kind of talk a memory holds."""
-
 FIRST = 10
 """The best N memories say how well a query is answered."""
 
 WELL = 0.5
 """Certainty from which a memory fits very well."""
 
-LEAST = 0.1
-"""Certainty of a match that has all words of the query, however common they are."""
+LEAST = 0.02
+"""Certainty of a match that has all words of the query, and proves nothing."""
 
 BESIDE_BEST = 0.5
 """Share that the certainty of another memory adds to the best: it may only repeat the best."""
@@ -102,9 +83,15 @@ CLOSE = 0.5
 LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have if their match may be chance."""
 
-LEADERS, PROVING, UNTOLD = 3, 2, 0.5
-"""The best N memories support a question if they have this number of its words. The share of its
-certainty that is left if none of the best names what it asks for."""
+UNTOLD, UNNAMED, ASKING = 0.5, 0.25, 0.1
+"""Shares of its certainty that a match keeps if none of the best names what a question asks for, if
+the memory itself has no name that the query has, and if it asks and tells nothing."""
+
+OF_DAY = 0.1
+"""Certainty of a memory of the day that a query names."""
+
+FITS = 0.25
+"""Share of the best certainty from which a memory fits by itself."""
 
 ASKED_FOR = re.compile(r"\b(?:which|what|how(?: many| much)?) ([\w'-]+)", re.IGNORECASE)
 """What a question asks for: "which airline", "how old"."""
@@ -114,17 +101,6 @@ HOURLY_DECAY = 0.995
 
 LOWEST, HIGHEST = 1, 10
 """The range of importance."""
-
-
-class TalkTraits(NamedTuple):
-    """What kind of talk a memory holds, as measured on the entries that a search found."""
-
-    brevity: float
-    """0..1: whether turns are short."""
-    telling: float
-    """0..1: whether questions are rare."""
-    private: float = 1.0
-    """0..1: whether one person talks, or two: among many, "my" does not say whose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,13 +269,6 @@ def recency(row: Row, now: datetime) -> float:
     return math.pow(HOURLY_DECAY, max(0.0, (now - last).total_seconds() / 3_600))
 
 
-@lru_cache(maxsize=16_384)
-def moment(at: str) -> datetime:
-    """An ISO 8601 time; UTC where it has no zone."""
-    told = datetime.fromisoformat(at)
-    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
-
-
 def _sessions(
     rows: Collection[Row],
     words: Mapping[str, float],
@@ -417,25 +386,6 @@ def _weighed(row: Row, now: datetime) -> dict[str, float]:
     }
 
 
-def talk_of(rows: Iterable[Row]) -> TalkTraits:
-    """What kind of talk these entries are."""
-    said = [row.payload for row in rows if row.payload["kind"] != "fact"]
-    texts = [one["data"] for one in said]
-    if len(texts) < ENOUGH:
-        return TalkTraits(1.0, 1.0)
-    words = statistics.median(len(text) / LETTERS for text in texts)
-    asking = sum(map(asks, texts)) / len(texts)
-    people = len({one["speaker"] for one in said} - {None})
-    return TalkTraits(
-        _falling(words, SHORT, LONG), _falling(asking, FEW, MANY), _falling(people, PAIR, GROUP)
-    )
-
-
-def _falling(value: float, full: float, none: float) -> float:
-    """1 up to `full`, 0 from `none` on, a line between."""
-    return min(1.0, max(0.0, (none - value) / (none - full)))
-
-
 def _weights(query: Query, talk: TalkTraits, meaning: float) -> dict[str, float]:
     """The weights of relevance for this query; dates and speakers count only if it names any.
 
@@ -493,49 +443,91 @@ def weights_of(query: Query, known: Counted) -> dict[str, float]:
     return {term: math.log1p((known.rows + 1) / known.having.get(term, 1)) for term in query.terms}
 
 
-def scale_of(
-    found: Sequence[Candidate],
-    query: Query,
-    known: Counted,
-    cosines: Mapping[str, float],
-) -> float:
-    """The factor that gives `found` (best first) scores against chance; 0 if nothing fits."""
+class Proof(NamedTuple):
+    """What the memories found prove of a query."""
+
+    scale: float
+    """The factor that gives them scores against chance; 0 if nothing fits."""
+    fit: frozenset[str] = frozenset()
+    """Ids of those that fit by themselves; others were found by what stands beside them."""
+
+
+def proof_of(
+    found: Sequence[Candidate], query: Query, known: Counted, cosines: Mapping[str, float]
+) -> Proof:
+    """What `found` (best first) prove of the query."""
     best = [one for one in found[:FIRST] if one.score > 0]
     if not best:
-        return 0.0
+        return Proof(0.0)
     sure = max(certainty(one, query.terms, known, cosines) for one in best)
-    has_words = set[str]().union(*(own_terms(one.row, one.earlier) for one in best))
+    said = [own_terms(one.row, one.earlier) for one in best]
     weights = weights_of(query, known)
-    has = sum(weights[term] for term in weights.keys() & has_words) / (sum(weights.values()) or 1)
-    at = [one.at.astimezone(UTC) for one in best]
-    on_day = max((day.closeness(moment) for day in query.days for moment in at), default=0.0)
-    if on_day < CLOSE and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
-        return 0.0
-    # A name leads to somebody, and proves nothing about the question.
-    asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
-    told = (certainty(one, asked, known, cosines) for one in best)
-    first, *others = sorted(told, reverse=True)
+    has = sum(weights[term] for term in weights.keys() & set[str]().union(*said))
+    has /= sum(weights.values()) or 1
+    on_day = max(_on_day(one, query) for one in best)
+    if not on_day and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
+        return Proof(0.0)
+    told = _told_by(found, query, best, known, cosines)
+    first, *others = sorted((told[one.id] for one in best), reverse=True)
     certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
-    certain *= _support(query, asked, best)
-    sure = max(LEAST * max(has, on_day if on_day >= CLOSE else 0.0), certain)
+    wanted = {term for what in ASKED_FOR.findall(query.text) for term in terms(what)}
+    wanted &= {*query.terms}
+    if wanted and not any(wanted & each for each in said):
+        certain *= UNTOLD
+    certain = max(certain, LEAST * has, OF_DAY * on_day)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
-    return sure / (matched if matched > 0 else best[0].score)
+    return Proof(certain / (matched if matched > 0 else best[0].score), _fit(found, query, told))
 
 
-def _support(query: Query, asked: Collection[str], best: Sequence[Candidate]) -> float:
-    """How far (0..1) the best memories support a question together, names aside.
+def _told_by(
+    found: Sequence[Candidate],
+    query: Query,
+    best: Sequence[Candidate],
+    known: Counted,
+    cosines: Mapping[str, float],
+) -> dict[str, float]:
+    """How certainly (0..1) each memory tells what is asked, by id.
 
-    One word of the question may be in a memory of something else; what it asks for ("which
-    airline") should be in one of the best.
+    A name leads to somebody, and proves nothing about the question. Where a memory has none of the
+    names, its words may be said of somebody else. What was only asked is no answer.
     """
-    if not (asks(query.text) or ASKED_FOR.match(query.text)):
-        return 1.0
-    said = [own_terms(one.row, one.earlier) for one in best]
-    found = len({*asked} & set[str]().union(*said[:LEADERS]))
-    wanted = {term for what in ASKED_FOR.findall(query.text) for term in terms(what)}
-    untold = wanted and not any(wanted & each for each in said)
-    return min(1.0, found / PROVING) * (UNTOLD if untold else 1.0)
+    asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
+    names, told = {*query.terms} - asked, dict[str, float]()
+    for one in found:
+        sure = certainty(one, asked, known, cosines)
+        if sure and names:
+            has = own_terms(one.row, one.earlier).union(*map(terms, one.row.payload["entities"]))
+            sure *= UNNAMED if names.isdisjoint(has) else 1.0
+        told[one.id] = sure * (ASKING if sure and _only_asks(one.row) else 1.0)
+    return told
+
+
+def _only_asks(row: Row) -> bool:
+    text = row.payload["data"]
+    return row.payload["kind"] != "fact" and asks(text) and all(map(asks, sentences(text)))
+
+
+def _on_day(one: Candidate, query: Query) -> float:
+    """How near (0..1) a memory is to a day that the query names; 0 if it is far."""
+    at = one.at.astimezone(UTC)
+    near = max((day.closeness(at) for day in query.days), default=0.0)
+    return near if near >= CLOSE else 0.0
+
+
+def _fit(found: Sequence[Candidate], query: Query, told: Mapping[str, float]) -> frozenset[str]:
+    """The ids of those that tell what is asked, or are of its day, or answer or follow such."""
+    least = FITS * max(told.values(), default=0.0)
+    fit = {one.id for one in found if told[one.id] > 0 and told[one.id] >= least}
+    asking = {one.id for one in found if one.id in fit and asks(one.row.payload["data"])}
+    led_to = {"link", "supersedes"}
+    for one in found:
+        payload = one.row.payload
+        before = payload["source_entries"][1:2] if payload["kind"] != "fact" else ()
+        by_others = one.earlier or led_to & one.parts.keys() or asking.intersection(before)
+        if by_others or _on_day(one, query):
+            fit.add(one.id)
+    return frozenset(fit)
 
 
 def _named(query: Query, best: Iterable[Candidate]) -> set[str]:

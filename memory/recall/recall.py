@@ -37,14 +37,15 @@ from memory.recall.merging import (
 from memory.recall.ranking import (
     FIRST,
     Candidate,
+    Proof,
     Scored,
     calibrated,
     candidate_of,
     certainty,
     leading,
     ordered,
+    proof_of,
     rank,
-    scale_of,
     weights_of,
 )
 from memory.records import INSIGHT, Earlier, RecallHit, Scope
@@ -164,13 +165,13 @@ async def recall(
     memory = _Memory(scope, semantic, store, settings, changes)
     vector = await memory.vector(read.text)
     found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
-    shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
+    shown, proof = await memory.standing(found, facts_only=facts_only, past=include_superseded)
     shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
     if max_tokens is not None:
         told = _for_prompts(shown, found, settings.names, heard)
         # Among facts alone none restates another: those beyond the limit need not be looked at.
         shown = told_once([*islice(told, limit if facts_only else None)], read.terms)
-    hits = await memory.hits(calibrated(shown[:limit], scale))
+    hits = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
     return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
 
 
@@ -358,8 +359,8 @@ class _Memory:
 
     async def standing(
         self, found: SearchResult, *, facts_only: bool, past: bool
-    ) -> tuple[list[Candidate], float]:
-        """The found memories that hold, best first, and their `scale_of`; [] if nothing fits."""
+    ) -> tuple[list[Candidate], Proof]:
+        """The found memories that hold, best first, and what they prove; [] if nothing fits."""
         past = past or found.query.past
         if facts_only:
             facts = await self.semantic.run(self._facts, found.ranked, {}) if past else {}
@@ -368,8 +369,8 @@ class _Memory:
             shown = [one for one in together if past or not one.superseded]
         else:
             shown = await self.with_linked(found.ranked, found.query.terms, past=past)
-        scale = scale_of(shown, found.query, found.known, found.cosines)
-        return [one for one in shown if scale and one.score > 0], scale
+        proof = proof_of(shown, found.query, found.known, found.cosines)
+        return [one for one in shown if proof.scale and one.score > 0], proof
 
     async def with_linked(
         self, ranked: Sequence[Candidate], wanted: Sequence[str], *, past: bool
@@ -432,14 +433,15 @@ class _Memory:
             seen |= missing | facts.keys()
         return facts
 
-    async def hits(self, shown: Sequence[Candidate]) -> list[RecallHit]:
-        """`shown` as hits. A dispute ends when the other side no longer holds."""
+    async def hits(self, shown: Sequence[Candidate], fit: Collection[str]) -> list[RecallHit]:
+        """`shown` as hits; those without `fit` are faint. A dispute ends with the other side."""
         ops = sorted({op for one in shown for op in one.disputes})
         against = await self.semantic.by_op(self.scope, ops) if ops else {}
         rows = [(Row(0, fact["id"], {**fact}), 0.0) for fact in against.values()]
         ids = {row.id for row, _ in self._seen(rows) if row.payload["invalid_at"] is None}
         standing = {op for op, fact in against.items() if fact["id"] in ids}
-        return [hit_of(one, standing) for one in shown]
+        hits = ((one.id in fit, hit_of(one, standing)) for one in shown)
+        return [hit if fits else {**hit, "faint": True} for fits, hit in hits]
 
     async def _added(
         self, shown: Sequence[Candidate], near: Sequence[Sequence[str]], known: set[str]

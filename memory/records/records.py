@@ -499,3 +499,5 @@ class RecallHit(TypedDict):
     """Another memory contradicts it, and nobody has said which one holds."""
     doubtful: NotRequired[bool]
     """It rests on something that no longer holds, and nobody has said whether it still does."""
+    faint: NotRequired[bool]
+    """It has too little of the query itself: what stands beside it found it, or common words."""

@@ -108,6 +108,22 @@ def test_a_score_is_explained_by_its_parts_the_largest_first() -> None:
     assert "parts" not in recalled(found)
 
 
+def test_a_person_sees_what_fits_and_how_much_does_not(capsys: Capture, data: Path) -> None:
+    said = ("Our dog Rex hates thunder", "I moved to Oslo", "What do we eat?", "The glass came")
+    for text in said:
+        circadian(capsys, "send", text, "--from", "Ben", "--data", data)
+    asked = ("recall", "dog", "--data", data)
+    done = circadian(capsys, *asked)
+    assert [text for text in said if text in done.out] == [said[0]]
+    assert "fit less: `-k " in done.error
+    every = circadian(capsys, *asked, "--json").document
+    assert len(every) > 1
+    more = circadian(capsys, *asked, "-k", "10")
+    assert all(hit["text"] in more.out for hit in every)
+    assert not more.err
+    assert "Nothing fits" in circadian(capsys, "recall", "cat", "--data", data).out
+
+
 def test_a_score_that_rounds_to_zero_is_left_out() -> None:
     seen = plain(recall_view([hit("near", 0.61), hit("just", 0.006), hit("far", 0.004)]))
     assert ("near" in seen, "just" in seen, "far" in seen) == (True, True, False)

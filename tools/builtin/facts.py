@@ -425,7 +425,8 @@ async def recall_memories(
         most = settings.probes_kept
         await probes.keep(query, memories, store=store, scope=scope, now=now, most=most)
     # Without the parts of the scores, which would take more room than the memories.
-    shown = [{key: value for key, value in one.items() if key != "parts"} for one in memories]
+    aside = {"parts", "faint"}
+    shown = [{key: value for key, value in one.items() if key not in aside} for one in memories]
     note = {} if shown else {"note": "Nothing in memory fits this query."}
     return answer(runtime, {"query": query, "memories": shown, "count": len(shown), **note})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -98,7 +98,12 @@ async def recall(
             return 0
         hits = await session.agent.recall(query or "", limit, include_superseded=superseded)
         shown = [recalled_memory(hit, explain=explain) for hit in hits]
-        session.screen.result(shown, recall_view(hits, explain=explain))
+        told = weighty(hits)
+        fit = [hit for hit in told if limit or not hit.get("faint")]
+        session.screen.result(shown, recall_view(fit, explain=explain))
+        if (left := len(told) - len(fit)) and not session.screen.json:
+            others = counted(left, "memory stands", "memories stand")
+            session.screen.note(f"{others} near it and fit less: `-k {len(hits)}` shows all")
     return 0
 
 
@@ -347,8 +352,8 @@ NAME = 20
 
 
 def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> RenderableType:
-    """Recalled memories, best first; a score that rounds to 0.00 is left out."""
-    hits = [hit for hit in hits if round(hit["score"], 2) > 0]
+    """Recalled memories, best first; those that do not fit by themselves are dim."""
+    hits = weighty(hits)
     if not hits:
         return Text("Nothing fits: nothing is remembered about that.")
     table = _table("score")
@@ -357,8 +362,14 @@ def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> Renderab
         if explain and (parts := weighty_parts(hit.get("parts", {}))):
             told = " · ".join(f"{name} {value:.2f}" for name, value in parts)
             what.append(f"\n{told}", "not strike cyan")
-        table.add_row(f"{hit['score']:.2f}", *_about(hit), what)
+        style = "dim" if hit.get("faint") else None
+        table.add_row(f"{hit['score']:.2f}", *_about(hit), what, style=style)
     return table
+
+
+def weighty(hits: Iterable[RecallHit]) -> list[RecallHit]:
+    """The hits without those whose score rounds to 0.00."""
+    return [hit for hit in hits if round(hit["score"], 2) > 0]
 
 
 def memory_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:

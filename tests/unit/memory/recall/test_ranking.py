@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.facts.table import Counted, Row
+from memory.recall.episodes import talk_of
 from memory.recall.merging import merged, newer_value_first, told_once
 from memory.recall.ranking import (
     Candidate,
     Scored,
+    proof_of,
     rank,
     recency,
-    scale_of,
     scaled,
     stretched,
-    talk_of,
     words_of,
 )
 from memory.records import part_id
@@ -73,7 +73,7 @@ def sureness(query: str, found: Row, known: dict[str, int], *speakers: str) -> f
     """How sure one find answers a query, of a hundred memories with so many of these words."""
     read = read_query(query, speakers)
     [one] = some = placed(read, [], [(found, 1.0)])
-    return scale_of(some, read, Counted(100, known), {}) * one.score
+    return proof_of(some, read, Counted(100, known), {}).scale * one.score
 
 
 def test_the_parts_of_a_score_add_up_to_it() -> None:
@@ -423,7 +423,9 @@ def test_who_asks_for_a_time_or_a_number_gets_it(query: str, first: str) -> None
 def test_a_day_that_is_named_is_a_match() -> None:
     known, found = Counted(100, {}), row("a", "The harp is here")
     asked = [read_query(f"What happened on {day}?", []) for day in ("1 March 2026", "9 May 2026")]
-    told, not_told = (scale_of(placed(one, [], [(found, 1.0)]), one, known, {}) for one in asked)
+    told, not_told = (
+        proof_of(placed(one, [], [(found, 1.0)]), one, known, {}).scale for one in asked
+    )
     assert told > 0 == not_told
 
 
@@ -475,7 +477,36 @@ def test_what_is_told_twice_is_more_certain() -> None:
     known, one = Counted(100, {"harp": 2}), read_query("Where is the harp?", [])
     found = [(row(id_, f"The harp, {id_}"), 1.0) for id_ in ("first", "second")]
     once, twice = placed(one, [], found[:1]), placed(one, [], found)
-    assert scale_of(once, one, known, {}) < scale_of(twice, one, known, {}) < 1.0 / once[0].score
+    first, both = (proof_of(some, one, known, {}).scale for some in (once, twice))
+    assert first < both < 1.0 / once[0].score
+
+
+def test_what_was_said_of_somebody_else_or_only_asked_proves_little() -> None:
+    known, query = {"harp": 2, "ana": 2}, "Where is Ana's harp?"
+    ana, ben = (row(name, "The harp is in the attic", speaker=name) for name in ("Ana", "Ben"))
+    assert sureness(query, ben, known, "Ana") < 0.5 * sureness(query, ana, known, "Ana")
+    asked = row("a", "Where is the harp?", speaker="Ana")
+    assert sureness(query, asked, known, "Ana") < 0.5 * sureness(query, ana, known, "Ana")
+
+
+@pytest.mark.parametrize("query", ["How much is the harp?", "What is the harp?"])
+def test_a_question_that_names_no_kind_of_thing_loses_nothing_by_it(query: str) -> None:
+    found, known = row("a", "The harp costs 90"), {"harp": 2}
+    assert sureness(query, found, known) == sureness("Where is the harp?", found, known)
+
+
+def test_what_has_the_words_fits_and_what_stands_beside_it_only_as_an_answer() -> None:
+    known, query = Counted(100, {"harp": 2}), read_query("harp", [])
+    rows = [
+        row("told", "The harp is in the attic"),
+        row("beside", "We had tea", source_entries=["beside", "told"]),
+        row("asked", "And whose harp is it?", speaker="Ben"),
+        row("answer", "My aunt's", source_entries=["answer", "asked"]),
+    ]
+    fit = proof_of(placed(query, [], [(one, 1.0) for one in rows]), query, known, {}).fit
+    assert fit == {"told"}
+    fit = proof_of(placed(query, [], [(one, 1.0) for one in rows[2:]]), query, known, {}).fit
+    assert fit == {"asked", "answer"}
 
 
 def test_who_asks_about_themselves_gets_what_somebody_said_of_themselves() -> None:
