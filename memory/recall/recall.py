@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore
 from memory import entities, journal, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
-from memory.facts import Counted, Row, SemanticMemory, Vector
+from memory.facts import Counted, Matches, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
@@ -122,7 +122,7 @@ class PendingChanges(Protocol):
 
 @telemetry.timed(telemetry.RECALL_SECONDS)
 async def recall(
-    query: str,
+    queries: Sequence[str],
     *,
     scope: Scope,
     now: datetime,
@@ -136,14 +136,14 @@ async def recall(
     visible: Collection[str] = (),
     heard: bool = False,
     changes: PendingChanges | None = None,
-) -> list[RecallHit]:
-    """Find at most `limit` memories about `query`, best first.
+) -> list[list[RecallHit]]:
+    """Find at most `limit` memories about each of `queries`, best first; they are read together.
 
     Scores are 0..1: how certain it is that the best matches by more than chance in this memory, and
     how the others compare with it. [] if nothing fits. Without the embedder words decide.
 
     Args:
-        query, limit: an empty query or a limit below 1 is an InputError.
+        queries, limit: an empty query or a limit below 1 is an InputError.
         scope, semantic, store: whose memory, and where it is.
         now: for recency; UTC.
         settings: of recall.
@@ -154,24 +154,27 @@ async def recall(
         heard: whether it is a message: without a question, each memory has to match by itself.
         changes: a pending night's changes, as if they were made.
     """
-    if not query.strip():
+    if not all(query.strip() for query in queries):
         raise InputError("there is nothing to recall: the query is empty")
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
-    read = read_query(query, await named_speakers(store, scope, query))
-    if asks_nothing(query, [*settings.names, *read.people]):
-        return []
-    memory = _Memory(scope, semantic, store, settings, changes)
-    vector = await memory.vector(read.text)
-    found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
-    shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
-    shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
-    if max_tokens is not None:
-        told = _for_prompts(shown, found, settings.names, heard)
-        # Among facts alone none restates another: those beyond the limit need not be looked at.
-        shown = told_once([*islice(told, limit if facts_only else None)], read.terms)
-    hits = await memory.hits(calibrated(shown[:limit], scale))
-    return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
+    memory, asked = _Memory(scope, semantic, store, settings, changes), dict[int, _Asked]()
+    for place, query in enumerate(queries):
+        read = read_query(query, await named_speakers(store, scope, query))
+        if not asks_nothing(query, [*settings.names, *read.people]):
+            asked[place] = read, await memory.vector(read.text)
+    every = await semantic.run(memory.search, [*asked.values()], facts_only, now, limit)
+    told = [list[RecallHit]() for _ in queries]
+    for place, found in zip(asked, every, strict=True):
+        shown, scale = await memory.standing(found, facts_only=facts_only, past=include_superseded)
+        shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
+        if max_tokens is not None:
+            fit = _for_prompts(shown, found, settings.names, heard)
+            # Among facts alone none restates another: those beyond the limit can stay unseen.
+            shown = told_once([*islice(fit, limit if facts_only else None)], found.query.terms)
+        hits, weights = await memory.hits(calibrated(shown[:limit], scale)), found.weights
+        told[place] = hits if max_tokens is None else within(hits, max_tokens, weights)
+    return told
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
@@ -307,6 +310,15 @@ class SearchResult(NamedTuple):
     cosines: Mapping[str, float]
     """By row id; empty where the embedder compares little more than words."""
 
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The weights of the query's words."""
+        return weights_of(self.query, self.known)
+
+
+_Asked = tuple[Query, Vector | None]
+"""A query and its vector, if there is one."""
+
 
 @dataclass(frozen=True)
 class _Memory:
@@ -319,21 +331,26 @@ class _Memory:
     changes: PendingChanges | None
 
     def search(
-        self, query: Query, vector: Vector | None, facts_only: bool, now: datetime, limit: int
-    ) -> SearchResult:
+        self, asked: Sequence[_Asked], facts_only: bool, now: datetime, limit: int
+    ) -> list[SearchResult]:
         """The results of both searches, and the neighbours of the best, ranked. Blocking.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
-        found = self.semantic.lookup(
+        every = self.semantic.lookup(
             self.scope,
-            terms=query.terms,
-            vector=vector,
+            [(query.terms, vector) for query, vector in asked],
             kinds=["fact"] if facts_only else ["fact", "episode"],
             limit=CANDIDATES + limit,
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
+        pairs = zip(asked, every, strict=True)
+        return [self._ranked(query, found, facts_only, now) for (query, _), found in pairs]
+
+    def _ranked(
+        self, query: Query, found: Matches, facts_only: bool, now: datetime
+    ) -> SearchResult:
         near, worded = (
             [pair for pair in self._seen(some) if not self._is_small_talk(pair[0])]
             for some in (found.near, found.worded)
