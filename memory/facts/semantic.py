@@ -441,11 +441,7 @@ class SemanticMemory:
         return [facts[op] for op in ops]
 
     def _change(
-        self,
-        scope: Scope,
-        fact_id: str,
-        changes: Mapping[str, Any],
-        vectors: Mapping[str, Vector],
+        self, scope: Scope, fact_id: str, changes: Mapping[str, Any], vectors: Mapping[str, Vector]
     ) -> Fact:
         with self.writing() as mem0:
             old = _existing(mem0.table, scope, fact_id)

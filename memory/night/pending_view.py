@@ -63,12 +63,7 @@ def profiles_after(
 class PendingView:
     """Reads of one scope through a night's operations."""
 
-    def __init__(
-        self,
-        store: BaseStore,
-        semantic: SemanticMemory,
-        scope: Scope,
-    ) -> None:
+    def __init__(self, store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
         self._store, self._semantic, self._scope = store, semantic, scope
         self._operations = list[Operation]()
         self._on: dict[str, list[Operation]] = {}

@@ -31,14 +31,7 @@ from memory.records import (
     speaks_as,
 )
 from memory.settings import Settings
-from memory.text import (
-    approximate_tokens,
-    calibrated,
-    cut_to,
-    shown_day,
-    shown_time,
-    with_nearness,
-)
+from memory.text import approximate_tokens, calibrated, cut_to, shown_day, shown_time, with_nearness
 
 LARGEST = 10
 """In a list that does not fit, a text gets at most one N-th of the budget."""

@@ -145,8 +145,7 @@ async def recall(
     Args:
         queries, limit: an empty query or a limit below 1 is an InputError.
         scope, semantic, store: whose memory, and where it is.
-        now: for recency; UTC.
-        settings: of recall.
+        now, settings: for recency (UTC), and of recall.
         max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
@@ -158,11 +157,8 @@ async def recall(
         raise InputError("there is nothing to recall: the query is empty")
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
-    memory, asked = _Memory(scope, semantic, store, settings, changes), dict[int, _Asked]()
-    for place, query in enumerate(queries):
-        read = read_query(query, await named_speakers(store, scope, query))
-        if not asks_nothing(query, [*settings.names, *read.people]):
-            asked[place] = read, await memory.vector(read.text)
+    memory = _Memory(scope, semantic, store, settings, changes)
+    asked = {n: read for n, one in enumerate(queries) if (read := await memory.read(one))}
     every = await semantic.run(memory.search, [*asked.values()], facts_only, now, limit)
     told = [list[RecallHit]() for _ in queries]
     for place, found in zip(asked, every, strict=True):
@@ -172,8 +168,9 @@ async def recall(
             fit = _for_prompts(shown, found, settings.names, heard)
             # Among facts alone none restates another: those beyond the limit can stay unseen.
             shown = told_once([*islice(fit, limit if facts_only else None)], found.query.terms)
-        hits, weights = await memory.hits(calibrated(shown[:limit], scale)), found.weights
-        told[place] = hits if max_tokens is None else within(hits, max_tokens, weights)
+        told[place] = await memory.hits(calibrated(shown[:limit], scale))
+        if max_tokens is not None:
+            told[place] = within(told[place], max_tokens, weights_of(found.query, found.known))
     return told
 
 
@@ -310,15 +307,6 @@ class SearchResult(NamedTuple):
     cosines: Mapping[str, float]
     """By row id; empty where the embedder compares little more than words."""
 
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """The weights of the query's words."""
-        return weights_of(self.query, self.known)
-
-
-_Asked = tuple[Query, Vector | None]
-"""A query and its vector, if there is one."""
-
 
 @dataclass(frozen=True)
 class _Memory:
@@ -331,7 +319,11 @@ class _Memory:
     changes: PendingChanges | None
 
     def search(
-        self, asked: Sequence[_Asked], facts_only: bool, now: datetime, limit: int
+        self,
+        asked: Sequence[tuple[Query, Vector | None]],
+        facts_only: bool,
+        now: datetime,
+        limit: int,
     ) -> list[SearchResult]:
         """The results of both searches, and the neighbours of the best, ranked. Blocking.
 
@@ -518,13 +510,16 @@ class _Memory:
             and not certainty(candidate, found.query.terms, found.known, found.cosines)
         )
 
-    async def vector(self, text: str) -> Vector | None:
-        """None where the embedder fails, or gives a zero vector."""
+    async def read(self, text: str) -> tuple[Query, Vector | None] | None:
+        """A query and its vector, if the embedder gives one; None for one that asks nothing."""
+        query = read_query(text, await named_speakers(self.store, self.scope, text))
+        if asks_nothing(text, [*self.settings.names, *query.people]):
+            return None
         try:
-            return await self.semantic.embed_query(text)
+            return query, await self.semantic.embed_query(query.text)
         except ModelError as error:
             log.warning("%s; recall goes by words until it answers", error)
-            return None
+            return query, None
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))

@@ -4,11 +4,4 @@ from memory.transfer import exporting, importing
 from memory.transfer.exporting import AgentMemory, Taken, line_of
 from memory.transfer.importing import state_of
 
-__all__ = [
-    "AgentMemory",
-    "Taken",
-    "exporting",
-    "importing",
-    "line_of",
-    "state_of",
-]
+__all__ = ["AgentMemory", "Taken", "exporting", "importing", "line_of", "state_of"]

@@ -102,11 +102,7 @@ async def delegate_task(
     ],
     runtime: Runtime,
     context: Annotated[
-        str | Absent,
-        Field(
-            max_length=20_000,
-            description="Facts and texts that it needs.",
-        ),
+        str | Absent, Field(max_length=20_000, description="Facts and texts that it needs.")
     ] = None,
     reasoning: Reasoning = None,
 ) -> Answer:

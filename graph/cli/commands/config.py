@@ -99,11 +99,7 @@ def _list(screen: Screen, options: Options, found: Configuration, *, everything:
 
 
 def _view(
-    found: Configuration,
-    rows: list[dict[str, Any]],
-    keys: list[str],
-    *,
-    everything: bool,
+    found: Configuration, rows: list[dict[str, Any]], keys: list[str], *, everything: bool
 ) -> RenderableType:
     parts: list[RenderableType] = []
     if found.file is None:

@@ -14,12 +14,7 @@ from memory.guards import speaks_of_oneself
 from memory.messages import GoalLine, ProjectLine
 from memory.models.offline.prompt import Call, Prompt
 from memory.models.offline.replies import NOT_OFFLINE, about_itself
-from memory.models.offline.sentences import (
-    is_chatter,
-    is_command,
-    is_question,
-    states_something,
-)
+from memory.models.offline.sentences import is_chatter, is_command, is_question, states_something
 from memory.text import content_stems, sentences, shortened
 
 Given = Mapping[str, str]
