@@ -104,8 +104,7 @@ def execute_tool(name: str, call_id: str | None) -> AbstractContextManager[Span]
         "gen_ai.tool.type": "function",
     }
     return span(
-        f"execute_tool {name}",
-        attributes | ({"gen_ai.tool.call.id": call_id} if call_id else {}),
+        f"execute_tool {name}", attributes | ({"gen_ai.tool.call.id": call_id} if call_id else {})
     )
 
 
@@ -273,9 +272,7 @@ def _total(counter: Counter, **labels: str) -> int:
     )
 
 
-def timed(
-    histogram: Histogram,
-) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+def timed(histogram: Histogram) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
     """Observe the duration of each call in seconds, also of calls that fail."""
 
     def observed(work: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:

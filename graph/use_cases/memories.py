@@ -47,8 +47,8 @@ async def recall(
     `limit`: default the setting recall_limit. With `max_tokens`: as a prompt shows it, as many
     short lines as fit.
     """
-    return await recall_memories(
-        query,
+    [hits] = await recall_memories(
+        [query],
         scope=context.scope,
         now=context.now(),
         semantic=context.semantic,
@@ -58,6 +58,7 @@ async def recall(
         max_tokens=max_tokens,
         include_superseded=include_superseded,
     )
+    return hits
 
 
 async def list_memories(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:

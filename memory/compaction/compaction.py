@@ -17,15 +17,7 @@ from typing import Any, Literal, NamedTuple
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory.errors import ModelError
-from memory.messages import (
-    MARK,
-    is_summary,
-    mark_of,
-    one_line,
-    prompt_lines,
-    size_of,
-    text_of,
-)
+from memory.messages import MARK, is_summary, mark_of, one_line, prompt_lines, size_of, text_of
 from memory.models import ended_by
 from memory.records import CompactionResult, operation_id
 from memory.text import approximate_tokens, calibrated, cut_to, once_per_message, sentences

@@ -23,11 +23,7 @@ from memory.text import (
 
 _SPANS = "today tomorrow yesterday morning noon evening night week weekend month year"
 _TIMES = frozenset(
-    [
-        *(name.lower() for name in (*MONTHS, *WEEKDAYS)),
-        *_SPANS.split(),
-        *map(str, range(2_100)),
-    ]
+    [*(name.lower() for name in (*MONTHS, *WEEKDAYS)), *_SPANS.split(), *map(str, range(2_100))]
 )
 """Words that name a time and, alone, no thing."""
 

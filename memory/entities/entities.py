@@ -117,10 +117,7 @@ def _known(
 
 
 async def in_conversation(
-    store: BaseStore,
-    scope: Scope,
-    event: Event | None,
-    conversations: Mapping[str, Conversation],
+    store: BaseStore, scope: Scope, event: Event | None, conversations: Mapping[str, Conversation]
 ) -> list[EntityProfile]:
     """Profiles of the sender, the people mentioned, then those of open conversations, newest first.
 

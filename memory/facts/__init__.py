@@ -1,6 +1,6 @@
 """Facts: semantic memory, written through Mem0 over one table with a word index and vectors."""
 
-from memory.facts.semantic import Episode, SemanticMemory
+from memory.facts.semantic import Episode, Matches, SemanticMemory
 from memory.facts.table import (
     Counted,
     Listing,
@@ -17,6 +17,7 @@ __all__ = [
     "Counted",
     "Episode",
     "Listing",
+    "Matches",
     "MemoryTable",
     "Row",
     "SemanticMemory",

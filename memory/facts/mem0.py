@@ -178,11 +178,7 @@ class Mem0:
 
 
 def open_mem0(
-    table: MemoryTable,
-    *,
-    load_embeddings: Callable[[], Embeddings],
-    dimension: int,
-    folder: Path,
+    table: MemoryTable, *, load_embeddings: Callable[[], Embeddings], dimension: int, folder: Path
 ) -> Mem0:
     """Mem0 over `table`, with its own files in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

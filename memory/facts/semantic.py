@@ -367,15 +367,14 @@ class SemanticMemory:
     def lookup(
         self,
         scope: Scope,
+        asked: Sequence[tuple[Sequence[str], Vector | None]],
         *,
-        terms: Sequence[str],
-        vector: Vector | None,
         kinds: Sequence[Kind],
         limit: int,
         include_superseded: bool,
         min_trust: float | None = None,
-    ) -> Matches:
-        """The rows nearest to `vector` (from `embed_query`), and the best by words.
+    ) -> list[Matches]:
+        """For each of `asked`, terms and a vector (from `embed_query`), the best rows by each.
 
         Of each of these kinds `limit`, and, with `min_trust` (0..1), of at least that trust. Facts
         repeat what entries say: with one limit for both, they would take the room of other entries.
@@ -385,12 +384,16 @@ class SemanticMemory:
             filters["invalid_at"] = None
         if min_trust is not None:
             filters["trust"] = {"gte": min_trust}
-        table, near, worded = self.open_table(), Scored(), Scored()
+        table, vectors = self.open_table(), [one for _, one in asked if one is not None]
+        found = [Matches(Scored(), Scored(), Counted(0, {})) for _ in asked]
         for kind in kinds:
-            if vector is not None:
-                near += table.nearest(vector, {**filters, "kind": kind}, limit)
-            worded += table.keywords(terms, {**filters, "kind": kind}, limit)
-        return Matches(near, worded, table.counted(terms, scope_filters(scope)))
+            of_kind = {**filters, "kind": kind}
+            near = iter(table.nearest_each(vectors, of_kind, limit))
+            for (words, vector), matches in zip(asked, found, strict=True):
+                matches.near.extend(next(near) if vector is not None else ())
+                matches.worded.extend(table.keywords(words, of_kind, limit))
+        counted = (table.counted(words, scope_filters(scope)) for words, _ in asked)
+        return [one._replace(known=known) for one, known in zip(found, counted, strict=True)]
 
     def facts(self, scope: Scope, ids: Collection[str]) -> list[Row]:
         """The rows of the scope's facts with these ids, oldest first."""
@@ -438,11 +441,7 @@ class SemanticMemory:
         return [facts[op] for op in ops]
 
     def _change(
-        self,
-        scope: Scope,
-        fact_id: str,
-        changes: Mapping[str, Any],
-        vectors: Mapping[str, Vector],
+        self, scope: Scope, fact_id: str, changes: Mapping[str, Any], vectors: Mapping[str, Vector]
     ) -> Fact:
         with self.writing() as mem0:
             old = _existing(mem0.table, scope, fact_id)

@@ -14,14 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 from memory.audit import AuditEntry
-from memory.forgetting.scrubbing import (
-    FORGOTTEN,
-    Forgettable,
-    Names,
-    Scrubber,
-    Statement,
-    compared,
-)
+from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, Statement, compared
 from memory.records import EntityProfile, Event, Fact, JournalEntry, part_id
 from memory.text import TextPrefilter, sentences, terms
 

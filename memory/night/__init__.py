@@ -55,15 +55,7 @@ from memory.night.record import (
     unwant_preview,
     want_preview,
 )
-from memory.night.relations import (
-    ENDING,
-    Described,
-    Pair,
-    evolve,
-    fact_named,
-    pair_key,
-    settle,
-)
+from memory.night.relations import ENDING, Described, Pair, evolve, fact_named, pair_key, settle
 from memory.night.steps import (
     NAMED_BY,
     Job,

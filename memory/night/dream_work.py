@@ -102,10 +102,9 @@ async def known_facts(context: NightContext, batch: Sequence[JournalEntry]) -> l
     A batch of owners' words is shown no fact that rests on words of others, and no batch a fact of
     doubtful origin: the night makes it again.
     """
-    found, most = list[RecallHit](), context.settings.recall_limit
-    for entry in batch:
-        query = f"{entry['source_entity'] or ''}: {entry['content']}"[:LONGEST_QUERY]
-        found += await context.recall(query, most, facts_only=True)
+    queries = [f"{one['source_entity'] or ''}: {one['content']}"[:LONGEST_QUERY] for one in batch]
+    every = await context.recall(*queries, limit=context.settings.recall_limit, facts_only=True)
+    found = [hit for hits in every for hit in hits]
     best = {hit["id"]: hit for hit in sorted(found, key=lambda hit: hit["score"])}
     known = sorted(best.values(), key=lambda hit: -hit["score"])
     made = [_as_hit(fact) for fact in await _facts_from(context, batch)]

@@ -149,12 +149,7 @@ def may_ask_again(
 
 
 def next_step(
-    record: NightRecord,
-    plans: Plans,
-    settings: Settings,
-    *,
-    waking: bool,
-    compaction_due: bool,
+    record: NightRecord, plans: Plans, settings: Settings, *, waking: bool, compaction_due: bool
 ) -> str:
     """The node to visit next. This function alone orders a night.
 

@@ -61,12 +61,7 @@ def profiles_after(
 class PendingView:
     """Reads of one scope through a night's operations."""
 
-    def __init__(
-        self,
-        store: BaseStore,
-        semantic: SemanticMemory,
-        scope: Scope,
-    ) -> None:
+    def __init__(self, store: BaseStore, semantic: SemanticMemory, scope: Scope) -> None:
         self._store, self._semantic, self._scope = store, semantic, scope
         self._operations = list[Operation]()
         self._on: dict[str, list[Operation]] = {}
@@ -306,7 +301,7 @@ def _near(fact: Fact, other: Fact, meaning: float) -> float:
     mine, theirs = term_set(fact["text"]) - aside, term_set(other["text"]) - aside
     words = len(mine & theirs) / math.sqrt(len(mine) * len(theirs)) if mine and theirs else 0.0
     names = {term_set(name) for name in (*fact["entities"], *other["entities"])}
-    about = [term_set(" ".join((one["text"], *one["entities"]))) for one in (fact, other)]
+    about = [term_set(one["text"]).union(*map(term_set, one["entities"])) for one in (fact, other)]
     named = sum(name <= about[0] & about[1] for name in names) / len(names) if names else 0.0
     apart = abs(_seconds(fact["valid_from"]) - _seconds(other["valid_from"]))
     return MEANING * meaning + WORDS * words + NAMES * named + TIME * math.exp(-apart / WEEK)

@@ -242,10 +242,7 @@ async def records(store: BaseStore, scope: Scope) -> list[NightRecord]:
 
 
 async def plans_of(
-    store: BaseStore,
-    scope: Scope,
-    night_id: str,
-    entries: Mapping[str, JournalEntry] | None = None,
+    store: BaseStore, scope: Scope, night_id: str, entries: Mapping[str, JournalEntry] | None = None
 ) -> Plans:
     """The plans of a night, in order. `entries`: the journal entries that it began with."""
     items = await list_items(store, scope.namespace("night", night_id))

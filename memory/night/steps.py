@@ -168,11 +168,11 @@ class NightContext:
         return Asked([first, second], total(usage, spent))
 
     async def recall(
-        self, query: str, limit: int, *, changes: Changes | None = None, facts_only: bool = False
-    ) -> list[RecallHit]:
-        """The memories about `query` at the time of the night, best first, with `changes` made."""
+        self, *queries: str, limit: int, changes: Changes | None = None, facts_only: bool = False
+    ) -> list[list[RecallHit]]:
+        """The memories about each query at the time of the night, with `changes` made."""
         return await recall(
-            query,
+            queries,
             scope=self.scope,
             now=datetime.fromisoformat(self.now),
             semantic=self.resources.semantic,

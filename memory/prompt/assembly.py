@@ -17,15 +17,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.errors import InputError
-from memory.messages import (
-    EVENT_KEY,
-    FRONT,
-    as_data,
-    escaped,
-    mark_of,
-    marked,
-    one_line,
-)
+from memory.messages import EVENT_KEY, FRONT, as_data, escaped, mark_of, marked, one_line
 from memory.prompt import components, rendering
 from memory.prompt.components import COMPONENTS, PromptComponent, fill
 from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit

@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore
 from memory import entities, journal, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
-from memory.facts import Counted, Row, SemanticMemory, Vector
+from memory.facts import Counted, Matches, Row, SemanticMemory, Vector
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
@@ -123,7 +123,7 @@ class PendingChanges(Protocol):
 
 @telemetry.timed(telemetry.RECALL_SECONDS)
 async def recall(
-    query: str,
+    queries: Sequence[str],
     *,
     scope: Scope,
     now: datetime,
@@ -137,17 +137,16 @@ async def recall(
     visible: Collection[str] = (),
     heard: bool = False,
     changes: PendingChanges | None = None,
-) -> list[RecallHit]:
-    """Find at most `limit` memories about `query`, best first.
+) -> list[list[RecallHit]]:
+    """Find at most `limit` memories about each of `queries`, best first; they are read together.
 
     Scores are 0..1: how certain it is that the best matches by more than chance in this memory, and
     how the others compare with it. [] if nothing fits. Without the embedder words decide.
 
     Args:
-        query, limit: an empty query or a limit below 1 is an InputError.
+        queries, limit: an empty query or a limit below 1 is an InputError.
         scope, semantic, store: whose memory, and where it is.
-        now: for recency; UTC.
-        settings: of recall.
+        now, settings: for recency (UTC), and of recall.
         max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
@@ -155,24 +154,25 @@ async def recall(
         heard: whether it is a message: without a question, each memory has to match by itself.
         changes: a pending night's changes, as if they were made.
     """
-    if not query.strip():
+    if not all(query.strip() for query in queries):
         raise InputError("there is nothing to recall: the query is empty")
     if limit < 1:
         raise InputError(f"recall gives at least 1 memory, not {limit}")
-    read = read_query(query, await named_speakers(store, scope, query))
-    if asks_nothing(query, [*settings.names, *read.people]):
-        return []
     memory = _Memory(scope, semantic, store, settings, changes)
-    vector = await memory.vector(read.text)
-    found = await semantic.run(memory.search, read, vector, facts_only, now, limit)
-    shown, proof = await memory.standing(found, facts_only=facts_only, past=include_superseded)
-    shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
-    if max_tokens is not None:
-        told = _for_prompts(shown, found, settings.names, heard)
-        # Among facts alone none restates another: those beyond the limit need not be looked at.
-        shown = told_once([*islice(told, limit if facts_only else None)], read.terms)
-    hits = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
-    return hits if max_tokens is None else within(hits, max_tokens, weights_of(read, found.known))
+    asked = {n: read for n, one in enumerate(queries) if (read := await memory.read(one))}
+    every = await semantic.run(memory.search, [*asked.values()], facts_only, now, limit)
+    told = [list[RecallHit]() for _ in queries]
+    for place, found in zip(asked, every, strict=True):
+        shown, proof = await memory.standing(found, facts_only=facts_only, past=include_superseded)
+        shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
+        if max_tokens is not None:
+            fit = _for_prompts(shown, found, settings.names, heard)
+            # Among facts alone none restates another: those beyond the limit can stay unseen.
+            shown = told_once([*islice(fit, limit if facts_only else None)], found.query.terms)
+        told[place] = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
+        if max_tokens is not None:
+            told[place] = within(told[place], max_tokens, weights_of(found.query, found.known))
+    return told
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
@@ -320,21 +320,30 @@ class _Memory:
     changes: PendingChanges | None
 
     def search(
-        self, query: Query, vector: Vector | None, facts_only: bool, now: datetime, limit: int
-    ) -> SearchResult:
+        self,
+        asked: Sequence[tuple[Query, Vector | None]],
+        facts_only: bool,
+        now: datetime,
+        limit: int,
+    ) -> list[SearchResult]:
         """The results of both searches, and the neighbours of the best, ranked. Blocking.
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
-        found = self.semantic.lookup(
+        every = self.semantic.lookup(
             self.scope,
-            terms=query.terms,
-            vector=vector,
+            [(query.terms, vector) for query, vector in asked],
             kinds=["fact"] if facts_only else ["fact", "episode"],
             limit=CANDIDATES + limit,
             include_superseded=True,
             min_trust=self.settings.min_source_trust,
         )
+        pairs = zip(asked, every, strict=True)
+        return [self._ranked(query, found, facts_only, now) for (query, _), found in pairs]
+
+    def _ranked(
+        self, query: Query, found: Matches, facts_only: bool, now: datetime
+    ) -> SearchResult:
         near, worded = (
             [pair for pair in self._seen(some) if not self._is_small_talk(pair[0])]
             for some in (found.near, found.worded)
@@ -503,13 +512,16 @@ class _Memory:
             and not certainty(candidate, found.query.terms, found.known, found.cosines)
         )
 
-    async def vector(self, text: str) -> Vector | None:
-        """None where the embedder fails, or gives a zero vector."""
+    async def read(self, text: str) -> tuple[Query, Vector | None] | None:
+        """A query and its vector, if the embedder gives one; None for one that asks nothing."""
+        query = read_query(text, await named_speakers(self.store, self.scope, text))
+        if asks_nothing(text, [*self.settings.names, *query.people]):
+            return None
         try:
-            return await self.semantic.embed_query(text)
+            return query, await self.semantic.embed_query(query.text)
         except ModelError as error:
             log.warning("%s; recall goes by words until it answers", error)
-            return None
+            return query, None
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))

@@ -91,10 +91,7 @@ async def _new(
 
 
 async def _anything_to_do(
-    entries: list[JournalEntry],
-    state: State,
-    runtime: Runtime[Settings],
-    config: RunnableConfig,
+    entries: list[JournalEntry], state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> bool:
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     if entries or compaction_due(state, settings):

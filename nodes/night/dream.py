@@ -32,11 +32,7 @@ from memory.night import (
     plan_batches,
     settle,
 )
-from memory.records import (
-    Fact,
-    Operation,
-    settle_fact,
-)
+from memory.records import Fact, Operation, settle_fact
 from memory.settings import Settings
 from memory.state import State, checked
 

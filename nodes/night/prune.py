@@ -98,11 +98,7 @@ async def _going(
     if not old:
         return []
     cited = await citations.cited_ids(
-        old,
-        operations,
-        store=store,
-        semantic=resources_of(config).semantic,
-        scope=scope_of(config),
+        old, operations, store=store, semantic=resources_of(config).semantic, scope=scope_of(config)
     )
     cited |= _cited_by(operations)
     # Events of the current conversation may still be summarised, and then be cited.

@@ -329,14 +329,12 @@ def with_ids(answers: Sequence[Insights], handles: Handles) -> list[InsightGiven
 async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str, list[RecallHit]]:
     """The memories near each question, with the marks of what the night found to be outdated."""
     changes, fallen = await context.without_own_facts(), await context.fallen_entries()
-    found = dict[str, list[RecallHit]]()
-    for question in questions:
-        most = context.settings.reflection_memories
-        hits = await context.recall(question, most, changes=changes)
-        found[question] = [
-            {**hit, "superseded": True} if hit["id"] in fallen else hit for hit in hits
-        ]
-    return found
+    most = context.settings.reflection_memories
+    every = await context.recall(*questions, limit=most, changes=changes)
+    return {
+        question: [{**hit, "superseded": True} if hit["id"] in fallen else hit for hit in hits]
+        for question, hits in zip(questions, every, strict=True)
+    }
 
 
 async def _trust(

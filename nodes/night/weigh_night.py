@@ -152,5 +152,5 @@ async def _sources(
     context: NightContext, probe: Probe, most: int, changes: Changes | None
 ) -> list[str]:
     """The sources of the best `most` that the probe's query finds, with `changes` made."""
-    hits = await context.recall(probe["query"], most, changes=changes)
+    [hits] = await context.recall(probe["query"], limit=most, changes=changes)
     return [source for hit in hits for source in hit["sources"]]

@@ -12,15 +12,7 @@ from langgraph.runtime import Runtime
 
 from memory import entities, journal, pages
 from memory.journal import names_project
-from memory.night import (
-    EVERY,
-    NightContext,
-    Thought,
-    assistant_names,
-    night_in_hand,
-    plan,
-    proceed,
-)
+from memory.night import EVERY, NightContext, Thought, assistant_names, night_in_hand, plan, proceed
 from memory.operations import undreamed_facts
 from memory.records import (
     Attribute,

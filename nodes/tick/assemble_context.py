@@ -238,8 +238,8 @@ class _Memory:
         if not query.strip():
             return []
         overheard = rendering.in_buffer(state["context_buffer"], settings, state["calibration"])
-        hits = await recall(
-            query,
+        [hits] = await recall(
+            [query],
             **where,
             settings=settings,
             now=now,

@@ -43,13 +43,7 @@ async def test_nothing_runs_before_a_person_answers(opening: Opening, launches: 
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        "yes",
-        True,
-        {"decision": "approve"},
-        {"decisions": [{"type": "approve"}]},
-    ],
+    "answer", ["yes", True, {"decision": "approve"}, {"decisions": [{"type": "approve"}]}]
 )
 async def test_the_interrupt_is_answered_as_clients_do(
     opening: Opening, launches: Launches, answer: Any

@@ -62,9 +62,7 @@ async def test_two_results_come_back_in_the_order_of_the_calls_and_all_is_counte
     assert tick["tokens"] > 0
 
 
-async def test_five_tasks_run_three_at_once_and_then_two(
-    opening: Opening,
-) -> None:
+async def test_five_tasks_run_three_at_once_and_then_two(opening: Opening) -> None:
     three, two = asyncio.Barrier(3), asyncio.Barrier(2)
     gates = [three, three, three, two, two]
 

@@ -324,10 +324,7 @@ async def test_a_model_that_cannot_work_is_told_at_opening(
     ("error", "attempts"), [(ModelError("no answer"), 1), (CircuitOpen("left alone"), 0)]
 )
 async def test_a_failure_is_noted_though_the_process_died_meanwhile(
-    opening: Opening,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    attempts: int,
+    opening: Opening, monkeypatch: pytest.MonkeyPatch, error: Exception, attempts: int
 ) -> None:
     """LangGraph gives the error again as its `repr`."""
 

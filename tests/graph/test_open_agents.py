@@ -57,11 +57,7 @@ async def test_a_busy_agent_is_called_by_the_name_that_people_know(
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
     thread = thread_id("ada", "garden")
-    async with (
-        opening(place) as agents,
-        opening(place) as others,
-        others.home.agent_lock(thread),
-    ):
+    async with opening(place) as agents, opening(place) as others, others.home.agent_lock(thread):
         with pytest.raises(BusyError, match=r"^the agent 'garden' is in use by process "):
             await agents.agent("garden", user="ada").ainvoke(said("Hi"))
 

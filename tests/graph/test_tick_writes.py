@@ -46,9 +46,7 @@ async def test_a_fact_of_a_tick_that_never_succeeds_has_its_source_in_the_journa
     assert fact["source_entries"] == [entry["id"]]
 
 
-async def test_an_event_answered_after_it_was_set_aside_loses_the_mark(
-    opening: Opening,
-) -> None:
+async def test_an_event_answered_after_it_was_set_aside_loses_the_mark(opening: Opening) -> None:
     model = scripted(*[ModelError("broken")] * 3, "Noted.")
     async with opening(model) as agent:
         for _ in range(4):
@@ -59,9 +57,7 @@ async def test_an_event_answered_after_it_was_set_aside_loses_the_mark(
     assert entry["tags"] == ["event"]
 
 
-async def test_a_repeated_tick_keeps_the_facts_and_notes_of_both_tries(
-    opening: Opening,
-) -> None:
+async def test_a_repeated_tick_keeps_the_facts_and_notes_of_both_tries(opening: Opening) -> None:
     model = scripted(
         stores("The gate closes at nine."),
         call("add_journal_entry", content="The gate closes."),
@@ -103,10 +99,7 @@ async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
     async with opening(scripted()) as agent:
         for operations in ([added], [marked], [added]):
             await apply_operations(
-                operations,
-                store=agent.store,
-                semantic=agent.resources.semantic,
-                scope=agent.scope,
+                operations, store=agent.store, semantic=agent.resources.semantic, scope=agent.scope
             )
         assert [one["consolidation"] for one in await entries(agent)] == ["consolidated"]
         assert await journal.pending(agent.store, agent.scope) == []

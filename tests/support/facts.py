@@ -80,10 +80,9 @@ async def nearest_facts(
     *,
     include_superseded: bool = False,
 ) -> list[tuple[Fact, float]]:
-    found = memory.lookup(
+    [found] = memory.lookup(
         scope,
-        terms=[],
-        vector=await memory.embed_query(query),
+        [([], await memory.embed_query(query))],
         kinds=["fact"],
         limit=limit,
         include_superseded=include_superseded,

@@ -19,14 +19,7 @@ from memory.operations import apply
 from memory.operations.apply import fact_from
 from memory.records.operations import add_entry, add_fact, observe_entity
 from memory.records.profiles import EntityProfile, Observation, entity_id, new_profile
-from memory.records.records import (
-    Conversation,
-    Fact,
-    FactDraft,
-    JournalEntry,
-    Operation,
-    Scope,
-)
+from memory.records.records import Conversation, Fact, FactDraft, JournalEntry, Operation, Scope
 from memory.storage.access import write_batch
 from tests.support.facts import draft
 

@@ -297,11 +297,7 @@ def _embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
     length = 1536 if body["model"] == "text-embedding-3-small" else DIMENSION
     texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
     data = [
-        {
-            "object": "embedding",
-            "index": at,
-            "embedding": [float(len(one))] + [1.0] * (length - 1),
-        }
+        {"object": "embedding", "index": at, "embedding": [float(len(one))] + [1.0] * (length - 1)}
         for at, one in enumerate(texts)
     ]
     usage = {"prompt_tokens": 1, "total_tokens": 1}

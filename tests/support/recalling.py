@@ -94,14 +94,15 @@ class Asking:
     async def ask(self, query: str, **options: Any) -> list[RecallHit]:
         """Recall as a person does, unless told otherwise."""
         given: dict[str, Any] = {"limit": 10, "settings": Settings()}
-        return await recall(
-            query,
+        [hits] = await recall(
+            [query],
             scope=options.pop("scope", ANA),
             now=NOW,
             semantic=self.memory,
             store=self.store,
             **{**given, **options},
         )
+        return hits
 
     async def texts(self, query: str, **options: Any) -> list[str]:
         return [hit["text"] for hit in await self.ask(query, **options)]

@@ -401,8 +401,8 @@ async def recall_memories(
     resources, scope = resources_of(runtime.config), scope_of(runtime.config)
     asleep = collector_of(runtime.config, runtime.store).shown is not None
     settings, now, store = settings_of(runtime.context), now_of(runtime), store_of(runtime)
-    memories = await recall(
-        query,
+    [memories] = await recall(
+        [query],
         scope=scope,
         now=now,
         semantic=resources.semantic,

@@ -2,7 +2,4 @@
 
 from memory.facts.postgres.table import PostgresTable, bring_up_to_date
 
-__all__ = [
-    "PostgresTable",
-    "bring_up_to_date",
-]
+__all__ = ["PostgresTable", "bring_up_to_date"]

@@ -2,6 +2,4 @@
 
 from memory.facts.sqlite.table import SqliteTable
 
-__all__ = [
-    "SqliteTable",
-]
+__all__ = ["SqliteTable"]

@@ -9,6 +9,7 @@ reads only the changes since the last one.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,9 @@ Numbers = npt.NDArray[np.int64]
 
 Scores = npt.NDArray[np.float64]
 
+ROUNDED = 1e-4
+"""More than a cosine differs between ways to add it up."""
+
 NONE: Numbers = np.empty(0, dtype=np.int64)
 
 _ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum()}
@@ -66,54 +70,56 @@ class ScopeIndex:
         """The revision up to which vectors were read."""
         self._weighed = dict[str, Weighed]()
         """Words that were asked for since `_weighed_at`, the revision of all of them."""
-        self._weighed_at = 0
+        self._weighed_at = self._held = 0
 
     def nearest(
         self, vectors: Sequence[Vector], test: Sql, limit: int, revision: int
     ) -> list[list[tuple[int, float]]]:
         """The `limit` nearest rows of each vector that pass `test`, with cosine."""
-        allowed = self._passing(test, revision)
+        passing = self.passing(test, revision)
         self._read_vectors(revision)
-        found = [one.search(vectors, allowed, limit) for one in self._vectors.values()]
+        found = [
+            one.search(vectors, passing.among(kind, one.seqs), limit)
+            for kind, one in self._vectors.items()
+        ]
         return [[pair for kind in found for pair in kind[n]] for n in range(len(vectors))]
 
     def worded(
         self, words: WordIndex, terms: list[str], test: Sql, limit: int, revision: int
     ) -> list[tuple[int, float]]:
         """The `limit` best by words of the rows that pass `test`, with BM25."""
-        weighed = self._weigh(words, terms, revision)
-        texts, scores = self._texts, bm25(list(weighed.values()), self._texts.kinds)
-        found = np.flatnonzero(scores)
-        matching = np.isin(texts.numbers[found], self._passing(test, revision))
-        found = found[matching]
-        return best(texts.numbers[found], scores[found], limit)
+        weighed, texts = self._weigh(words, terms, revision), self._texts.measured
+        found, scores = bm25(list(weighed.values()), texts)
+        matching = self.passing(test, revision).among("words", texts.numbers)[found]
+        return best(texts.numbers[found[matching]], scores[matching], limit)
 
     def counted(self, words: WordIndex, terms: list[str], revision: int) -> Counted:
         """How many rows have each of these terms, of the kind that has most."""
-        weighed, rows = self._weigh(words, terms, revision), np.bincount(self._texts.kinds)
+        weighed, rows = self._weigh(words, terms, revision), self._texts.measured.rows
         asked = {term: weighed[word] for term in terms if (word := encoded([term])) in weighed}
         most = {term: int(one.having.max()) for term, one in asked.items()}
         return Counted(int(rows.max(initial=0)), {term: n for term, n in most.items() if n})
 
     def _weigh(self, words: WordIndex, terms: list[str], revision: int) -> dict[str, Weighed]:
         """The first words of `terms`, as the index has them, weighed."""
-        texts = self._texts.caught_up(revision)
+        texts = self._texts.caught_up(revision).measured
         wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))[:MAX_QUERY_WORDS]
-        full = sum(len(one.places) for one in self._weighed.values()) > WEIGHED
-        if full or revision != self._weighed_at:
-            self._weighed, self._weighed_at = {}, revision
+        if self._held > WEIGHED or revision != self._weighed_at:
+            self._weighed, self._weighed_at, self._held = {}, revision, 0
         if new := [word for word in wanted if word not in self._weighed]:
-            read = words.postings(self._scope, new), texts.numbers, texts.lengths, texts.kinds
-            self._weighed |= zip(new, weighed(*read), strict=True)
+            read = [*weighed(words.postings(self._scope, new), texts)]
+            self._weighed |= zip(new, read, strict=True)
+            self._held += sum(len(one.places) for one in read)
         return {word: self._weighed[word] for word in wanted}
 
-    def _passing(self, test: Sql, revision: int) -> Numbers:
+    def passing(self, test: Sql, revision: int) -> Members:
+        """The rows that pass `test`."""
         members = self._filtered.pop(test, None)
         members = members or Members(self._connection, self._scope, test)
         self._filtered[test] = members
         if len(self._filtered) > FILTERS:
             self._filtered.popitem(last=False)
-        return members.caught_up(revision).numbers
+        return members.caught_up(revision)
 
     def _read_vectors(self, revision: int) -> None:
         if revision == self._seen:
@@ -143,13 +149,20 @@ class Members:
         self._connection, self._scope, self._test = connection, scope, test
         self._seen = 0
         self.numbers = NONE
+        self._among = dict[str, npt.NDArray[np.bool_]]()
+
+    def among(self, name: str, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Which of `numbers` pass; `name` says which these are, at the present revision."""
+        if name not in self._among:
+            self._among[name] = np.isin(numbers, self.numbers)
+        return self._among[name]
 
     def caught_up(self, revision: int) -> Self:
         """Read the changes up to `revision`; return itself."""
         if revision != self._seen:
             gone = changed(self._connection, self._scope, self._seen) if self._seen else NONE
             self._take(~np.isin(self.numbers, gone))
-            self._seen = revision
+            self._seen, self._among = revision, {}
         return self
 
     def _take(self, kept: npt.NDArray[np.bool_]) -> None:
@@ -174,11 +187,12 @@ class Texts(Members):
 
     def __init__(self, connection: sqlite3.Connection, scope: int) -> None:
         super().__init__(connection, scope, Sql("length > 0"))
-        self.lengths = self.kinds = NONE
+        self.lengths = NONE
+        self.measured = measured(NONE, NONE, NONE)
 
     def _take(self, kept: npt.NDArray[np.bool_]) -> None:
         standing, written = (
-            (self.numbers, self.lengths, self.kinds),
+            (self.numbers, self.lengths, self.measured.kinds),
             self._lists("seq length kind='fact'", self._seen),
         )
         numbers, lengths, kinds = (
@@ -186,7 +200,8 @@ class Texts(Members):
             for old, new in zip(standing, written, strict=True)
         )
         order = np.argsort(numbers, kind="stable")
-        self.numbers, self.lengths, self.kinds = numbers[order], lengths[order], kinds[order]
+        self.numbers, self.lengths = numbers[order], lengths[order]
+        self.measured = measured(self.numbers, self.lengths, kinds[order])
 
 
 def changed(connection: sqlite3.Connection, scope: int, since: int) -> Numbers:
@@ -228,26 +243,30 @@ class VectorIndex:
             self._seqs[place] = self._seqs[self._count]
             self._vectors[place] = self._vectors[self._count]
 
-    def search(
-        self, vectors: Sequence[Vector], allowed: Numbers, limit: int
-    ) -> list[list[tuple[int, float]]]:
-        """For each vector the `limit` nearest of the `allowed` rows, nearest first, with cosine.
+    @property
+    def seqs(self) -> Numbers:
+        """The rows, in the order of their vectors."""
+        return self._seqs[: self._count]
 
-        A cosine is -1..1. Ties go to the row written first.
+    def search(
+        self, vectors: Sequence[Vector], passing: npt.NDArray[np.bool_], limit: int
+    ) -> list[list[tuple[int, float]]]:
+        """For each vector the `limit` nearest of the `passing` rows, nearest first, with cosine.
+
+        A cosine is -1..1. Ties go to the row written first. What else is asked at once makes no
+        difference.
         """
-        seqs, rows = self._seqs[: self._count], self._vectors[: self._count]
-        passing = np.flatnonzero(np.isin(seqs, allowed))
-        found, all_pass = list[list[tuple[int, float]]](), len(passing) == len(seqs)
-        if not vectors or not len(passing):
+        seqs, rows = self.seqs, self._vectors[: self._count]
+        some, found = slice(None) if passing.all() else passing, list[list[tuple[int, float]]]()
+        if not vectors or not passing.any():
             return [[] for _ in vectors]
         if len(vectors) == 1:
             # Row by row: a product with a matrix starts BLAS's threads, which cost more here.
-            many = np.vecdot(rows, vectors[0])[None, :]
-        else:
-            many = np.stack(vectors) @ rows.T
-        for cosines in many:
-            of = np.clip(cosines if all_pass else cosines[passing], -1.0, 1.0)
-            found.append(best(seqs if all_pass else seqs[passing], of, limit))
+            return [best(seqs[some], np.vecdot(rows, vectors[0])[some].clip(-1.0, 1.0), limit)]
+        for vector, cosines in zip(vectors, np.stack(vectors) @ rows.T, strict=True):
+            near = np.flatnonzero(cosines >= _reached(cosines[some], limit) - ROUNDED)
+            near = near[passing[near]]
+            found.append(best(seqs[near], np.vecdot(rows[near], vector).clip(-1.0, 1.0), limit))
         return found
 
 
@@ -353,35 +372,48 @@ class Weighed(NamedTuple):
     """How many texts of each kind have it."""
 
 
-def weighed(
-    postings: Sequence[Numbers], texts: Numbers, lengths: Numbers, kinds: Numbers
-) -> Iterable[Weighed]:
-    """Weigh words. `postings`: of each word the numbers of its texts, ascending, once per use.
+class Measured(NamedTuple):
+    """The texts that words are weighed among, by ascending number; of each kind, from 0, `rows`."""
 
-    `texts`: all numbers, ascending, with their `lengths` in words, and `kinds` from 0.
-    """
+    numbers: Numbers
+    kinds: Numbers
+    rows: Numbers
+    damping: Scores
+    """How much a word counts for less in a longer text."""
+
+
+def measured(numbers: Numbers, lengths: Numbers, kinds: Numbers) -> Measured:
+    """Measure texts; `lengths` in words."""
     rows = np.bincount(kinds, minlength=1)
     mean = np.bincount(kinds, weights=lengths, minlength=1) / np.maximum(rows, 1)
+    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths / mean[kinds])
+    return Measured(numbers, kinds, rows, damping)
+
+
+def weighed(postings: Sequence[Numbers], texts: Measured) -> Iterable[Weighed]:
+    """Weigh words. `postings`: of each the numbers of its texts, ascending, once an occurrence."""
     # All words at once: a query has a dozen, and each call of numpy costs as much as a short text.
-    words, places, counts = _placed(postings, texts)
-    of, width = kinds[places], len(rows)
+    words, places, counts = _placed(postings, texts.numbers)
+    of, width = texts.kinds[places], len(texts.rows)
     having = np.bincount(words * width + of, minlength=len(postings) * width)
     having = having.reshape(len(postings), width)
-    damping = SATURATION * (1 - LENGTH_PART + LENGTH_PART * lengths[places] / mean[of])
-    parts = _rarity(rows, having)[words, of] * counts * (SATURATION + 1) / (counts + damping)
+    rarity, damping = _rarity(texts.rows, having)[words, of], texts.damping[places]
+    parts = rarity * counts * (SATURATION + 1) / (counts + damping)
     ends = np.searchsorted(words, np.arange(1, len(postings)))
     return map(Weighed, np.split(places, ends), np.split(parts, ends), having)
 
 
-def bm25(words: Sequence[Weighed], kinds: Numbers) -> Scores:
-    """The score of each text by a query's weighed words, from 0; `kinds`: of all texts, from 0."""
-    if not (len(kinds) and words):
-        return np.zeros(len(kinds))
+def bm25(words: Sequence[Weighed], texts: Measured) -> tuple[Numbers, Scores]:
+    """Where those of `texts` stand that have a weighed word of a query, and the score of each."""
+    if not (len(texts.kinds) and words):
+        return NONE, np.zeros(0)
     having = np.stack([one.having for one in words])
-    whole = _rarity(np.array(len(kinds)), having.sum(axis=1)).sum()
-    balance: Scores = whole / _rarity(np.bincount(kinds), having).sum(axis=0)
+    whole = _rarity(np.array(len(texts.kinds)), having.sum(axis=1)).sum()
+    balance: Scores = whole / _rarity(texts.rows, having).sum(axis=0)
     places, parts = (np.concatenate(one) for one in zip(*(word[:2] for word in words), strict=True))
-    return balance[kinds] * np.bincount(places, weights=parts, minlength=len(kinds))
+    scores = np.bincount(places, weights=parts)
+    found = np.flatnonzero(scores > 0)  # of truths: of numbers it takes ten times as long
+    return found, balance[texts.kinds[found]] * scores[found]
 
 
 def _placed(postings: Sequence[Numbers], texts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
@@ -404,10 +436,18 @@ def _rarity(rows: Numbers, having: Numbers) -> Scores:
     return found
 
 
+def _reached(scores: npt.NDArray[np.floating[Any]], limit: int) -> float:
+    """A score that the `limit` best reach, and few others; no order of all is needed for it."""
+    if not 0 < limit < len(scores):
+        return -math.inf
+    width = max(1, len(scores) // (4 * limit))
+    highest = scores[: len(scores) // width * width].reshape(-1, width).max(axis=1)
+    return float(np.partition(highest, -limit)[-limit])
+
+
 def best(numbers: Numbers, scores: Scores, limit: int) -> list[tuple[int, float]]:
     """The `limit` best numbers with their scores, best first; ties go to the lower number."""
-    if 0 < limit < len(scores):
-        least = np.partition(scores, -limit)[-limit]
-        numbers, scores = numbers[scores >= least], scores[scores >= least]
+    near = scores >= _reached(scores, limit)
+    numbers, scores = numbers[near], scores[near]
     order = np.lexsort((numbers, -scores))[: max(limit, 0)]
     return [(int(numbers[place]), float(scores[place])) for place in order]

@@ -24,6 +24,7 @@ import orjson
 
 from memory.errors import MemoryStoreError
 from memory.facts.sqlite.indexes import (
+    NONE,
     ScopeIndex,
     WordIndex,
     encoded,
@@ -161,11 +162,16 @@ class SqliteTable(MemoryTable):
         """A page of a list of rows, and the number of rows on all pages."""
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         with self._file.reading():
-            text, values = self._where_listed(wanted)
-            # One pass counts and sorts: to test each row again for the count costs more.
-            query = f"SELECT seq FROM memories WHERE {text} ORDER BY {order_by(wanted)}"
-            found = [seq for (seq,) in self._connection.execute(query, values)]
-            numbers = found[wanted.offset : end]
+            where = self._where_listed(wanted)
+            if wanted.order == "written" and where == self._where(wanted.filters):
+                (scope, test), at = _split(wanted.filters), self._revision()
+                some = [self._index(one).passing(test, at).numbers for one in self._scopes(scope)]
+                found = np.sort(np.concatenate([NONE, *some]))[:: -1 if wanted.descending else 1]
+            else:
+                # One pass counts and sorts: to test each row again for the count costs more.
+                query = f"SELECT seq FROM memories WHERE {where.text} ORDER BY {order_by(wanted)}"
+                found = np.array(self._connection.execute(query, where.values).fetchall(), int)
+            numbers = found.ravel()[wanted.offset : end].tolist()
             rows = self.numbered(numbers)
         return [rows[seq] for seq in numbers], len(found)
 

@@ -51,8 +51,7 @@ def test_what_is_shown_as_a_contradiction_is_on_no_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "names"),
-    [(40, ["Mateo"]), (120, [pages.DISPUTES]), (900, [pages.DISPUTES, "Ada"])],
+    ("room", "names"), [(40, ["Mateo"]), (120, [pages.DISPUTES]), (900, [pages.DISPUTES, "Ada"])]
 )
 def test_a_line_stays_on_its_page_where_its_contradiction_has_no_room(
     room: int, names: list[str]

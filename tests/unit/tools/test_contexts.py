@@ -5,24 +5,12 @@ from typing import Any, cast
 from memory.prompt.components import COMPONENTS, DATA, PLACEHOLDERS, STATIC, check_template
 from memory.records.records import Event
 from tests.support.tool_calls import EVENT
-from tools.policy import (
-    CONTEXTS,
-    REFLECT,
-    ContextConfig,
-    context_type_for,
-    continued,
-)
+from tools.policy import CONTEXTS, REFLECT, ContextConfig, context_type_for, continued
 from tools.registry import BUILT_IN
 
 FULL = [0, 1000, 1500, 1750, 2000, 3000, 4000, 4500, 5000, 6000, 7000]
 REFLECTION_TOOLS = ["noop", "add_journal_entry", "review_journal"]
-SLEEP_TOOLS = [
-    "noop",
-    "add_journal_entry",
-    "review_journal",
-    "recall_memories",
-    "store_memory",
-]
+SLEEP_TOOLS = ["noop", "add_journal_entry", "review_journal", "recall_memories", "store_memory"]
 PRE_COMPACTION_TOOLS = ["noop", "add_journal_entry", "update_entity_observation"]
 
 TABLE: dict[str, tuple[list[int], list[str] | None, str, int, bool, bool]] = {

@@ -61,17 +61,13 @@ async def test_the_model_gets_the_answer_as_a_text(found: list[BaseTool]) -> Non
     assert ([one["ok"] for one in done.outcomes], done.raised) == ([True] * 3, 0)
 
 
-async def test_an_error_of_an_mcp_tool_does_not_count_as_our_failure(
-    found: list[BaseTool],
-) -> None:
+async def test_an_error_of_an_mcp_tool_does_not_count_as_our_failure(found: list[BaseTool]) -> None:
     done = await executed([wanted("paint_wall", wall="glass")], found)
     assert "glass takes no paint" in str(done.messages[0].content)
     assert (done.outcomes[0]["ok"], done.raised) == (False, 0)
 
 
-async def test_a_server_that_dies_or_hangs_in_a_call_is_answered_for(
-    found: list[BaseTool],
-) -> None:
+async def test_a_server_that_dies_or_hangs_in_a_call_is_answered_for(found: list[BaseTool]) -> None:
     done = await executed([wanted("crash")], found, seconds=20)
     assert "Connection closed" in json.loads(str(done.messages[0].content))["error"]
     late = await executed([wanted("wait")], found, seconds=0.5)

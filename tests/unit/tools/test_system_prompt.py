@@ -80,10 +80,7 @@ def test_an_empty_unchanged_or_too_long_text_is_no_prompt(text: str) -> None:
         accepted(written("one"), text)
 
 
-@pytest.mark.parametrize(
-    "hidden",
-    [*"\x00\x1b\x85\u2028\u200b\u202e\ue000\U000e0041\U000e0100\r"],
-)
+@pytest.mark.parametrize("hidden", [*"\x00\x1b\x85\u2028\u200b\u202e\ue000\U000e0041\U000e0100\r"])
 def test_characters_that_nobody_sees_in_a_difference_are_refused(hidden: str) -> None:
     with pytest.raises(Refusal, match="nobody can see"):
         accepted(EMPTY, f"Be{hidden}kind.")
@@ -182,9 +179,7 @@ def refusal(
     ],
     ids=["stranger", "almost_an_owner", "autonomous", "reflection", "night"],
 )
-async def test_a_change_that_no_owner_set_off_is_refused_unasked(
-    state: State,
-) -> None:
+async def test_a_change_that_no_owner_set_off_is_refused_unasked(state: State) -> None:
     assert refusal(state, Settings()) is not None
 
 

@@ -12,13 +12,7 @@ from langgraph.types import Command
 from memory.state.schema import State
 from tests.support.executing import executed, wanted
 from tests.support.tool_calls import NOW, tick_state
-from tools.execution.execute import (
-    LONGEST_CACHED,
-    MOST_CACHED,
-    Executed,
-    cache_key,
-    with_answer,
-)
+from tools.execution.execute import LONGEST_CACHED, MOST_CACHED, Executed, cache_key, with_answer
 from tools.registry import BUILT_IN, ToolKind, registered
 
 CREATE, LIST = (BUILT_IN[name][0] for name in ("create_project", "list_projects"))

@@ -51,7 +51,8 @@ async def look(
 ) -> Matches:
     options: dict[str, Any] = {"limit": 10, "include_superseded": False, **more}
     vector = await memory.embed_query(query)
-    return memory.lookup(scope, terms=terms(query), vector=vector, kinds=kinds, **options)
+    [found] = memory.lookup(scope, [(terms(query), vector)], kinds=kinds, **options)
+    return found
 
 
 def told(found: Any) -> list[str]:
@@ -79,9 +80,7 @@ async def test_a_lookup_without_a_vector_is_by_words_alone(memory: SemanticMemor
     await memory.put_episodes(ANA, [episode("e1", "a red fox came")])
     assert await memory.embed_query("...") is not None
     assert await memory.embed_query("   ") is None
-    found = memory.lookup(
-        ANA, terms=["fox"], vector=None, kinds=KINDS, limit=5, include_superseded=False
-    )
+    [found] = memory.lookup(ANA, [(["fox"], None)], kinds=KINDS, limit=5, include_superseded=False)
     assert (found.near, told(found.worded)) == ([], ["a red fox came"])
 
 
@@ -300,3 +299,24 @@ async def test_words_are_counted_over_a_scope_among_facts_or_among_entries(
     await memory.add(BEN, [draft("c", "red hat")])
     found = await look(memory, ANA, "red fox hat", kinds=["fact"])
     assert found.known == Counted(2, {"red": 2, "fox": 1})
+
+
+async def test_several_are_looked_up_in_one_pass_over_the_vectors_and_find_the_same_as_alone(
+    memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.add(ANA, [draft("a", "red fox"), draft("b", "grey owl"), draft("c", "red owl")])
+    asked = [(terms(query), await memory.embed_query(query)) for query in ("fox", "owl", "red")]
+    asked.insert(1, (["grey"], None))
+    given: dict[str, Any] = {"kinds": ["fact"], "limit": 2, "include_superseded": True}
+    alone = [memory.lookup(ANA, [one], **given)[0] for one in asked]
+    passes: list[int] = []
+    table = memory.open_table()
+    find = table.nearest_each
+
+    def counted(vectors: Any, *more: Any) -> Any:
+        passes.append(len(vectors))
+        return find(vectors, *more)
+
+    monkeypatch.setattr(table, "nearest_each", counted)
+    assert memory.lookup(ANA, asked, **given) == alone
+    assert passes == [3]

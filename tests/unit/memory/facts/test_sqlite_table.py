@@ -155,12 +155,37 @@ def test_rows_beyond_the_index_s_room_and_after_removals_are_the_right_ones() ->
     index.remove(np.append(gone, [10 * ROOM]))
     left = np.setdiff1d(seqs, gone)
     order = left[np.argsort(-(vectors[left] @ vectors[0]))]
-    [alone] = index.search([vectors[0]], seqs, 50)
+    every = np.ones(len(left), dtype=np.bool_)
+    [alone] = index.search([vectors[0]], every, 50)
     assert [seq for seq, _ in alone] == order[:50].tolist()
-    together = index.search([*vectors[:3]], seqs, 50)
+    together = index.search([*vectors[:3]], every, 50)
     assert [[seq for seq, _ in one] for one in together] == [
         left[np.argsort(-(vectors[left] @ vector))][:50].tolist() for vector in vectors[:3]
     ]
+
+
+def test_a_vector_finds_the_same_alone_and_together_with_others(table: SqliteTable) -> None:
+    drawn = np.random.default_rng(2).standard_normal((50, DIMENSION)).astype(np.float32)
+    vectors = [*(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))]
+    for number, vector in enumerate(vectors):
+        put(table, "ana", str(number), vector=vector, speaker="Ana" if number % 3 else "Ben")
+    for wanted in (scope("ana"), {**scope("ana"), "speaker": "Ana"}):
+        alone = [table.nearest(vector, wanted, 7) for vector in vectors]
+        assert table.nearest_each(vectors, wanted, 7) == alone
+
+
+def test_the_newest_rows_are_listed_without_sorting_all(table: SqliteTable) -> None:
+    for number in range(20):
+        put(table, "ana", str(number), kind="episode" if number % 2 else "fact")
+    wanted = Listing({**scope("ana"), "kind": "fact"}, limit=3)
+    table.listed(wanted)
+    statements: list[str] = []
+    put(table, "ana", "20")
+    table._connection.set_trace_callback(statements.append)
+    rows, total = table.listed(wanted)
+    assert (ids(rows), total) == (["ana-20", "ana-18", "ana-16"], 11)
+    read = [one for one in statements if "kind = " in one]
+    assert ["rev > " in one for one in read] == [True], statements
 
 
 def test_a_filter_is_looked_up_once_and_then_for_what_changed(

@@ -5,15 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from memory.night.briefing import (
-    changed,
-    deadlines,
-    doubt,
-    lines_of,
-    question,
-    waiting,
-    within,
-)
+from memory.night.briefing import changed, deadlines, doubt, lines_of, question, waiting, within
 from memory.records import Briefing, OpenQuestion
 from memory.records.operations import add_fact, link_facts, supersede_fact
 from memory.records.records import Fact, NightRecord

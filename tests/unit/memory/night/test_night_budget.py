@@ -120,9 +120,7 @@ def test_slips_in_scores_leave_refused_facts_their_calls(
 
 
 @given(st.lists(st.tuples(st.integers(1, 120), st.integers(0, 60)), max_size=40))
-def test_many_small_nights_cost_no_more_than_one_large_night(
-    nights: list[tuple[int, int]],
-) -> None:
+def test_many_small_nights_cost_no_more_than_one_large_night(nights: list[tuple[int, int]]) -> None:
     """Each night wants a drawn number of calls and makes those that its budget allows."""
     earlier: list[NightRecord] = []
     made = heard = 0

@@ -65,11 +65,7 @@ def test_a_forgotten_operation_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("standing", "written"),
-    [
-        ({"importance": 5}, {"importance": 8}),
-        ({"importance": 8}, {}),
-        ({"importance": 3}, None),
-    ],
+    [({"importance": 5}, {"importance": 8}), ({"importance": 8}, {}), ({"importance": 3}, None)],
     ids=["as it was", "as it is to be", "changed meanwhile"],
 )
 def test_a_field_is_replaced_only_if_it_is_unchanged(
@@ -104,9 +100,7 @@ async def test_two_facts_never_supersede_each_other(memory: Memory) -> None:
     assert (await memory.fact("b"))["invalid_at"] is None
 
 
-async def test_the_sources_of_all_duplicates_are_kept(
-    memory: Memory,
-) -> None:
+async def test_the_sources_of_all_duplicates_are_kept(memory: Memory) -> None:
     drafts = [
         draft("a", "Ada grows beans."),
         draft("b", "Ada grows beans!", importance=9),

@@ -198,8 +198,7 @@ NOBODY = fact("new", "Nobody at Ana's work or in her family may know of the inte
 
 
 @pytest.mark.parametrize(
-    ("second", "relation"),
-    [(None, ""), ("relates", "relates"), ("duplicates", "duplicates")],
+    ("second", "relation"), [(None, ""), ("relates", "relates"), ("duplicates", "duplicates")]
 )
 def test_a_join_that_loses_words_holds_only_if_the_model_says_it_again(
     second: Relation | None, relation: str

@@ -169,9 +169,7 @@ async def test_the_mark_is_written_after_facts_are_removed(
     assert await memory.store.aget(("nights",), "night_1") is None
 
 
-async def test_an_undo_keeps_a_fact_that_existed_before(
-    semantic: SemanticMemory,
-) -> None:
+async def test_an_undo_keeps_a_fact_that_existed_before(semantic: SemanticMemory) -> None:
     memory = await before_a_night(semantic)
     standing = await memory.fact("f0")
     sources = {key: standing[key] for key in ("source_entries", "source_events")}
@@ -182,9 +180,7 @@ async def test_an_undo_keeps_a_fact_that_existed_before(
     assert await memory.fact("f0") == standing
 
 
-async def test_an_undo_removes_a_profile_made_by_the_night(
-    semantic: SemanticMemory,
-) -> None:
+async def test_an_undo_removes_a_profile_made_by_the_night(semantic: SemanticMemory) -> None:
     memory = Memory.new(semantic, "heard")
     empty = await memory.everything()
     night = [noticed(TEA, aliases=["Addie"]), noticed(observation(8))]

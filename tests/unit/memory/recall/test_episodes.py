@@ -61,8 +61,8 @@ async def test_an_answer_is_found_by_the_words_before_it(
 ) -> None:
     await write(store, entry("Which harp?", speaker="Ben"), entry("Mine, Ben.", minutes=1))
     await index_entries(store, memory, ANA)
-    found = memory.lookup(
-        ANA, terms=terms("harp"), vector=None, kinds=["episode"], limit=9, include_superseded=True
+    [found] = memory.lookup(
+        ANA, [(terms("harp"), None)], kinds=["episode"], limit=9, include_superseded=True
     )
     asked, answer = [row.payload for row, _ in found.worded]
     assert (asked["data"], answer["data"]) == ("Which harp?", "Mine, Ben.")

@@ -187,8 +187,8 @@ async def test_after_texts_are_analysed_otherwise_all_entries_are_indexed_anew(
     monkeypatch.setattr(episodes, "ANALYSIS_VERSION", 99)
     monkeypatch.setattr(episodes, "entry_terms", lambda text, speaker, before: ["otherwise"])
     await index_entries(store, memory, ANA)
-    found = memory.lookup(
-        ANA, terms=["otherwise"], vector=None, kinds=["episode"], limit=9, include_superseded=True
+    [found] = memory.lookup(
+        ANA, [(["otherwise"], None)], kinds=["episode"], limit=9, include_superseded=True
     )
     assert len(found.worded) == 2
     assert await memory.get(ANA, fact["id"]) == fact

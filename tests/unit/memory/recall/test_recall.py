@@ -306,9 +306,9 @@ async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
     hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "parts": {"words": 1.0}}
     hit |= {"sources": [], "speaker": None}
 
-    async def answer(query: str, **arguments: Any) -> list[RecallHit]:
-        asked.append({**arguments, "query": query})
-        return [cast(RecallHit, hit)]
+    async def answer(queries: list[str], **arguments: Any) -> list[list[RecallHit]]:
+        asked.extend({**arguments, "query": query} for query in queries)
+        return [[cast(RecallHit, hit)] for _ in queries]
 
     monkeypatch.setattr(recall_tool, "recall", answer)
     bench = Bench()
