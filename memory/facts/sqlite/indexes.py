@@ -215,6 +215,10 @@ def changed(connection: sqlite3.Connection, scope: int, since: int) -> Numbers:
     return listed(numbers[0])
 
 
+MANY = 20_000
+"""Vectors from which one product of matrices serves many queries."""
+
+
 class VectorIndex:
     """Exact nearest neighbours by cosine, among the allowed rows."""
 
@@ -260,9 +264,10 @@ class VectorIndex:
         some, found = slice(None) if passing.all() else passing, list[list[tuple[int, float]]]()
         if not vectors or not passing.any():
             return [[] for _ in vectors]
-        if len(vectors) == 1:
-            # Row by row: a product with a matrix starts BLAS's threads, which cost more here.
-            return [best(seqs[some], np.vecdot(rows, vectors[0])[some].clip(-1.0, 1.0), limit)]
+        if len(vectors) == 1 or len(rows) < MANY:
+            # A product of matrices starts BLAS's threads, which cost more here.
+            cosines_of = (np.vecdot(rows, vector)[some].clip(-1.0, 1.0) for vector in vectors)
+            return [best(seqs[some], cosines, limit) for cosines in cosines_of]
         for vector, cosines in zip(vectors, np.stack(vectors) @ rows.T, strict=True):
             near = np.flatnonzero(cosines >= _reached(cosines[some], limit) - ROUNDED)
             near = near[passing[near]]
