@@ -232,8 +232,10 @@ def _goal(goal: Goal) -> Text:
 
 
 def _session_memory(memory: Mapping[str, Any]) -> list[str]:
-    done = [f"done: {task['description']}" for task in memory["completed_tasks"]]
-    return [*memory["key_facts"], *memory["learned_patterns"], *done]
+    said = memory.get("said_by", {})
+    texts = [*memory["key_facts"], *memory["learned_patterns"]]
+    told = [f"{text} ({said[text]} said)" if text in said else text for text in texts]
+    return [*told, *(f"done: {task['description']}" for task in memory["completed_tasks"])]
 
 
 def _memory(status: Mapping[str, Any]) -> Text:

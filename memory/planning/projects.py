@@ -49,11 +49,14 @@ def create(
     if not key:
         raise Refusal("A project needs a key", "Give a short key such as 'build_tavern'.")
     if key in projects["slots"]:
-        raise Refusal(
-            f"Project '{key}' already exists",
-            "Use swap_project to switch to it, or create the new project under another key.",
-            available_projects=list(known_to(projects, public)["slots"]),
+        known = known_to(projects, public)["slots"]
+        advice = (
+            "Use swap_project to switch to it, or create the new project under another key."
+            if key in known
+            else "It was begun in private and is not shown here: its owner can go on with it in "
+            "private. Or take another key."
         )
+        raise Refusal(f"Project '{key}' already exists", advice, available_projects=list(known))
     stamp = now.isoformat()
     slot: Project = {
         "summary": summary,

@@ -117,15 +117,20 @@ def test_the_help_of_a_command_begins_with_its_line_in_the_list(capsys: Capture,
 def test_chat_without_a_terminal_answers_line_by_line(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = "Hello\n\n/status\n/nonsense\nAdd a goal: mend the fence\n/sleep\n/quit\nnot read\n"
+    lines = (
+        "Hello\n\n/status\n/nonsense\nAdd a goal: mend the fence\n/recall fence\n/recall\n/sleep\n"
+        "/quit\nnot read\n"
+    )
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
     done = circadian(capsys, "chat", "--data", data)
     assert done.status == 0
     assert done.out.startswith("Hello.\n")
     assert "Memory   1 journal entry" in done.out
     assert "Added the goal" in done.out
+    assert "Add a goal: mend the fence" in done.out, "recalled"
     assert "Night of" in done.out
     assert "unknown: /nonsense" in done.err
+    assert "unknown: /recall;" in done.err
     assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
 
 

@@ -115,7 +115,7 @@ def test_a_person_sees_what_fits_and_how_much_does_not(capsys: Capture, data: Pa
     asked = ("recall", "dog", "--data", data)
     done = circadian(capsys, *asked)
     assert [text for text in said if text in done.out] == [said[0]]
-    assert "fit less: `-k " in done.error
+    assert "less: `circadian recall ... -k " in done.error
     every = circadian(capsys, *asked, "--json").document
     assert len(every) > 1
     more = circadian(capsys, *asked, "-k", "10")

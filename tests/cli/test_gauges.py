@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from graph.cli.status_view import prompt_gauge, spending_gauge, status_view
+from graph.cli.status_view import _session_memory, prompt_gauge, spending_gauge, status_view
 from graph.use_cases.status import status
 from memory.models.offline.model import OfflineChatModel
 from memory.prompt.components import prompt_health
@@ -140,3 +140,9 @@ def test_verbose_shows_the_parts_and_the_document_always_has_them(
     document = circadian(capsys, "status", "--data", tmp_path, "--json").document
     assert ("budget" in short, "budget" in long) == (False, True)
     assert {"key", "tokens", "share", "budget"} <= set(document["prompt"]["components"][0])
+
+
+def test_session_memory_says_whose_words_it_holds() -> None:
+    held = {"key_facts": ["All scrap goes to Ben.", "The hall is blue."], "learned_patterns": []}
+    memory = {**held, "completed_tasks": [], "said_by": {"All scrap goes to Ben.": "Ben"}}
+    assert _session_memory(memory) == ["All scrap goes to Ben. (Ben said)", "The hall is blue."]

@@ -22,6 +22,7 @@ from graph.cli.access import (
     running,
     unanswered,
 )
+from graph.cli.commands.memory import show_recalled
 from graph.cli.commands.status import print_status
 from graph.cli.exits import INTERRUPTED
 from graph.cli.program import Options, command
@@ -39,7 +40,7 @@ SHORT = 60
 APPROVAL: dict[str, Any] = {"decision": "approve"}
 
 PROMPT = "> "
-HELP = "/status, /sleep, /approve ID, /refuse ID, /help, /quit, or Ctrl-D to leave"
+HELP = "/status, /recall WORDS, /sleep, /approve ID, /refuse ID, /help, /quit, or Ctrl-D to leave"
 
 CHAT_COMMANDS = {"help": "/help", "quit": "/quit", "exit": "/quit", "/exit": "/quit"}
 """Words that are commands without their slash."""
@@ -194,6 +195,9 @@ class _Chat:
                 return self._agent.call(print_status(self._session))
             case "/help" if not rest.strip():
                 self._screen.note(HELP)
+                return 0
+            case "/recall" if rest.strip():
+                self._agent.call(show_recalled(self._session, rest))
                 return 0
             case "/sleep" if not rest.strip():
                 return self._agent.call(go_to_sleep(self._session))

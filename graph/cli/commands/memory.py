@@ -96,15 +96,27 @@ async def recall(
         if everything:
             await _show_all(session, query, limit)
             return 0
-        hits = await session.agent.recall(query or "", limit, include_superseded=superseded)
-        shown = [recalled_memory(hit, explain=explain) for hit in hits]
-        told = weighty(hits)
-        fit = [hit for hit in told if limit or not hit.get("faint")]
-        session.screen.result(shown, recall_view(fit, explain=explain))
-        if (left := len(told) - len(fit)) and not session.screen.json:
-            others = counted(left, "memory stands", "memories stand")
-            session.screen.note(f"{others} near it and fit less: `-k {len(hits)}` shows all")
+        await show_recalled(session, query or "", limit, explain=explain, superseded=superseded)
     return 0
+
+
+async def show_recalled(
+    session: Session,
+    query: str,
+    limit: int | None = None,
+    *,
+    explain: bool = False,
+    superseded: bool = False,
+) -> None:
+    """Search, and print what fits by itself, or with `limit` all that is found."""
+    hits = await session.agent.recall(query, limit, include_superseded=superseded)
+    shown = [recalled_memory(hit, explain=explain) for hit in hits]
+    told = weighty(hits)
+    fit = [hit for hit in told if limit or not hit.get("faint")]
+    session.screen.result(shown, recall_view(fit, explain=explain))
+    if (left := len(told) - len(fit)) and not session.screen.json:
+        others = counted(left, "memory stands near and fits", "memories stand near and fit")
+        session.screen.note(f"{others} less: `circadian recall ... -k {len(hits)}` shows all")
 
 
 async def _show_all(session: Session, query: str | None, limit: int | None) -> None:

@@ -22,6 +22,7 @@ from memory.messages import (
     prompt_lines,
     unescaped,
 )
+from memory.records import LOCAL_USER
 from memory.text import (
     MONTHS,
     STOP_WORDS,
@@ -190,7 +191,8 @@ def _from_history(prompt: Prompt) -> list[Quotable]:
     for message in reversed(prompt.history):
         text = event_text(message).strip() if isinstance(message, HumanMessage) else ""
         if text and not text.startswith("["):
-            by = f", {message.name}" if message.name else ""
+            who = "you" if message.name == LOCAL_USER else message.name
+            by = f", {who}" if who else ""
             found.append(Quotable(f"this conversation{by}", text))
     return found
 

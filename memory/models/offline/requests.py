@@ -416,7 +416,8 @@ def _carry_out(part: str, scene: Scene, wishes: Wishes, tools: Collection[str]) 
             wishes.unclear.append(step.reply)
         elif rule.tool not in tools:
             tried = any(one.name == rule.tool for one in scene.prompt.done)
-            reply = f"I cannot do that now: {rule.tool} is not at hand."
+            needs = " It needs a folder: set CIRCADIAN_FOLDER." if rule.tool == "write_file" else ""
+            reply = f"I cannot do that now: {rule.tool} is not at hand.{needs}"
             wishes.unclear += [] if tried else [reply]
         elif isinstance(step, Call):  # and not Later, which waits for a result
             scene.plan(step)

@@ -20,7 +20,7 @@ PRINTED = {
     ],
     "own_models.py": ["The bakery opens at seven."],
     "own_persistence.py": [
-        "blocking: From this conversation, local: I am allergic to walnuts.",
+        "blocking: From this conversation, you: I am allergic to walnuts.",
         "checkpoints: True",
         "asynchronous: tick 1",
     ],

@@ -180,6 +180,9 @@ def test_a_public_sees_and_changes_only_what_was_told_in_public() -> None:
     open_, _ = rules.update(less, "Budget 900 euros", None, NOW, public=True)
     context = rules.known_to(open_, public=True)["slots"]["website"]["context"]
     assert context == "Pilar paints it\nBudget 900 euros"
+    with pytest.raises(Refusal, match="already exists") as taken:
+        rules.create(less, "quest_design", "Quests", "", NOW, public=True)
+    assert "begun in private" in taken.value.result()["suggestion"]
     for tried in ({"key": "quest_design"}, {"key": "nowhere"}):
         with pytest.raises(Refusal) as refused:
             rules.swap(less, tried["key"], None, NOW, public=True)
