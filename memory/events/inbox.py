@@ -400,15 +400,12 @@ async def take_in(
         named_events = zip(ids, brought, strict=True)
         brought = [completed(raw, id_=id_, owner=owner, now=now) for id_, raw in named_events]
     events = [valid_event(raw) for raw in brought]
-    # After a crash, what was sent as a message may be sent again as an event.
-    again = {(event["id"], event["sender"], event["text"]) for event in events}
-    spoken = [one for one in spoken if (one["id"], one["sender"], one["text"]) not in again]
     late: set[str] = set()
     if room is not None and (spoken or events):
         late, told = await _beyond(await room(scope), events, spoken, store=store, scope=scope)
         notes += told
         spoken = [event for event in spoken if event["id"] not in late]
-    posted = await post(store, scope, [*spoken, *events], now=now)
+    posted = await post(store, scope, [*_not_among(events, spoken), *events], now=now)
     if foreign:
         types = ", ".join(sorted({message.type for message in foreign}))
         notes.append(f"Only human messages are taken; left out: {types}.")
@@ -513,6 +510,12 @@ def _spoken(
         except InputError as error:
             notes.append(f"A message was left out: {error}.")
     return events, list(dict.fromkeys(notes))
+
+
+def _not_among(events: Sequence[Event], spoken: Sequence[Event]) -> list[Event]:
+    """The messages but those that were sent again as events, as people do after a crash."""
+    again = {(event["id"], event["sender"], event["text"]) for event in events}
+    return [one for one in spoken if (one["id"], one["sender"], one["text"]) not in again]
 
 
 async def _as_first_given(

@@ -98,7 +98,7 @@ def test_help_lists_every_command_with_a_whole_sentence(capsys: Capture) -> None
 
 
 def test_help_imports_no_command_and_no_langgraph() -> None:
-    code = "import sys; from graph.cli.app import main; main(['--help']); print(*sys.modules)"
+    code = "import sys; from graph.cli.__main__ import main; main(['--help']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     commands = {name for name in loaded if name.startswith("graph.cli.commands")}

@@ -27,7 +27,7 @@ class Interrupt:
         if name == {name!r}:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupt())
-from graph.cli.app import main
+from graph.cli.__main__ import main
 sys.exit(main(["chat", "--data", {data!r}]))
 """
 

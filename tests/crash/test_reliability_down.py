@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from graph.agent import open_agent
 from graph.api import AsyncAgent
-from graph.cli.app import main
+from graph.cli.__main__ import main
 from memory.errors import DatabaseDown, MemoryStoreError
 from memory.events import inbox
 from memory.storage.sqlite import files as storage

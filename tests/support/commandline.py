@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from graph.cli.app import main
+from graph.cli.__main__ import main
 
 
 class Done(NamedTuple):

@@ -34,7 +34,7 @@ from typing import Any
 import pytest
 
 PRELOADED = (
-    "graph.cli.app",
+    "graph.cli.__main__",
     "graph.agent",
     "memory.facts.mem0",
     "memory.models",

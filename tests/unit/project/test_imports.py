@@ -28,7 +28,7 @@ STEPS = {
 
 LOADED = f"""
 import json, shlex, sys
-from graph.cli.app import main
+from graph.cli.__main__ import main
 for step, unwanted in {STEPS!r}.items():
     if step == "import graph.agent":
         import graph.agent
