@@ -145,7 +145,7 @@ def _contradiction(kind: ToolKind) -> str | None:
     if kind.cache and (acts or kind.always_ask):
         return f"is {kind.category} and cannot be cached: what it does has to be done each time"
     if kind.cache is None and (kind.ttl is not None or kind.reads):
-        return "has ttl or reads, which say something of a cache, and no cache"
+        return "has `ttl` or `reads` without `cache`"
     unknown = sorted(set(kind.reads) - READABLE)
     return f"reads {unknown[0]!r}, which is no state key it can read" if unknown else None
 

@@ -370,7 +370,7 @@ async def _turn_of(agent: AsyncAgent, report: Report, event_id: str | None) -> T
     mine = [tick for tick in parked if tick["question"]["event_id"] == event_id]
     now = await status(agent.context)
     tick = next((one for one in reversed(report["ticks"]) if one["event_id"] == event_id), None)
-    if tick is None and event_id is not None:  # the run of another process may have taken it
+    if tick is None and event_id is not None:  # another process's run may have the event
         tick = await tick_of(agent.context, event_id)
     return Turn(
         report=report,
@@ -515,7 +515,7 @@ def _held_line(options: Options, report: NightReport) -> str | None:
         return None
     why = (report.get("gate") or {}).get("held") or "it would change much"
     apply, discard = both_ways(options, report["id"])
-    return f"{report['id']} is held back: {why}; `{apply}` makes it so, `{discard}` lets it go"
+    return f"{report['id']} is held back: {why}; `{apply}` applies it, `{discard}` discards it"
 
 
 def both_ways(options: Options, night_id: str) -> tuple[str, str]:

@@ -336,6 +336,7 @@ WORDS = {
     "consolidate": ("journal entry", "journal entries"),
     "dream": ("fact to compare", "facts to compare"),
     "consolidate_entities": ("person or thing", "people and things"),
+    "reflect": ("reflection", "reflections"),
 }
 """What a step leaves for the next night, one and several."""
 

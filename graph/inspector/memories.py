@@ -293,7 +293,7 @@ async def correct_form(visit: Visit) -> Response:
     fact = await _fact(visit)
     if fact["invalid_at"] is not None:
         return visit.go("memory", fact["id"])  # Its page says what holds instead.
-    text = visit.asked("text", LONGEST_FACT + 1)  # One that is too long is refused, not cut.
+    text = visit.asked("text", LONGEST_FACT + 1)  # A text that is too long is refused, not cut.
     by = visit.asked_name("by") or likely_speaker(fact, text or fact["text"], visit.context.owner)
     problem = _problem(fact, text, by) if text else None
     return _correcting(visit, fact, text, by, problem, preview=bool(text) and problem is None)

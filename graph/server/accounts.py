@@ -51,8 +51,8 @@ log = logging.getLogger("circadian")
 class Ledger:
     """The model tokens of each agent, user and day, over all processes.
 
-    Each process writes records of its own. They bound what the state says of itself, which users
-    may edit.
+    Each process writes records of its own. A limit goes by these records: users can edit the
+    spending in the state, and not these.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """A server's variables: how users prove who they are, what each may use, how it shuts down.
 
-Beside them stands what its modules share in one process (LangGraph Server loads some of them
-twice), and what the variables decide: which settings users may choose, and who may ask from where.
-Last come users' tokens: JWTs (RFC 7519), made by `circadian token` or by an identity provider.
+The module also has what the server's modules share in one process (LangGraph Server loads some of
+them twice), and what the variables decide: which settings users may choose, and who may ask from
+where. Users' tokens come last: JWTs (RFC 7519), made by `circadian token` or an identity provider.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Serving(BaseModel):
 
     @property
     def hosts(self) -> frozenset[str] | None:
-        """The names under which it may be asked. None: any."""
+        """The host names of the server that requests may use. None: any."""
         return self.allowed_hosts or (LOOPBACK if self.open else None)
 
     @property
@@ -277,8 +277,8 @@ def why_foreign(scope: Scope, serving: Serving) -> str | None:
     here = URL(scope=scope)
     if serving.hosts is not None and here.hostname not in serving.hosts:
         return (
-            f"this server is not called {here.hostname or ''!r:.80}; "
-            "CIRCADIAN_ALLOWED_HOSTS names what it is called"
+            f"{here.hostname or ''!r:.80} is no host name of this server; "
+            "CIRCADIAN_ALLOWED_HOSTS lists its names"
         )
     headers = Headers(scope=scope)
     origin = headers.get("origin")

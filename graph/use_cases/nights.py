@@ -303,7 +303,7 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     other = await night.unfinished(context.store, context.scope)
     if other is not None and other["id"] != name:
         raise _not_ended(other)
-    go = f"; let it go with `circadian night {name} --discard`, and sleep again"
+    go = f"; discard it with `circadian night {name} --discard`, and sleep again"
     if record.get("forgotten"):
         raise ConflictError(f"a forget took something out of {name}{go}")
     if record.get("reduced"):

@@ -208,7 +208,7 @@ CONTROLS, STOP = "controls", "stop"
 def sentence(waiting: int) -> str:
     """Say that the stop is on, and how many events wait."""
     if waiting == 0:
-        return "Emergency stop: nothing waits, and nothing is done until it is cleared."
+        return "Emergency stop: the inbox is empty, and nothing is done until the stop is cleared."
     events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
     return f"Emergency stop: {events} until it is cleared."
 

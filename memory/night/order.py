@@ -260,7 +260,7 @@ def to_score(
 
 
 def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
-    """The entries to consolidate: scored, in no loop yet, and as important as their answers."""
+    """The entries to consolidate: scored, in no loop yet. A question weighs as its answer does."""
     taken = _worked_on("consolidate", plans)
     found = [one for one in plans.pending() if one["scoring_method"] != "heuristic"]
     weights = _weights(found)
@@ -319,7 +319,7 @@ def entities_left(record: NightRecord, plans: Plans) -> list[str]:
 
 
 def items_left(step: str, record: NightRecord, plans: Plans, settings: Settings) -> int:
-    """Number of items that `step` has left; 0 for a step without batches."""
+    """Number of items that `step` has left; 0 for a step that has none."""
     match step:
         case "score_importance":
             return len(unscored(plans))
@@ -330,6 +330,8 @@ def items_left(step: str, record: NightRecord, plans: Plans, settings: Settings)
             return len(facts_left(record, plans))
         case "consolidate_entities":
             return len(entities_left(record, plans))
+        case "reflect":
+            return int(bool(record.get("reflect")) and not _reflected(plans))
     return 0
 
 

@@ -91,7 +91,7 @@ async def recall(
     if not everything and query is None:
         raise InputError("say what to look for, or see everything with --all")
     if not everything and (limit or 0) > MOST:
-        raise InputError(f"a search gives at most {MOST:,} memories; --all gives every one")
+        raise InputError(f"a search gives at most {MOST:,} memories; --all gives all")
     async with reading(options) as session:
         if everything:
             await _show_all(session, query, limit)
@@ -195,9 +195,9 @@ def _forgotten_view(done: Forgotten, flag: str | None) -> list[RenderableType]:
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
     if counts.keys() <= {"prompts", "recalls"}:
         head = (
-            "Nothing in memory says this; kept records alone do"
+            "No memory says this; only kept records do"
             if done["dry_run"]
-            else ("Forgotten from kept records; nothing in memory says this")
+            else ("Forgotten from kept records; no memory says this")
         )
     what = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
     names = ", ".join(map(one_line, done["names"])) or one_line(what)

@@ -13,6 +13,7 @@ from memory.night.order import (
     Account,
     account,
     calls_allowed,
+    items_left,
     may_ask_again,
     next_step,
     used_up,
@@ -173,3 +174,4 @@ def test_a_reflection_begins_only_with_calls_for_its_questions_and_its_insights(
     night = night_of(ids(100), reflect=True, applied=["compacting"])
     told = next_step(night, plans, Settings(), waking=False, compaction_due=False)
     assert told == step
+    assert items_left("reflect", night, plans, Settings()) == 1, "no night is silent about it"
