@@ -157,6 +157,8 @@ class RecalledMemory(TypedDict):
     partly_superseded: NotRequired[bool]
     disputed: NotRequired[bool]
     doubtful: NotRequired[bool]
+    faint: NotRequired[bool]
+    """Found by what stands beside it: it does not fit by itself."""
     parts: NotRequired[dict[str, float]]
     """The parts of the score, by name."""
 
@@ -267,7 +269,9 @@ def kind_of(id_: str) -> Literal["entry", "insight"]:
 def recalled_memory(hit: RecallHit, *, explain: bool = False) -> RecalledMemory:
     """A hit as a document."""
     held: Mapping[str, object] = hit
-    left_out = {flag for flag in FLAGS if not held.get(flag)} | (set() if explain else {"parts"})
+    left_out = {flag for flag in (*FLAGS, "faint") if not held.get(flag)} | (
+        set() if explain else {"parts"}
+    )
     shown = [name for name in RecalledMemory.__annotations__ if name not in left_out]
     return cast(RecalledMemory, {name: held[name] for name in shown if name in held})
 

@@ -294,44 +294,36 @@ async def correct_form(visit: Visit) -> Response:
     if fact["invalid_at"] is not None:
         return visit.go("memory", fact["id"])  # Its page says what holds instead.
     text = visit.asked("text", LONGEST_FACT + 1)  # A text that is too long is refused, not cut.
-    by = visit.asked_name("by") or likely_speaker(fact, text or fact["text"], visit.context.owner)
+    named = visit.asked_name("by")
+    by = named or likely_speaker(fact, text or fact["text"], visit.context.owner)
     problem = _problem(fact, text, by) if text else None
-    return _correcting(visit, fact, text, by, problem, preview=bool(text) and problem is None)
+    shown: dict[str, Any] = {"preview": bool(text) and not problem, "problem": problem}
+    return visit.show("correct.html", fact=fact, text=text, by=by, named=named, **shown)
 
 
 async def do_correct(visit: Visit) -> Response:
     """Correct the fact, and show the new one."""
     fact, form = await _fact(visit), await visit.form()
     text, by = form.get("text", "").strip(), form.get("by", "").strip() or visit.context.owner
-    try:
-        new = await correct(visit.context, fact["id"], text, by)
-    except InputError as error:
-        return _correcting(visit, fact, text, by, str(error), 422)
-    return visit.go("memory", new["id"], done="corrected")
+    problem = _problem(fact, text, by)
+    if problem is None:
+        try:
+            new = await correct(visit.context, fact["id"], text, by)
+        except InputError as error:
+            problem = str(error)
+        else:
+            return visit.go("memory", new["id"], done="corrected")
+    shown: dict[str, Any] = {"preview": False, "problem": problem}
+    return visit.show("correct.html", 422, fact=fact, text=text, by=by, named=by, **shown)
 
 
 def _problem(fact: Fact, text: str, by: str) -> str | None:
-    if text == fact["text"]:
-        return "These are the words of the fact already: write what is true."
     try:
-        checked_correction(fact, text, by)
+        said, _ = checked_correction(fact, text, by)
     except InputError as error:
         return str(error)
-    return None
-
-
-def _correcting(
-    visit: Visit,
-    fact: Fact,
-    text: str,
-    by: str,
-    problem: str | None,
-    status: int = 200,
-    *,
-    preview: bool = False,
-) -> Response:
-    shown = {"fact": fact, "text": text, "by": by, "problem": problem, "preview": preview}
-    return visit.show("correct.html", status, **shown)
+    same = "These are the words of the fact already: write what is true."
+    return same if said == fact["text"] else None
 
 
 async def _fact(visit: Visit) -> Fact:

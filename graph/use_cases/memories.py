@@ -26,7 +26,7 @@ from memory.recall import recall as recall_memories
 from memory.records import LONGEST_FACT, SELF, Fact, JournalEntry, RecallHit, Scope
 from memory.settings import Deployment, configured
 from memory.state import at_rest
-from memory.text import shortened, terms
+from memory.text import name_key, shortened, terms
 
 QUOTED = 80
 """Characters of a text that an error quotes."""
@@ -155,6 +155,7 @@ def checked_correction(old: Fact, text: str, by: str) -> tuple[str, str]:
             or it would make what one person said of themselves a fact of another.
     """
     said, who, other = " ".join(text.split()), " ".join(by.split()), old["speaker"]
+    who = other if other and name_key(who) == name_key(other) else who
     if not who:
         raise InputError("who says it needs a name")
     if not any(map(str.isalnum, said)):
@@ -191,7 +192,8 @@ async def find_fact(context: AgentContext, given: str) -> Fact:
     facts = {fact["id"]: fact for fact in await semantic.all(scope)}
     if found := match_id(wanted, facts, "facts"):
         return facts[found]
-    if await journal.read(context.store, scope, given.strip()):
+    entries = await journal.since(context.store, scope, None)
+    if match_id(given, (one["id"] for one in entries), "entries"):
         raise NotFoundError(
             f"{given.strip()} is an entry of the journal and no fact; tell the agent what is true "
             "(`circadian send`), or erase it with `circadian forget --entry`"

@@ -514,8 +514,12 @@ def _spoken(
 
 def _not_among(events: Sequence[Event], spoken: Sequence[Event]) -> list[Event]:
     """The messages but those that were sent again as events, as people do after a crash."""
-    again = {(event["id"], event["sender"], event["text"]) for event in events}
-    return [one for one in spoken if (one["id"], one["sender"], one["text"]) not in again]
+
+    def told(one: Event) -> tuple[object, ...]:
+        return one["id"], one["sender"], one["text"], one["channel"], one["addressed"]
+
+    again = [*map(told, events)]
+    return [one for one in spoken if told(one) not in again]
 
 
 async def _as_first_given(

@@ -77,7 +77,7 @@ def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
     evidence = fact.evidence
     told = [(source, text) for source in evidence.sources for _, text in sentences(source.text)]
     near = [(fact.nearness(content(text)), source, text) for source, text in told]
-    best = max(count for count, _, _ in near)
+    best = max((count for count, _, _ in near), default=0)
     read = [
         [dates.days_of(digits, evidence.said(source.at)) for digits in in_all_digits(text)]
         for count, source, text in near
@@ -167,10 +167,10 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     alike_ = [one for one in evidence.numbers if _is_of(one, number)]
     is_slip = any(numbers.is_slip(number, one) for one in alike_)
     texts = [digits for _, digits in evidence.readings]
+    lasts = number.unit is not None and number.unit[0] == "time"  # from 10:00 to 18:00: 8 hours
+    told_in = [one if lasts else _SCORE.sub(" ", _without_times(one)) for one in evidence.told]
     made = set[float]()
-    for told in (
-        whole(numbers.numbers_in(_SCORE.sub(" ", _without_times(one)))) for one in evidence.told
-    ):
+    for told in (whole(numbers.numbers_in(one)) for one in told_in):
         # Only percentages add up to one.
         same = [one for one in told if one.unit == number.unit or not is_share]
         same = [one for one in same if _is_of(one, number)] if is_slip else same

@@ -112,8 +112,8 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _other_name(fact: ProposedFact) -> str | None:
-    for title in _QUOTED.findall(fact.text):
-        if not fact.translated and joined(fold(title)) not in fact.evidence.heard.joined:
+    for title in [] if fact.translated else _TITLE.findall(fact.text):
+        if joined(fold(title)) not in fact.evidence.heard.joined:
             return f"What it cites does not name {title}"
     for name in names_in(fact.text, fact.people, fact.tongue):
         if fact.translated and name.key not in fact.people:
@@ -132,7 +132,9 @@ def _other_name(fact: ProposedFact) -> str | None:
     return None
 
 
-_QUOTED = re.compile(r"[«“„\"]\s?([^«»“”„\"]+?)\s?[»”“\"]")
+_ARTICLE = r"(?:(?i:the|der|die|das|den|dem|le|la|les|el|los|las|il|lo|gli) |[Ll]['\u2019])?"
+_TITLE = re.compile(rf"(?<!\d)[«“„\"]\s?{_ARTICLE}((?:[^\s«»“”„\"]+\s?){{1,5}})[»”“\"]")
+"""A quotation of a few words, without its article."""
 
 
 def _other_doer(fact: ProposedFact) -> str | None:
@@ -149,6 +151,12 @@ def _other_doer(fact: ProposedFact) -> str | None:
     deed = next((one for one in behind if content(one, fact.codes)), who)
     told = [doers for one in fact.evidence.clauses for doers in _doers_of(deed, one, fact.people)]
     if deed in fact.people or not told or any(not one or who in one for one in told):
+        return None
+    own = rf"(?<!\w){re.escape(who)}"
+    if re.search(rf"{own} {_IS} (?:\w+ )?{re.escape(deed)}(?!\w)", fact.folded):
+        return None  # "Leo was invited": others did it.
+    together = re.compile(rf"{_WITH} {re.escape(who)}(?!\w)|{own} (?:and|und|et|y) ")
+    if any(together.search(fold(one.text)) for one in fact.evidence.sources):
         return None
     beside = re.compile(rf"{_BESIDE} {told[0][-1]}(?!\w)")  # "Faye is replaced by Mae".
     if beside.search(fact.folded):
@@ -172,6 +180,8 @@ def _doers_of(deed: str, clause: Clause, people: Collection[str]) -> list[list[s
     return [[name for each in who[max(0, n - 3) : n] for name in each] for n in places]
 
 
+_IS = r"(?:is|are|was|were|has been|wird|wurde|ist|war)"
+_WITH = r"(?<!\w)(?:with|and|like|mit|und|wie|avec|et|comme|con|y|como)"
 _BESIDE = r"(?<!\w)(?:by|von|par|por|with|mit|avec|con)"
 _I = re.compile(r"(?:i(?:m|ve|ll|d)?|ich|je|yo|ben)$|j(?:'|ai$)")
 

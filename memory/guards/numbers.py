@@ -258,7 +258,7 @@ _AFTER = re.compile(
     r"|metros? cuadrados?|(?![\u3400-\u9fff])[^\W\d_]+"
     r"|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
-_BEFORE = re.compile(r"([%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
+_BEFORE = re.compile(r"((?<!\d)(?<!\d )[%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
 _SCALES = {
     **dict.fromkeys(("k", "tausend", "thousand", "mil", "mille", "bin", "tsd", "千"), 1e3),
     **dict.fromkeys(("million", "millionen", "mio", "millones", "millions", "milyon"), 1e6),

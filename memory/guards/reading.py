@@ -333,14 +333,28 @@ class ProposedFact:
     @cached_property
     def days(self) -> list[dates.Named]:
         """The dates and weekdays that it names."""
-        named = [one for one in dates.named_in(self.digits) if one.written not in self.people]
+        named = [
+            one
+            for one in dates.named_in(self.digits)
+            if one.written not in self.people and not self._is_end(one)
+        ]
         return [*named, *dates.weekdays_in(self.digits, strict=True)]
+
+    def _is_end(self, named: dates.Named) -> bool:
+        """Whether it is a number of the sources and a full stop: "version 3.11."."""
+        return named.end == len(self.digits) and any(
+            numbers.readings_of(named.written.strip(".")) & one.readings
+            for one in self.evidence.numbers
+            if re.fullmatch(r"\d+\.\d+\.", named.written)
+        )
 
     @cached_property
     def digits_without_days(self) -> str:
         """The digits with blanks for the dates that it names."""
         text = self.digits
         for named in dates.named_in(text):
+            if self._is_end(named):
+                continue
             if not named.swapped or dates.holds(self.evidence.days, named):
                 text = text[: named.start] + " " * (named.end - named.start) + text[named.end :]
         said = self.evidence.days

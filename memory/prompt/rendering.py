@@ -35,8 +35,7 @@ from memory.text import (
     approximate_tokens,
     calibrated,
     cut_to,
-    days_named,
-    local,
+    deadline_passed,
     shown_day,
     shown_time,
     with_nearness,
@@ -213,9 +212,9 @@ def goals(
         depth, goal = row
         text = one_line(goal["description"])
         if now and goal["status"] == "active":
-            due = days_named(text, settings.zone, said=goal["created"], due=True)
+            late = deadline_passed(text, now, settings.zone, said=goal["created"])
             text = with_nearness(text, now, settings.zone, said=goal["created"])
-            text += " (overdue)" if due and max(due) < local(now, settings.zone).date() else ""
+            text += " (overdue)" if late else ""
         return prompt_lines.goal_line(goal, depth, cut_to(text, most, calibration))
 
     rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]

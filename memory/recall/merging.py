@@ -391,7 +391,10 @@ def _with_heirs(
             heirs[gone.id] = heir.id
         doubts = () if falls else gone.row.payload.get("doubtful") or ()
         ends = (_latest(by_op[op], by_op, known) for op in doubts if op in by_op)
-        part = _part(gone.row, heir, by_op, wanted) if heir else None
+        by = known.get(gone.row.payload.get("superseded_by") or "", heir)
+        part = _part(gone.row, by, by_op) if by else None
+        if part and heir and not words_of(part) & {*wanted} - words_of(heir):
+            part = None
         for row in filter(None, (heir, part, *ends)):
             there = places.get(row.id)
             if there is None:
@@ -407,11 +410,10 @@ def _with_heirs(
     return [_below(one, scores.get(found_as.get(one.heir or "", ""))) for one in lifted]
 
 
-def _part(gone: Row, heir: Row, by_op: Mapping[str, Row], wanted: Collection[str]) -> Row | None:
-    """The part of a superseded fact that still holds, if it has query words that `heir` lacks."""
-    part = by_op.get(part_id(str(gone.payload["op"]), str(heir.payload["op"])))
-    holds = part is not None and part.payload.get("invalid_at") is None
-    return part if part and holds and words_of(part) & {*wanted} - words_of(heir) else None
+def _part(gone: Row, by: Row, by_op: Mapping[str, Row]) -> Row | None:
+    """The part that still holds of a fact which `by` superseded."""
+    part = by_op.get(part_id(str(gone.payload["op"]), str(by.payload["op"])))
+    return part if part and part.payload.get("invalid_at") is None else None
 
 
 def _latest(fact: Row, by_op: Mapping[str, Row], known: Mapping[str, Row]) -> Row | None:

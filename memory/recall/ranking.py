@@ -90,8 +90,8 @@ the memory itself has no name that the query has, and if it asks and tells nothi
 OF_DAY = 0.1
 """Certainty of a memory of the day that a query names."""
 
-FITS = 0.25
-"""Share of the best certainty from which a memory fits by itself."""
+FITS, JUDGED = 0.25, 30
+"""Share of the best certainty from which a memory fits by itself, and how many are judged so."""
 
 ASKED_FOR = re.compile(r"\b(?:which|what|how(?: many| much)?) ([\w'-]+)", re.IGNORECASE)
 """What a question asks for: "which airline", "how old"."""
@@ -467,7 +467,7 @@ def proof_of(
     on_day = max(_on_day(one, query) for one in best)
     if not on_day and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return Proof(0.0)
-    told = _told_by(found, query, best, known, cosines)
+    told = _told_by(found[:JUDGED], query, best, known, cosines)
     first, *others = sorted((told[one.id] for one in best), reverse=True)
     certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
     wanted = {term for what in ASKED_FOR.findall(query.text) for term in terms(what)}
@@ -477,7 +477,9 @@ def proof_of(
     certain = max(certain, LEAST * has, OF_DAY * on_day)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
-    return Proof(certain / (matched if matched > 0 else best[0].score), _fit(found, query, told))
+    return Proof(
+        certain / (matched if matched > 0 else best[0].score), _fit(found[:JUDGED], query, told)
+    )
 
 
 def _told_by(
@@ -494,6 +496,7 @@ def _told_by(
     """
     asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
     names, told = {*query.terms} - asked, dict[str, float]()
+    names |= {term for name in query.called for term in terms(name)} if names else set()
     for one in found:
         sure = certainty(one, asked, known, cosines)
         if sure and names:
@@ -505,7 +508,15 @@ def _told_by(
 
 def _only_asks(row: Row) -> bool:
     text = row.payload["data"]
-    return row.payload["kind"] != "fact" and asks(text) and all(map(asks, sentences(text)))
+    if row.payload["kind"] == "fact" or not asks(text) or _KEEP.search(text):
+        return False
+    return all(map(asks, sentences(text)))
+
+
+_KEEP = re.compile(
+    r"\b(?:remember|note|save|keep|merken|merke?|notier\w*) (?:that|dir|down|,|dass)\b", re.I
+)
+"""Words of a request that tells what to keep: "Can you remember that the code is 4711?"."""
 
 
 def _on_day(one: Candidate, query: Query) -> float:
@@ -524,8 +535,8 @@ def _fit(found: Sequence[Candidate], query: Query, told: Mapping[str, float]) ->
     for one in found:
         payload = one.row.payload
         before = payload["source_entries"][1:2] if payload["kind"] != "fact" else ()
-        by_others = one.earlier or led_to & one.parts.keys() or asking.intersection(before)
-        if by_others or _on_day(one, query):
+        by_others = one.earlier or led_to & one.parts.keys()
+        if (by_others and told[one.id]) or asking.intersection(before) or _on_day(one, query):
             fit.add(one.id)
     return frozenset(fit)
 

@@ -203,6 +203,8 @@ class Query:
     """The query asks for a time, or for a number."""
     now: bool = False
     """The query asks for a value as it is today."""
+    called: frozenset[str] = frozenset()
+    """All names of those named in the query."""
 
 
 def terms(text: str) -> list[str]:
@@ -260,7 +262,7 @@ def _without(text: str, names: Iterable[str], behind: str) -> str:
 
 
 def read_query(text: str, speakers: Collection[str]) -> Query:
-    """Analyse a query. `speakers`: the known names that it may contain."""
+    """Analyse a query. `speakers`: known names that it may contain, with all of these people."""
     said = frozenset(name for name in speakers if is_named(name, text))
     days, past = tuple(days_in(text)), bool(_PAST.search(text.strip()))
     return Query(
@@ -273,6 +275,7 @@ def read_query(text: str, speakers: Collection[str]) -> Query:
         several=bool(_SEVERAL.search(text)),
         figure="number" if _HOW_MANY.search(text) else "time" if _WHEN.search(text) else None,
         now=bool(_NOW.search(text)) and not (days or past or _NOT_NOW.search(text)),
+        called=frozenset(speakers) if said else said,
     )
 
 

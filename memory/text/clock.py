@@ -121,6 +121,21 @@ _SINCE = re.compile(
 )
 
 
+_DEADLINE = re.compile(
+    r"(?i)(?<!\w)(?:due|deadline|by|until|till|before|no later than|bis|spätestens|fällig|avant"
+    r"|jusqu['\u2019]au|antes del?|hasta|entro)"
+    r"(?:,? (?:on|by|the|is|am|zum|dem|den|le|el|il|\w+day))*:? ?$"
+)
+"""Words behind which a date is the last day to do it."""
+
+
+def deadline_passed(text: str, now: str, zone: tzinfo, *, said: str) -> bool:
+    """Whether all days that `text` calls deadlines are over; `said` as in `with_nearness`."""
+    since, today = _date_of(said, zone), local(now, zone).date()
+    due = [_meant(one, since) for one in _DATE.finditer(text) if _is_behind(_DEADLINE, one)]
+    return bool(due) and all(day is not None and day < today for day in due)
+
+
 def days_named(text: str, zone: tzinfo, *, said: str, due: bool = False) -> list[date]:
     """The days that `text` names by a date (`due`: as deadlines); `said` as in `with_nearness`."""
     since, dates = _date_of(said, zone), [*_DATE.finditer(text)]

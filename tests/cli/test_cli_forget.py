@@ -108,7 +108,7 @@ def test_kept_prompts_alone_are_not_told_as_a_memory(
     assert circadian(capsys, data, "send", "Hello.", "--from", "Ben", "--set", rule).status == 0
     for flags in ((), ("--yes",)):
         told = circadian(capsys, data, "forget", "Xanthippe", *flags)
-        assert "nothing in memory says this" in told.out.lower()
+        assert "no memory says this" in told.out.lower()
         assert told.out.startswith("Forgotten from kept records") == bool(flags)
     assert circadian(capsys, data, "forget", "Xanthippe").status == 2
 

@@ -109,12 +109,13 @@ def test_a_score_is_explained_by_its_parts_the_largest_first() -> None:
 
 
 def test_a_person_sees_what_fits_and_how_much_does_not(capsys: Capture, data: Path) -> None:
-    said = ("Our dog Rex hates thunder", "I moved to Oslo", "What do we eat?", "The glass came")
+    said = ("Our dog Rex hates thunder", "I moved to Oslo", "The hall is blue", "The glass came")
     for text in said:
         circadian(capsys, "send", text, "--from", "Ben", "--data", data)
     asked = ("recall", "dog", "--data", data)
     done = circadian(capsys, *asked)
-    assert [text for text in said if text in done.out] == [said[0]]
+    assert said[0] in done.out
+    assert done.out.count("~0.") == 2, "the best three, of which one fits"
     assert "less: `circadian recall ... -k " in done.error
     every = circadian(capsys, *asked, "--json").document
     assert len(every) > 1
@@ -128,9 +129,7 @@ def test_a_score_that_rounds_to_zero_is_left_out() -> None:
     seen = plain(recall_view([hit("near", 0.61), hit("just", 0.006), hit("far", 0.004)]))
     assert ("near" in seen, "just" in seen, "far" in seen) == (True, True, False)
     assert "0.00" not in seen
-    assert (
-        plain(recall_view([hit("far", 0.004)])) == "Nothing fits: nothing is remembered about that."
-    )
+    assert plain(recall_view([hit("far", 0.004)])).startswith("Nothing fits. Try other words, or")
 
 
 def test_an_empty_query_is_one_line(capsys: Capture, data: Path, facts: list[Fact]) -> None:

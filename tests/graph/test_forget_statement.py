@@ -191,3 +191,14 @@ def unimportant(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     if tools == ["Scores"]:
         return scored(messages, importance=1)
     return AIMessage("Noted.")
+
+
+async def test_who_is_called_by_a_number_goes_before_ids_that_begin_with_it(
+    tmp_path: Path, clock: Clock
+) -> None:
+    number = "491701234567"
+    async with opened(tmp_path, scripted(otherwise=answers), clock) as agent:
+        for id_, text in ((f"{number}-1", "Hello there"), ("q7", "My code is 4711.")):
+            await agent.ainvoke(said(text, sender=number, id=id_))
+        assert (await agent.forget(number))["entity"] == number
+        assert await recalled(agent, "code 4711") == []

@@ -100,6 +100,10 @@ async def recall(
     return 0
 
 
+LEAST = 3
+"""The best N memories are shown also where they do not fit by themselves."""
+
+
 async def show_recalled(
     session: Session,
     query: str,
@@ -108,13 +112,13 @@ async def show_recalled(
     explain: bool = False,
     superseded: bool = False,
 ) -> None:
-    """Search, and print what fits by itself, or with `limit` all that is found."""
+    """Search, and print the best and what fits by itself, or with `limit` all that is found."""
     hits = await session.agent.recall(query, limit, include_superseded=superseded)
     shown = [recalled_memory(hit, explain=explain) for hit in hits]
     told = weighty(hits)
-    fit = [hit for hit in told if limit or not hit.get("faint")]
-    session.screen.result(shown, recall_view(fit, explain=explain))
-    if (left := len(told) - len(fit)) and not session.screen.json:
+    seen = [hit for n, hit in enumerate(told) if limit or n < LEAST or not hit.get("faint")]
+    session.screen.result(shown, recall_view(seen, explain=explain))
+    if (left := len(told) - len(seen)) and not session.screen.json:
         others = counted(left, "memory stands near and fits", "memories stand near and fit")
         session.screen.note(f"{others} less: `circadian recall ... -k {len(hits)}` shows all")
 
@@ -364,18 +368,18 @@ NAME = 20
 
 
 def recall_view(hits: Sequence[RecallHit], *, explain: bool = False) -> RenderableType:
-    """Recalled memories, best first; those that do not fit by themselves are dim."""
+    """Recalled memories, best first; `~` marks a score that does not fit by itself."""
     hits = weighty(hits)
     if not hits:
-        return Text("Nothing fits: nothing is remembered about that.")
+        return Text("Nothing fits. Try other words, or `circadian recall --all WORD`.")
     table = _table("score")
     for hit in hits:
         what = _what(hit, [flag for flag in FLAGS if hit.get(flag)], hit.get("earlier", ()))
         if explain and (parts := weighty_parts(hit.get("parts", {}))):
             told = " · ".join(f"{name} {value:.2f}" for name, value in parts)
             what.append(f"\n{told}", "not strike cyan")
-        style = "dim" if hit.get("faint") else None
-        table.add_row(f"{hit['score']:.2f}", *_about(hit), what, style=style)
+        near, style = ("~", "dim") if hit.get("faint") else ("", None)
+        table.add_row(f"{near}{hit['score']:.2f}", *_about(hit), what, style=style)
     return table
 
 

@@ -139,7 +139,17 @@ def why(text: str, said: str) -> str | None:
     return ungrounded(text, "Ana", [Source(said, "Ana", AT)], people=["Ana", "Ben"])
 
 
-@pytest.mark.parametrize(("said", "text"), [*ARITHMETIC, *WRITINGS, *TIMES, *DAYS, *LEFT])
+PLAIN = [
+    ("Blood sugar this morning: 6.2", "Ana's blood sugar in the morning was 6.2."),
+    ("We upgraded to version 3.11 yesterday", "They upgraded to version 3.11."),
+    ("Rent is 800 € 3 months ahead.", "The rent of 800 euros is due 3 months ahead."),
+    ("Salon: cut 35 € 45 min", "A cut costs 35 euros and takes 45 minutes."),
+    ("I work 10:00 to 18:00.", "Ana works 8 hours."),
+]
+"""Numbers as people write them: at the end, beside each other, and as times."""
+
+
+@pytest.mark.parametrize(("said", "text"), [*ARITHMETIC, *WRITINGS, *TIMES, *DAYS, *LEFT, *PLAIN])
 def test_what_follows_by_rule_or_stands_in_another_writing_passes(said: str, text: str) -> None:
     assert why(text, said) is None
 

@@ -91,7 +91,18 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("told", "fact"), [*NAMES, *MOODS])
+DOERS = [
+    ("I live with Tarik in Utrecht.", "Tarik lives in Utrecht."),
+    ("Ich wohne mit Tarik in Bern.", "Tarik wohnt in Bern."),
+    ("Tarik and I will marry in May.", "Tarik will marry in May."),
+    ("I vaccinated Tarik on Monday.", "Tarik was vaccinated."),
+    ("Ich lese gerade den Zauberberg.", 'Ana liest "Der Zauberberg".'),
+    ("My screen is 27 inches wide, the old one was 24.", 'The screen is 27" (the old one 24").'),
+]
+"""Companions, passives and titles: right facts in the order of other words."""
+
+
+@pytest.mark.parametrize(("told", "fact"), [*NAMES, *MOODS, *DOERS])
 def test_a_fact_that_follows_passes(told: str, fact: str) -> None:
     assert judge(told, fact) is None
 

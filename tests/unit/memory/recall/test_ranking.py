@@ -368,6 +368,9 @@ def test_the_part_that_still_holds_is_found_beside_the_successor() -> None:
     rows = (said, old, new, part)
     assert first_for("Is the rope 612 m long?", *rows) == [part_id("old", "new"), "new"]
     assert first_for("How thick is the rope?", *rows)[0] == "new"
+    again = fact("new", "The rope is 26 mm thick", "later", invalid_at="x", superseded_by="row end")
+    rows = (said, old, again, fact("end", "The rope is 24 mm thick", "last"), part)
+    assert first_for("Is the rope 612 m long?", *rows) == [part_id("old", "new"), "end"]
 
 
 def test_long_requests_are_not_ranked_by_length_and_form() -> None:
@@ -485,6 +488,12 @@ def test_what_was_said_of_somebody_else_or_only_asked_proves_little() -> None:
     known, query = {"harp": 2, "ana": 2}, "Where is Ana's harp?"
     ana, ben = (row(name, "The harp is in the attic", speaker=name) for name in ("Ana", "Ben"))
     assert sureness(query, ben, known, "Ana") < 0.5 * sureness(query, ana, known, "Ana")
+    assert sureness("Where is Anni's harp?", ana, known, "Ana", "Anni") == pytest.approx(
+        sureness(query, ana, known, "Ana")
+    ), "a nickname of hers"
+    kept = row("kept", "Can you remember that the harp is in the attic?", speaker="Ana")
+    asked = row("asked", "Is the harp in the attic?", speaker="Ana")
+    assert sureness(query, asked, known, "Ana") < 0.5 * sureness(query, kept, known, "Ana")
     asked = row("a", "Where is the harp?", speaker="Ana")
     assert sureness(query, asked, known, "Ana") < 0.5 * sureness(query, ana, known, "Ana")
 
