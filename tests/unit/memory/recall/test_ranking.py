@@ -369,8 +369,9 @@ def test_the_part_that_still_holds_is_found_beside_the_successor() -> None:
     assert first_for("Is the rope 612 m long?", *rows) == [part_id("old", "new"), "new"]
     assert first_for("How thick is the rope?", *rows)[0] == "new"
     again = fact("new", "The rope is 26 mm thick", "later", invalid_at="x", superseded_by="row end")
-    rows = (said, old, again, fact("end", "The rope is 24 mm thick", "last"), part)
-    assert first_for("Is the rope 612 m long?", *rows) == [part_id("old", "new"), "end"]
+    end = fact("end", "The rope is 24 mm thick", "last")
+    found = first_for("Is the rope 612 m long?", said, old, again, end, part)
+    assert found == [part_id("old", "new"), "end"]
 
 
 def test_long_requests_are_not_ranked_by_length_and_form() -> None:
