@@ -48,7 +48,7 @@ QUOTES = [
         (["chat", "--json"], "--json"),
         (["recall", "x", "-k", "0"], "-k"),
         (["recall", "x", "-k", "many"], "-k"),
-        (["recall", "bees", "-k", "1001"], "at most 1,000 memories; --all gives every one"),
+        (["recall", "bees", "-k", "1001"], "at most 1,000 memories; --all gives all"),
         (["recall"], "say what to look for, or see everything with --all"),
         (["recall", "--explain"], "say what to look for"),
         (["recall", "--all", "--explain"], "--all ranks nothing"),

@@ -34,7 +34,7 @@ from typing import Any
 import pytest
 
 PRELOADED = (
-    "graph.cli.__main__",
+    "graph.cli.program",
     "graph.agent",
     "memory.facts.mem0",
     "memory.models",
