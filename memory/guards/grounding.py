@@ -153,10 +153,11 @@ def _other_doer(fact: ProposedFact) -> str | None:
     if deed in fact.people or not told or any(not one or who in one for one in told):
         return None
     own = rf"(?<!\w){re.escape(who)}"
-    if re.search(rf"{own} {_IS} (?:\w+ )?{re.escape(deed)}(?!\w)", fact.folded):
-        return None  # "Leo was invited": others did it.
+    if re.search(rf"{own}(?:[,!:]| {_IS} (?:\w+ )?{re.escape(deed)}(?!\w))", fact.folded):
+        return None  # "Leo, I did it", or "Leo was invited": others did it.
     together = re.compile(rf"{_WITH} {re.escape(who)}(?!\w)|{own} (?:and|und|et|y) ")
-    if any(together.search(fold(one.text)) for one in fact.evidence.sources):
+    heard, words = [fold(one.text) for one in fact.evidence.sources], fact.folded.strip(" .!")
+    if any(together.search(one) or words in one for one in heard):
         return None
     beside = re.compile(rf"{_BESIDE} {told[0][-1]}(?!\w)")  # "Faye is replaced by Mae".
     if beside.search(fact.folded):

@@ -96,6 +96,8 @@ DOERS = [
     ("Ich wohne mit Tarik in Bern.", "Tarik wohnt in Bern."),
     ("Tarik and I will marry in May.", "Tarik will marry in May."),
     ("I vaccinated Tarik on Monday.", "Tarik was vaccinated."),
+    ("Marta drank half. Asking before I do.", "Asking before I do."),
+    ("Tarik, I opened the box. Only the lid is bent.", "Tarik, I opened the box."),
     ("Ich lese gerade den Zauberberg.", 'Ana liest "Der Zauberberg".'),
     ("My screen is 27 inches wide, the old one was 24.", 'The screen is 27" (the old one 24").'),
 ]
