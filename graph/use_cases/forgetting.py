@@ -149,13 +149,13 @@ async def meant_by(context: AgentContext, name: str) -> ForgetTarget:
     bare = name.strip(AROUND_IDS)
     if len(bare) < LEAST_ID or not any(map(str.isdigit, bare)):
         return ForgetTarget("entity", name)
-    facts = [one["id"] for one in await context.semantic.all(context.scope)]
     entries = await journal.since(context.store, context.scope, None)
     called = {name_key(one["source_entity"] or "") for one in entries}
     for who in await entities.everyone(context.store, context.scope):
         called |= {*map(name_key, (who["name"], *who["aliases"], *who["senders"]))}
     if name_key(name) in called:
         return ForgetTarget("entity", name)
+    facts = [one["id"] for one in await context.semantic.all(context.scope)]
     found = match_id(bare, [*facts, *(one["id"] for one in entries)], "memories")
     if found is None:
         return ForgetTarget("entity", name)

@@ -518,7 +518,7 @@ def _not_among(events: Sequence[Event], spoken: Sequence[Event]) -> list[Event]:
     def told(one: Event) -> tuple[object, ...]:
         return one["id"], one["sender"], one["text"], one["channel"], one["addressed"]
 
-    again = [*map(told, events)]
+    again = {*map(told, events)}
     return [one for one in spoken if told(one) not in again]
 
 

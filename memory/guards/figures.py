@@ -15,17 +15,16 @@ def other_day(fact: ProposedFact) -> str | None:
     """Why a day or a time of day of the fact does not follow from its sources."""
     if not fact.familiar:
         return None
+    days = fact.evidence.days
     for named in fact.days:
-        if _is_elsewhere(fact, named):
+        follows = (
+            _is_open(fact, named)
+            or (dates.holds(days, named) and not _is_denied(fact, named))
+            # Where the sources name no day, an earlier statement may say which.
+            or (not days.spoken and dates.holds(fact.told_before.days, named))
+        )
+        if not follows or _is_elsewhere(fact, named):
             return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
-        if _is_open(fact, named):
-            continue
-        if dates.holds(fact.evidence.days, named) and not _is_denied(fact, named):
-            continue
-        # Where the sources name no day, an earlier statement may say which.
-        if not fact.evidence.days.spoken and dates.holds(fact.told_before.days, named):
-            continue
-        return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
     text = fact.digits_without_days
     for time in clock.times_in(text):
         is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.

@@ -467,7 +467,8 @@ def proof_of(
     on_day = max(_on_day(one, query) for one in best)
     if not on_day and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
         return Proof(0.0)
-    told = _told_by(found[:JUDGED], query, best, known, cosines)
+    judged = found[:JUDGED]
+    told = _told_by(judged, query, best, known, cosines)
     first, *others = sorted((told[one.id] for one in best), reverse=True)
     certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
     wanted = {term for what in ASKED_FOR.findall(query.text) for term in terms(what)}
@@ -477,9 +478,8 @@ def proof_of(
     certain = max(certain, LEAST * has, OF_DAY * on_day)
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
-    return Proof(
-        certain / (matched if matched > 0 else best[0].score), _fit(found[:JUDGED], query, told)
-    )
+    scale = certain / (matched if matched > 0 else best[0].score)
+    return Proof(scale, _fit(judged, query, told))
 
 
 def _told_by(
@@ -521,8 +521,9 @@ _KEEP = re.compile(
 
 def _on_day(one: Candidate, query: Query) -> float:
     """How near (0..1) a memory is to a day that the query names; 0 if it is far."""
-    at = one.at.astimezone(UTC)
-    near = max((day.closeness(at) for day in query.days), default=0.0)
+    if not query.days:
+        return 0.0
+    near = max(day.closeness(one.at.astimezone(UTC)) for day in query.days)
     return near if near >= CLOSE else 0.0
 
 

@@ -108,9 +108,9 @@ def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) 
     return _DATE.sub(replaced, text)
 
 
+_BY = r"due|deadline|by|until|till|before|bis|spätestens|fällig|avant|jusqu['\u2019]au|hasta|entro"
 _DUE = re.compile(
-    r"(?i)(?<!\w)(?:due|deadline|by|until|till|before|later than|on|bis|spätestens|abgabe|fällig"
-    r"|vor|am|avant|jusqu['\u2019]au|antes|hasta|entro)"
+    rf"(?i)(?<!\w)(?:{_BY}|later than|on|abgabe|vor|am|antes)"
     r"(?:,? (?:on|by|the|is|date|end of|am|zum|dem|den|le|del|el|al|il|\w+day))*[:,]? ?$"
 )
 """Words behind which a date is that of a deadline, or of an appointment."""
@@ -122,8 +122,7 @@ _SINCE = re.compile(
 
 
 _DEADLINE = re.compile(
-    r"(?i)(?<!\w)(?:due|deadline|by|until|till|before|no later than|bis|spätestens|fällig|avant"
-    r"|jusqu['\u2019]au|antes del?|hasta|entro)"
+    rf"(?i)(?<!\w)(?:{_BY}|no later than|antes del?)"
     r"(?:,? (?:on|by|the|is|am|zum|dem|den|le|el|il|\w+day))*:? ?$"
 )
 """Words behind which a date is the last day to do it."""
