@@ -26,11 +26,20 @@ def other_day(fact: ProposedFact) -> str | None:
         if not follows or _is_elsewhere(fact, named):
             return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
     text = fact.digits_without_days
-    for time in clock.times_in(text):
+    is_told_before = any(_SAME_TIME.search(fold(one.text)) for one in fact.evidence.sources)
+    for time in clock.times_in(text) if not is_told_before else ():
         is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.
         if not is_range and not clock.holds(fact.evidence.times, time):
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+_SAME_TIME = re.compile(
+    r"(?<!\w)(?:(?:same|usual) (?:time|hour)|(?:gleiche[rn]?|selbe[rn]?|ubliche[rn]?) (?:uhr)?zeit"
+    r"|misma hora|hora de siempre|meme heure|ayni saat\w*|stessa ora|mesma hora)(?!\w)"
+    r"|同一时间|时间不变|老时间"
+)
+"""Only an earlier statement tells which time that is."""
 
 
 def _as_written(named: dates.Named, fact: ProposedFact) -> str:
@@ -77,16 +86,25 @@ def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
     told = [(source, text) for source in evidence.sources for _, text in sentences(source.text)]
     near = [(fact.nearness(content(text)), source, text) for source, text in told]
     best = max((count for count, _, _ in near), default=0)
+    nearest = [(source, text) for count, source, text in near if count == best]
+    if any(mood.negates(text, ()) or _IS_OFF.search(fold(text)) for _, text in nearest):
+        return False  # It may name the day that no longer holds, and the next one the new day.
     read = [
         [dates.days_of(digits, evidence.said(source.at)) for digits in in_all_digits(text)]
-        for count, source, text in near
-        if count == best
+        for source, text in nearest
     ]
     return best > 0 and all(
         any(one.spoken for one in each)
         and not any(one.vague or dates.holds(one, day) for one in each for day in fact.days)
         for each in read
     )
+
+
+_IS_OFF = re.compile(
+    r"(?<!\w)(?:(?:is|are|was|'s) off|cancel\w*|instead|abgesagt|entfallt|fallt aus|statt\w*"
+    r"|en vez|en lugar|se cancela|cancelad\w|annule\w*|au lieu|iptal|yerine)(?!\w)|取消|改到|而是"
+)
+"""It is said that something does not take place on its day."""
 
 
 def _days_said(fact: ProposedFact) -> str:

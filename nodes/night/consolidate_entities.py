@@ -15,7 +15,17 @@ from pydantic import BaseModel, Field
 
 from memory import entities
 from memory.entities import Subject
-from memory.guards import OWN, Said, from_elsewhere, rests_on, share, violation, worded
+from memory.guards import (
+    OWN,
+    Said,
+    from_elsewhere,
+    in_digits,
+    languages,
+    rests_on,
+    share,
+    violation,
+    worded,
+)
 from memory.messages import Citations, Handles, as_data, prompt_lines
 from memory.models import total
 from memory.night import (
@@ -257,7 +267,8 @@ _SHORTEST = 4
 def _invented(value: str, grounds: Sequence[str], profile: EntityProfile) -> str | None:
     """Why the value is not in its grounds: a new number, a new name, or all of it; else None."""
     text = " ".join(grounds)
-    there = {_digits(number) for number in _NUMBER.findall(text)}
+    in_words = (in_digits(one, code) for one in grounds for code in languages(one))
+    there = {_digits(number) for one in (text, *in_words) for number in _NUMBER.findall(one)}
     if missing := [one for one in _NUMBER.findall(value) if _digits(one) not in there]:
         return f"its lines do not say {missing[0]}"
     known = {*terms(text), *(word.casefold() for word in _WORD.findall(text))}
@@ -266,7 +277,7 @@ def _invented(value: str, grounds: Sequence[str], profile: EntityProfile) -> str
     if missing := [one for one in names if one.casefold()[:_SHORTEST] not in beginnings]:
         return f"its lines do not name {missing[0]}"
     subject = set(terms(profile["name"]))
-    said = [term for term in terms(value) if term not in subject]
+    said = [term for term in terms(value) if term not in subject and not term.isdigit()]
     if said and beginnings.isdisjoint(term[:_SHORTEST] for term in said):
         return "its lines say nothing of it"
     return None

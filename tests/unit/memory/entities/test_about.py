@@ -106,12 +106,14 @@ def test_what_others_say_makes_no_attribute_of_somebody_who_speaks() -> None:
         ("Pays rent to Oberhuber.", "do not name Oberhuber"),
         ("Values tradition.", "say nothing of it"),
         ("Paid: 1.700 euros.", None),
+        ("2", None),
+        ("3", "do not say 3"),
     ],
 )
 def test_a_value_says_no_number_no_name_and_nothing_that_its_lines_do_not(
     value: str, why: str | None
 ) -> None:
-    rent = told("Ada pays 1,700 euros of rent.", "r", "Ada", "Ada")
+    rent = told("Ada pays 1,700 euros of rent for two rooms.", "r", "Ada", "Ada")
     found = from_facts(attribute_given("rent", value, ["r"]), senders=["Ada"], facts=[rent])
     assert found == ["rent"] if why is None else why in found[0]
 

@@ -63,8 +63,22 @@ TIMES = [
     ("Las nubes llegaron a las once y media.", "A las 23.30 llegaron las nubes."),
     ("下周一,六点半集合。", "2026年10月26日(周一),6:30集合。"),
     ("From six we open at half past five.", "They open half an hour earlier."),
+    ("The class moves to Friday, same hour.", "The class is on 23 October 2026 at 18:00."),
+    ("Der Kurs ist am Freitag, gleiche Zeit.", "Der Kurs ist am 23. Oktober 2026 um 18 Uhr."),
 ]
 DAYS = [
+    (
+        "The fair can't be on the 28th, the hall is flooded. Friday 6 November, still at ten.",
+        "The fair is on Friday 6 November 2026, because the hall is flooded.",
+    ),
+    (
+        "Our third judge broke an arm, so the 28th is off. Friday 6 November at ten, in the barn.",
+        "The fair is on Friday 6 November 2026, because the third judge broke an arm.",
+    ),
+    (
+        "Die Messe am 28. fällt aus, der Saal ist nass. Freitag, 6. November, in der Scheune.",
+        "Die Messe ist am 6. November 2026, weil der Saal nass ist.",
+    ),
     ("My head is splitting.", "On Thursday 22 October 2026 Ana had a headache."),
     ("We move to Lendplatz this spring.", "They move to Lendplatz in spring 2026."),
     ("No volunteers under 16 in the store.", "Volunteers under 16 may not work in the store."),
