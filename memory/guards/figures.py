@@ -126,7 +126,57 @@ def other_number(fact: ProposedFact) -> str | None:
             or _is_from_before(number, fact)
         ):
             return _number_said(number, theirs)
+        if len(mine) == 1 and (_is_of_another_part(number, fact) or _is_left_behind(number, fact)):
+            return _number_said(number, theirs)
     return None
+
+
+def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether a part of a source has all words of the fact and another number, and only parts that
+    share no word with the fact have this one.
+
+    "Deposit 150 paid, rest 410" does not become "The deposit paid was 410".
+    """
+    if fact.translated or len(fact.words) < _WORDS_OF_PART:
+        return False
+    parts = [
+        (near, [one for each in in_all_digits(text) for one in numbers.numbers_in(each)])
+        for text, near, _ in fact.parts
+    ]
+    same = [found for near, found in parts if near == len(fact.words)]
+    far = [near == 0 for near, found in parts if _stands(number, found)]
+    return (
+        bool(same and far)
+        and all(far)
+        and all(any(numbers.comparable(one, number.unit) for one in found) for found in same)
+    )
+
+
+_WORDS_OF_PART = 2
+"""Fewest words that tell which part of a source a fact repeats."""
+
+
+def _is_left_behind(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether the sources give it as what changed, and the fact as what holds.
+
+    "Raised from 250 to 280" does not become "It is 250 now".
+    """
+    changes = [one for _, digits in fact.evidence.readings for one in _CHANGE.finditer(digits)]
+    given = [next(filter(None, one.groups())).strip(".,") for one in changes]
+    before = {value for one in given for value in numbers.readings_of(one)}
+    return bool(number.readings & before) and _NOW.search(fact.folded) is not None
+
+
+_AMOUNT = r"(\d[\d.,]*)(?: ?[^\W\d]+| ?[€$£%])?"
+_CHANGE = re.compile(
+    rf"(?:from|von|de|du|desde) {_AMOUNT} (?:up |down )?(?:to|auf|a|hasta) \d"
+    r"|(\d[\d.,]*)'?[dt][ae]n \d|从 ?(\d[\d.,]*)[^\d\s]{0,4}到"
+)
+"""An amount and the one that followed it."""
+_NOW = re.compile(
+    r"(?<!\w)(?:now|currently|jetzt|nun|inzwischen|ahora|actualmente|desormais|maintenant|artik"
+    r"|simdi)(?!\w)|现在|目前|如今"
+)
 
 
 def _without_times(text: str) -> str:

@@ -146,6 +146,12 @@ SLIPS = [
     ("The exam is a week on Friday.", "The exam is on 23 October 2026."),
     ("Die Trauung ist um Viertel vor drei.", "Die Trauung ist um 15:15 Uhr."),
     ("Pas plus de quinze enfants, à dix heures et quart.", "Up to seventeen children may come."),
+    ("Advance 90 paid, rest 310 at the door.", "The advance paid was 310."),
+    ("Knee bend 120°, was 85 in May.", "The knee bend is 85°."),
+    ("I raised the fee from 40 to 55 euros.", "The fee is 40 euros now."),
+    ("Ich habe den Preis von 40 Euro auf 55 erhöht.", "Der Preis ist jetzt 40 Euro."),
+    ("Fiyatı 40'tan 55'e çıkardım.", "Fiyat artık 40 lira."),
+    ("票价从40涨到55元。", "票价现在是40元。"),
 ]
 
 
@@ -159,6 +165,9 @@ PLAIN = [
     ("Rent is 800 € 3 months ahead.", "The rent of 800 euros is due 3 months ahead."),
     ("Salon: cut 35 € 45 min", "A cut costs 35 euros and takes 45 minutes."),
     ("I work 10:00 to 18:00.", "Ana works 8 hours."),
+    ("I raised the fee from 40 to 55 euros.", "The fee is 55 euros now."),
+    ("I raised the fee from 40 to 55 euros.", "The fee was 40 euros before."),
+    ("Advance 90 paid, rest 310 at the door.", "The rest is 310, after an advance of 90."),
 ]
 """Numbers as people write them: at the end, beside each other, and as times."""
 
