@@ -301,7 +301,10 @@ def _begins(message: AnyMessage) -> dict[str, Any]:
 
 
 def as_heard(state: State, audience: str) -> State:
-    """The state with what that audience may know of session memory, goals and projects."""
+    """The state with what that audience may know of session memory, goals, projects and talk around.
+
+    What was said without a channel was said in no room.
+    """
     if audience == "private":
         return state
     return {
@@ -309,6 +312,7 @@ def as_heard(state: State, audience: str) -> State:
         "session_memory": session_memory.without_private(state["session_memory"]),
         "goals": goals.public_part(state["goals"]),
         "projects": projects.known_to(state["projects"], public=True),
+        "context_buffer": [one for one in state["context_buffer"] if one["channel"]],
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, NamedTuple, cast
 
 from starlette.responses import Response
@@ -132,7 +132,7 @@ async def _found(visit: Visit, wanted: Wanted) -> list[Shown]:
     Where filters leave few of the best, those with all words of the search follow.
     """
     hits = await recall(visit.context, wanted.query, FOUND, include_superseded=True)
-    lines = [_of_hit(hit) for hit in hits if round(hit["score"], 2) > 0]
+    lines = [_of_hit(hit, visit.zone) for hit in hits if round(hit["score"], 2) > 0]
     if wanted.holds:
         lines = [line for line in lines if line.holds == (wanted.holds == "now")]
     if wanted.kind:
@@ -215,11 +215,11 @@ async def heard_by(visit: Visit, reports: Sequence[TickReport]) -> dict[int, Jou
     }
 
 
-def _of_hit(hit: RecallHit) -> Shown:
+def _of_hit(hit: RecallHit, zone: tzinfo) -> Shown:
     return Shown(
         id=hit["id"],
         kind="fact" if hit["kind"] == "fact" else kind_of(hit["id"]),
-        text=prompt_lines.with_earlier(hit),
+        text=prompt_lines.with_earlier(hit, zone),
         at=hit["at"],
         speaker=hit["speaker"],
         holds=not hit.get("superseded"),

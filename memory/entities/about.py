@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from memory.guards import fold, is_assistant, speaks_of_oneself
-from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact
+from memory.guards import fold, is_assistant, said_by, share, speaks_of_oneself
+from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact, part_id
 from memory.text import (
     LONGEST,
     MONTHS,
@@ -93,9 +93,9 @@ def _names_about(
 ) -> tuple[str, ...]:
     """Cached: each step of a night asks for those of the facts last written."""
     named = [name for name in entities if _is_name(name, assistant)]
-    if speaker is not None and _is_name(speaker, assistant):
-        own = says(text, speaker) or speaks_of_oneself(text)
-        named += [speaker] if own or not named else []
+    said = [one for one in sorted(said_by(speaker)) if _is_name(one, assistant)]
+    own = speaks_of_oneself(text)
+    named += [one for one in said if own or says(text, one)] or ([] if named else said)
     return tuple({name_key(name): name for name in named}.values())
 
 
@@ -108,7 +108,7 @@ def subjects(
     for fact in ordered:
         for name in names_about(fact, assistant):
             subject = found.setdefault(ids[name], Subject(ids[name], name))
-            subject.speaks = subject.speaks or name == fact["speaker"]
+            subject.speaks = subject.speaks or name in said_by(fact["speaker"])
             if fact not in subject.facts[-1:]:
                 subject.facts.append(fact)
     return found
@@ -125,7 +125,8 @@ def evidence_now(
 ) -> list[str] | None:
     """The present evidence of an attribute; None if any of its facts no longer holds.
 
-    A fact that was merged into a duplicate is replaced by the duplicate.
+    A fact that was merged into a duplicate is replaced by the duplicate, and one that fell in part
+    by the part that holds, if that says the value.
 
     Args:
         attribute: Of a profile.
@@ -134,15 +135,17 @@ def evidence_now(
     """
     found: dict[str, None] = {}
     for id_ in attribute["evidence"]:
-        stands = id_ if id_ in observed else _merged_into(id_, facts)
+        stands = id_ if id_ in observed else _standing(id_, facts, attribute["value"])
         if stands is None:
             return None
         found[stands] = None
     return list(found)
 
 
-def _merged_into(op: str, facts: Mapping[str, Fact]) -> str | None:
-    """The fact itself, or the duplicate that it was merged into, if one of them holds."""
+def _standing(op: str, facts: Mapping[str, Fact], value: str) -> str | None:
+    """The fact itself, the duplicate that it was merged into, or the part of it that says `value`,
+    if one of them holds.
+    """
     seen = set[str]()
     while op in facts and op not in seen:
         seen.add(op)
@@ -150,10 +153,29 @@ def _merged_into(op: str, facts: Mapping[str, Fact]) -> str | None:
         heir = facts.get(fact["superseded_by"] or "")
         if fact["invalid_at"] is None:
             return op
-        if heir is None or not {*fact["source_entries"]} <= {*heir["source_entries"]}:
+        if heir is None:
             return None
-        op = heir["op"]
+        if {*fact["source_entries"]} <= {*heir["source_entries"]}:
+            op = heir["op"]
+        else:
+            part = part_id(op, heir["op"])
+            if part not in facts or not _says(facts[part]["text"], value):
+                return None
+            op = part
     return None
+
+
+MOST_WORDS = 0.8
+"""Share of a value's terms in the part of a fact that says the value, at least."""
+
+
+def _says(text: str, value: str) -> bool:
+    """Whether a text says a value: most of its words, and all of its numbers."""
+    numbers = {*_NUMBER.findall(value)} <= {*_NUMBER.findall(text)}
+    return numbers and share(value, [text]) >= MOST_WORDS
+
+
+_NUMBER = re.compile(r"\d+")
 
 
 def _is_name(name: str, assistant: Sequence[str]) -> bool:

@@ -144,7 +144,7 @@ def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None
 def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | None:
     """`speaker`, or the names of all who added to a text that joins their statements.
 
-    Whoever said a term of it that nobody else said, names aside, added to it.
+    Whoever said a term of it that nobody else said, names aside, added to it. So did who agreed.
     """
     people = [one for one in dict.fromkeys(each.speaker for each in said) if one]
     names = frozenset[str]().union(*map(term_set, people)) if people else frozenset[str]()
@@ -153,7 +153,9 @@ def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | N
     joined = [
         one
         for one in people
-        if told[one] - frozenset[str]().union(*(told[other] for other in people if other != one))
+        if one == speaker
+        or any(map(agrees, _statements(one, said)))
+        or told[one] - frozenset[str]().union(*(told[other] for other in people if other != one))
     ]
     return " and ".join(joined) if len(joined) > 1 else speaker
 
@@ -168,7 +170,9 @@ def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry
     if speaker is None or len(term_set(text)) < LEAST_TERMS or share(text, mine) < OWN:
         return []
     others = (one for one in entries if one["source_entity"] != speaker)
-    return [one["id"] for one in others if not share(text, [one["content"]])]
+    return [
+        one["id"] for one in others if not (share(text, [one["content"]]) or agrees(one["content"]))
+    ]
 
 
 def said_in(entries: Iterable[JournalEntry]) -> list[Said]:
@@ -440,9 +444,19 @@ def rests_on(speaker: str | None, record: Mapping[str, Any], owners: Collection[
 
     Several speakers of one fact stand as "Ada and Ben", possible ones of a note as "Ada or Ben".
     """
-    said = [speaker] if speaker in owners else _SEVERAL.split(speaker or "")
-    names = [*said, *record.get("origins", ())]
+    names = [*_names_in(speaker, owners), *record.get("origins", ())]
     return [one for one in dict.fromkeys(names) if one and one not in owners]
+
+
+def said_by(speaker: str | None, owners: Collection[str] = ()) -> set[str]:
+    """Everybody who said a memory, by its speaker."""
+    return {*_names_in(speaker, owners)} - {""}
+
+
+def _names_in(speaker: str | None, owners: Collection[str]) -> list[str]:
+    if speaker is None or speaker in owners:
+        return [speaker] if speaker else []
+    return _SEVERAL.split(speaker)
 
 
 _SEVERAL = re.compile(" (?:and|or) ")
@@ -477,14 +491,15 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
     """
     if one["valid_from"] < other["valid_from"]:
         return False
-    speaker = other["speaker"]
-    if speaker is not None and one["speaker"] == speaker:
+    new, old = said_by(one["speaker"], owners), said_by(other["speaker"], owners)
+    by_owner, of_owner = not new.isdisjoint(owners), not old.isdisjoint(owners)
+    if new & old and (by_owner or not of_owner):
         return True
-    if speaker is not None and speaker not in owners and _passes_on(other, one["speaker"]):
+    if old and not of_owner and _passes_on(other, one["speaker"]):
         return one["trust"] >= other["trust"]
-    if speaker is not None and (of_oneself(other) or speaker in owners):
-        return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
-    if owners and speaker is not None and one["speaker"] not in owners:
+    if old and (of_oneself(other) or of_owner):
+        return by_owner and not of_owner and one["trust"] >= other["trust"]
+    if owners and old and not by_owner:
         return False
     return one["trust"] >= other["trust"]
 

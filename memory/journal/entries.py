@@ -435,7 +435,8 @@ def is_private(entry: JournalEntry, listeners: Listeners, settings: Settings) ->
     speaker, channel = entry["source_entity"], entry["channel"]
     if speaker is None:
         return entry["source_type"] in CONCLUDED
-    if speaker not in listeners.owners or entry["source_type"] == "observation":
+    in_a_room = entry["source_type"] == "observation" and channel is not None
+    if speaker not in listeners.owners or in_a_room:
         return False
     heard = channel is not None and channel == listeners.channel
     at, shared = entry["timestamp"], listeners.shared

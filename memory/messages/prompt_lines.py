@@ -19,7 +19,7 @@ from pydantic import BeforeValidator
 
 from memory.messages.trust import as_data, one_line, unescaped
 from memory.records import EntityProfile, Fact, Goal, JournalEntry, Observation, RecallHit
-from memory.text import shortened, shown_time
+from memory.text import shortened, shown_day, shown_time
 
 TICK = "[autonomous tick]"
 """First words of the message that sets off a tick without an event."""
@@ -124,10 +124,10 @@ def asked_line(question: str) -> str:
     return f"{_ASKED}{one_line(question)}"
 
 
-def observation_line(seen: Observation) -> str:
-    """An observation of an entity: `[id] day speaker: text`."""
+def observation_line(seen: Observation, zone: tzinfo) -> str:
+    """An observation of an entity: `[id] Tue 2026-11-17 speaker: text`."""
     who = one_line(seen["speaker"] or _NOBODY)
-    return f"[{seen['id']}] {seen['at'][:10]} {who}: {one_line(seen['text'])}"
+    return f"[{seen['id']}] {shown_day(seen['at'], zone)} {who}: {one_line(seen['text'])}"
 
 
 def memory_line(when: str, speaker: str | None, text: str, doubt: str = "") -> str:
@@ -157,10 +157,11 @@ def doubt_mark(memory: Mapping[str, Any]) -> str:
     return DOUBTFUL if memory.get("doubtful") else ""
 
 
-def with_earlier(hit: RecallHit) -> str:
-    """What a memory says, and what it superseded: `X (until 2026-03-09: Y)`."""
-    earlier = (f" (until {one['until'][:10]}: {one['text']})" for one in hit.get("earlier", ()))
-    return hit["text"] + "".join(earlier)
+def with_earlier(hit: RecallHit, zone: tzinfo) -> str:
+    """What a memory says, and what it superseded: `X (until Mon 2026-03-09: Y)`."""
+    return hit["text"] + "".join(
+        f" (until {shown_day(one['until'], zone)}: {one['text']})" for one in hit.get("earlier", ())
+    )
 
 
 def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = False) -> str:
@@ -168,7 +169,7 @@ def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = Fals
     mark = PAST if hit.get("superseded") else doubt_mark(hit)
     who = one_line((not inferred and hit["speaker"]) or _NOBODY)
     marks = f"{INFERENCE if inferred else ''}{mark}"
-    return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {one_line(with_earlier(hit))}"
+    return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {one_line(with_earlier(hit, zone))}"
 
 
 def fact_line(fact: Fact, handle: str, zone: tzinfo) -> str:

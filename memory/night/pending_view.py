@@ -22,7 +22,7 @@ from memory import entities
 from memory.entities import Subject
 from memory.facts import Listing, Row, SemanticMemory, Vector
 from memory.operations import dependents_of, fact_from, facts_after
-from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, told
+from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, part_id, told
 from memory.text import term_set
 
 MEANING, WORDS, NAMES, TIME = 0.5, 0.3, 0.1, 0.1
@@ -91,7 +91,9 @@ class PendingView:
         return {op: after[own[op]] for op in wanted if own[op] in after}
 
     async def with_heirs(self, ops: Iterable[str]) -> dict[str, Fact]:
-        """The facts that exist among these operation ids, and those that superseded them."""
+        """The facts that exist among these operation ids, those that superseded them, and parts of
+        them that remain.
+        """
         stored, after = dict[str, Fact](), dict[str, Fact]()
         asked, seen = set(ops), set[str]()
         while asked:
@@ -100,8 +102,9 @@ class PendingView:
             found |= await self._semantic.by_id(self._scope, sorted(asked))
             stored |= {fact["op"]: fact for fact in found.values()}
             after = self._after(stored.values(), [*stored, *seen])
-            heirs = (fact["superseded_by"] for fact in after.values())
-            asked = {one for one in heirs if one} - seen - after.keys()
+            fell = [(op, by) for op, fact in after.items() if (by := fact["superseded_by"])]
+            heirs = {id_ for op, by in fell for id_ in (by, part_id(op, by))}
+            asked = heirs - seen - after.keys()
         return after
 
     async def reads_all(self) -> bool:

@@ -37,7 +37,7 @@ from memory.records import (
     part_id,
     settle_fact,
 )
-from memory.text import name_key, says, shortened
+from memory.text import content_stems, name_key, says, shortened
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
@@ -94,11 +94,12 @@ def settle(
     made = Thought()
     seen: set[tuple[bool, frozenset[str]]] = set()
     gone: set[str] = set()
+    parts: dict[str, str] = {}
     # A fact can be in several pairs, so each claim sees the effects of the claims before it.
     facts = {**dependents, **shown}
-    for claim in sorted(claims, key=lambda one: one.relation != "depends_on"):
-        pair = pair_key(claim)
-        problem = _problem(claim, shown, new, seen, gone)
+    for given in sorted(claims, key=lambda one: one.relation != "depends_on"):
+        pair, claim = pair_key(given), _of_parts(given, parts, facts)
+        problem = _problem(given, shown, new, seen, gone if claim is given else ())
         if problem is not None:
             made.refused.append(problem)
             continue
@@ -111,14 +112,27 @@ def settle(
                 made.refused.append(f"{text!r}, what remains of {fact_named(second)}: {why}")
             else:
                 operations += _remaining(text, second, first, now)
+                parts[second["op"]] = part_id(second["op"], first["op"])
         disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
-        if relation in ENDING or disproved:
-            operations += _passed_on(relation, first, second, facts)
         facts = facts_after(facts, operations)
+        if relation in ENDING or disproved:
+            part = facts.get(parts.get(second["op"], ""))
+            after = _passed_on(relation, first, second, facts, part, now)
+            facts, operations = facts_after(facts, after), [*operations, *after]
         made.operations.extend(operations)
         if relation in ENDING:
             gone.add(second["op"])
     return made
+
+
+def _of_parts(claim: Pair, parts: Mapping[str, str], facts: Mapping[str, Fact]) -> Pair:
+    """The claim with what remains of a fact in the fact's place, if both are about one thing."""
+    if claim.relation in ENDING or not parts.keys() & {claim.fact, claim.other}:
+        return claim
+    one, other = (parts.get(op, op) for op in (claim.fact, claim.other))
+    if one not in facts or other not in facts or not about_the_same(facts[one], facts[other]):
+        return claim
+    return claim.model_copy(update={"fact": one, "other": other})
 
 
 def _problem(
@@ -192,20 +206,24 @@ def _operations(
         ops += _joined(first, second, reason) if first["speaker"] == second["speaker"] else []
         ops.append(_superseded(second, first["op"], now, reason))
     elif relation == "depends_on":
-        after = {"depends_on": list(dict.fromkeys([*first.get("depends_on", []), second["op"]]))}
-        both, place = [first["op"], second["op"]], f"depends on {second['op']}"
-        ops.append(change_fact(first, after, both, reason, place=place))
+        ops = _depends(first, second, [first["op"], second["op"]], reason, now)
     elif relation == "contradicts":
         ops += [_disputed(first, second, reason), _disputed(second, first, reason)]
     return [one for one in ops if one["before"] != one["after"]]
 
 
 def _passed_on(
-    relation: Relation, stays: Fact, goes: Fact, facts: Mapping[str, Fact]
+    relation: Relation,
+    stays: Fact,
+    goes: Fact,
+    facts: Mapping[str, Fact],
+    part: Fact | None,
+    now: str,
 ) -> list[Operation]:
     """Changes to facts that depend on one that goes: doubt, or a new fact to depend on.
 
-    A doubtful fact that somebody says again is no longer in doubt.
+    A fact with more words of the `part` that remains than of the fact that stays depends on that
+    part. A doubtful fact that somebody says again is no longer in doubt.
     """
     rests = [
         fact
@@ -216,22 +234,33 @@ def _passed_on(
     ops = [stays["op"], goes["op"]]
     if relation != "duplicates":
         reason = "what it depends on no longer holds, or is contradicted"
-        return [doubt_fact(fact, goes["op"], ops, reason) for fact in rests]
-    made = [
-        change_fact(
-            fact,
-            {"depends_on": [*fact.get("depends_on", []), stays["op"]]},
-            ops,
-            "what it depends on was said twice",
-            place=f"depends on {stays['op']}",
-        )
-        for fact in rests
-    ]
+        kept = [one for one in rests if part and _is_nearer(one, part, stays)]
+        return [
+            *(doubt_fact(fact, goes["op"], ops, reason) for fact in rests if fact not in kept),
+            *(one for fact in kept if part for one in _depends(fact, part, ops, "it holds", now)),
+        ]
+    twice = "what it depends on was said twice"
+    made = [one for fact in rests for one in _depends(fact, stays, ops, twice, now)]
     if stays.get("doubtful") and goes["valid_from"] > stays["valid_from"]:
         left = [op for op in stays.get("depends_on", []) if op not in stays["doubtful"]]
         after = {"doubtful": [], "depends_on": left}
         made.append(change_fact(stays, after, ops, "said again", place=f"again {goes['op']}"))
     return made
+
+
+def _is_nearer(fact: Fact, one: Fact, other: Fact) -> bool:
+    """Whether a fact shares more telling words with `one` than with `other`."""
+    mine = {*content_stems(fact["text"])}
+    near, far = (len(mine & {*content_stems(each["text"])}) for each in (one, other))
+    return near > far
+
+
+def _depends(fact: Fact, other: Fact, ops: Sequence[str], reason: str, now: str) -> list[Operation]:
+    after = {"depends_on": list(dict.fromkeys([*fact.get("depends_on", []), other["op"]]))}
+    return [
+        link_facts(fact["op"], other["op"], "depends_on", now, reason),
+        change_fact(fact, after, ops, reason, place=f"depends on {other['op']}"),
+    ]
 
 
 def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:

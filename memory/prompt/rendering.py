@@ -143,7 +143,7 @@ def semantic_memories(
     lines, left = list[str](), tokens
     for place, hit in enumerate(hits, 1):
         says = with_nearness(hit["text"], now, zone, said=hit["at"]) if now else hit["text"]
-        text = prompt_lines.with_earlier({**hit, "text": says})
+        text = prompt_lines.with_earlier({**hit, "text": says}, zone)
         when = shown_time(hit["at"], zone)
         line = prompt_lines.memory_line(when, hit["speaker"], text, _marks(hit))
         most = left if place == len(hits) else max(LEAST_OF_A_MEMORY, left // 2)

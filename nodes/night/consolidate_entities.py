@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from memory.guards import (
     in_digits,
     languages,
     rests_on,
+    said_by,
     share,
     violation,
     worded,
@@ -136,6 +138,7 @@ def consolidated(
     now: str,
     prune: bool,
     facts: Sequence[Fact] = (),
+    fell: Collection[str] = (),
     beside: Sequence[str] = (),
     owners: Collection[str] = (),
 ) -> Consolidated:
@@ -145,8 +148,9 @@ def consolidated(
     assistant, if its evidence does not support it (`beside`: what else the prompt shows), and if
     it is hearsay: the person speaks for themselves, and only people other than `owners` say it.
 
-    A changed attribute keeps its earlier values. If every attribute was refused, everything stays
-    to be read again, because a broken answer settles nothing; hearsay is no broken answer.
+    A changed attribute keeps its earlier values, but not its evidence if it is one of those that
+    `fell` with a fact. If every attribute was refused, everything stays to be read again, because
+    a broken answer settles nothing; hearsay is no broken answer.
     """
     from_facts = {one["id"]: one for one in map(_as_observation, facts)}
     known = {one["id"]: one for one in profile["observations"]} | from_facts
@@ -173,7 +177,8 @@ def consolidated(
             mendable += [stated] if own or not evidence else []
             continue
         on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
-        attributes[name] = made[name] = _attribute(attributes.get(name), value, on, now)
+        old = attributes.get(name)
+        attributes[name] = made[name] = _attribute(old, value, on, now, holds=name not in fell)
     settles = bool(made) or hearsay
     if not settles and (given or not facts):
         return Consolidated(None, refused, mendable)
@@ -228,7 +233,7 @@ def _counting(
     return [
         one
         for one in evidence
-        if (who := one["speaker"]) is not None and (who in owners or speaks_as(profile, who))
+        if any(who in owners or speaks_as(profile, who) for who in said_by(one["speaker"], owners))
     ]
 
 
@@ -288,14 +293,14 @@ def _digits(number: str) -> str:
 
 
 def _attribute(
-    old: Attribute | None, value: str, on: Mapping[str, Sequence[str]], now: str
+    old: Attribute | None, value: str, on: Mapping[str, Sequence[str]], now: str, *, holds: bool
 ) -> Attribute:
     """`on`: the evidence, and on whose words beside owners' each piece rests."""
     evidence, origins = list(on), [name for names in on.values() for name in names]
     at, replaced = now, list[dict[str, Any]]()
     if old is not None:
         same = old["value"] == value
-        if same or _adds_to(value, old):
+        if holds and (same or _adds_to(value, old)):
             evidence = [*old["evidence"], *evidence]
             origins = [*old.get("origins", ()), *origins]
         was = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
@@ -427,7 +432,9 @@ def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Jo
         context.plans.of("consolidate_entities"),
         size=ENTITIES_A_CALL,
         tokens=settings.night_batch_tokens,
-        shown=lambda one: "\n".join(map(prompt_lines.observation_line, one.lines)),
+        shown=lambda one: "\n".join(
+            prompt_lines.observation_line(line, settings.zone) for line in one.lines
+        ),
     )
     ids = [one.profile["id"] for one in batch]
     jobs = [Job(ids, partial(_think, context, batch))] if batch else []
@@ -443,7 +450,7 @@ async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
     """Ask for the attributes, and once more for attributes that cannot be used."""
     settings, owners = context.settings, context.owners
     numbering = Numbering(batch)
-    prompt = attributes_prompt(batch, numbering)
+    prompt = attributes_prompt(batch, numbering, settings.zone)
     answer, usage = await context.ask(prompt, Attributes)
     given = numbering.read(answer)
     made = decided(given, batch, settings, now=context.now, owners=owners)
@@ -502,20 +509,22 @@ class Numbering:
 _ENTITY = re.compile(r"\bE(\d+)\b", re.IGNORECASE)
 
 
-def attributes_prompt(batch: Sequence[EntityNews], numbering: Numbering) -> list[BaseMessage]:
-    """What is known, and what is new, of each entity."""
-    shown = "\n\n".join(_lines(one, numbering) for one in batch)
+def attributes_prompt(
+    batch: Sequence[EntityNews], numbering: Numbering, zone: tzinfo
+) -> list[BaseMessage]:
+    """What is known, and what is new, of each entity; days are those of `zone`."""
+    shown = "\n\n".join(_lines(one, numbering, zone) for one in batch)
     return [SystemMessage(PROMPT), HumanMessage(as_data("entities", shown))]
 
 
-def _lines(news: EntityNews, numbering: Numbering) -> str:
+def _lines(news: EntityNews, numbering: Numbering, zone: tzinfo) -> str:
     profile = news.profile
     known = [
         prompt_lines.known_line(name, profile["attributes"][name]["value"]) for name in news.known
     ]
     short: EntityProfile = {**profile, "id": numbering.entity(profile["id"])}
     lines = [
-        prompt_lines.observation_line({**one, "id": numbering.line(one["id"])})
+        prompt_lines.observation_line({**one, "id": numbering.line(one["id"])}, zone)
         for one in news.lines
     ]
     return "\n".join([prompt_lines.entity_line(short), *known, *lines])
@@ -554,6 +563,7 @@ def decided(
             now=now,
             prune=settings.prune_observations,
             facts=news.facts,
+            fell=profile["attributes"].keys() - {*news.known},
             beside=[*others, PROMPT],
             owners=owners,
         )

@@ -319,3 +319,18 @@ async def test_a_contradiction_is_shown_to_a_public_that_may_know_both_sides(
     assert ("settle_dispute" in public) is (SECRET in public) is shown
     assert "settle_dispute" in private
     assert channels[0] is not None or SECRET not in model.calls[-2].text
+
+
+async def test_an_owners_note_without_a_channel_is_no_talk_in_a_room(
+    opening: Opening, clock: Clock
+) -> None:
+    model = scripted(otherwise=lambda *_: "Yes.")
+    note = "Note to myself: the alarm code of the red shed is 4471"
+    async with opening(model) as agent:
+        await agent.ainvoke(said(note, "local", addressed=False))
+        clock.advance(minutes=1)
+        await agent.ainvoke(said("What is the alarm code of the red shed?", "Bea", channel="group"))
+        public = model.calls[-1].text
+        await agent.ainvoke(said("What is the alarm code of the red shed?", "local"))
+    assert "4471" not in public
+    assert "4471" in model.calls[-1].text

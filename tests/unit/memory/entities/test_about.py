@@ -6,7 +6,7 @@ import pytest
 
 from memory.entities import evidence_now, names_about, subjects
 from memory.night.dream_work import LEAST_FACTS, MOST_READ, unread, with_news
-from memory.records import Attribute
+from memory.records import Attribute, part_id
 from memory.records.records import Fact
 from memory.settings import Settings
 from nodes.night.consolidate_entities import AttributeGiven, consolidated, news_of
@@ -30,6 +30,8 @@ def told(text: str, op: str = "f", speaker: str | None = "Ben", *about: str) -> 
         (told("It rained."), ["Ben"]),
         (told("He came on Friday.", "f", None, "he", "Friday", "12 May 2026", "my sister"), []),
         (told("Circadian is late.", "f", None, "Circadian", "the assistant"), []),
+        (told("Ada brings the oven.", "f", "Ada and Ben", "oven"), ["oven", "Ada"]),
+        (told("It rained.", "f", "Ada and Ben"), ["Ada", "Ben"]),
     ],
 )
 def test_a_fact_is_about_whom_it_names_and_its_speaker_if_they_speak_of_themselves(
@@ -83,6 +85,35 @@ def test_an_attribute_falls_with_any_of_its_facts_and_follows_a_merge() -> None:
     assert tended_to(ada(attributes={"z": attribute("a")}), facts) is None
 
 
+PARTS = [
+    ("Oats on 2 May, beans on 9 May.", "The beans come on 9 May.", "Beans on 9 May.", True),
+    ("Oats on 2 May, beans on 9 May.", "The beans come on 9 May.", "Oats on 2 May.", False),
+    ("Oats on 2 May, beans on 9 May.", "The beans come on 9 May.", "Beans on 2 May.", False),
+]
+
+
+@pytest.mark.parametrize(("text", "part", "value", "stands"), PARTS)
+def test_an_attribute_stands_on_what_remains_of_its_fact_if_that_says_it(
+    text: str, part: str, value: str, stands: bool
+) -> None:
+    fallen = fact("b", text, invalid_at=NOW, superseded_by="new")
+    newer, left = fact("new", source_entries=["x"]), fact(part_id("b", "new"), part)
+    facts = {one["op"]: one for one in (fallen, newer, left)}
+    given: Attribute = {**attribute("b"), "value": value}
+    assert evidence_now(given, set(), facts) == ([left["op"]] if stands else None)
+
+
+def test_a_value_given_again_for_one_that_fell_stands_on_its_new_evidence_alone() -> None:
+    old: Attribute = {**attribute("gone"), "value": "Grows beans."}
+    profile = ada(attributes={"crop": old})
+    new = told("Ada grows beans.", "new", "Ada", "Ada")
+    for fell, evidence in ((["crop"], ["new"]), ([], ["gone", "new"])):
+        given = [attribute_given("crop", "Grows beans.", ["new"])]
+        made = consolidated(profile, [], given, now=NOW, prune=False, facts=[new], fell=fell)
+        assert made.operation is not None
+        assert made.operation["after"]["attributes"]["crop"]["evidence"] == evidence
+
+
 def from_facts(*given: AttributeGiven, senders: list[str], facts: list[Fact]) -> list[str]:
     profile: Any = {**ada(), "senders": senders}
     made = consolidated(profile, [], given, now=NOW, prune=False, facts=facts)
@@ -94,6 +125,8 @@ def test_what_others_say_makes_no_attribute_of_somebody_who_speaks() -> None:
     debt = attribute_given("debt", "Ada owes Ben money.", ["c"])
     assert from_facts(debt, senders=[], facts=claim) == ["debt"]
     assert from_facts(debt, senders=["Ada"], facts=claim) == []
+    both = [told("Ada owes Ben money.", "c", "Ada and Ben", "Ada")]
+    assert from_facts(debt, senders=["Ada"], facts=both) == ["debt"]
     own = [told("I owe Ben money.", "c", "Ada")]
     assert from_facts(debt, senders=["Ada"], facts=own) == ["debt"]
 

@@ -14,6 +14,7 @@ from memory.guards.overlap import (
     lost_in,
     may_supersede,
     speaker_of,
+    speakers_of,
     stands_near,
 )
 from tests.support import night_memories
@@ -45,6 +46,33 @@ def test_the_speaker_is_whose_words_they_are() -> None:
     assert speaker_of("Ada hates walnuts", "Ada", said) == "Olaf"
     assert speaker_of("The weather is nice", "Olaf", said) == "Ada"
     assert speaker_of("Ada hates walnuts", "Ben", said[:1]) == "Olaf"
+
+
+def test_who_agrees_says_it_too() -> None:
+    said = [Said("Hana", "Can I bring the cello on Tuesday instead?"), Said("Ines", "Fine.")]
+    text = "Hana brings the cello on Tuesday."
+    assert speakers_of(text, "Hana", said) == "Hana and Ines"
+    assert speakers_of(text, "Hana", [said[0], Said("Ines", "The cat sleeps.")]) == "Hana"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "owners", "may"),
+    [
+        ("Hana and Ines", "Ines and Hana", ["Ines"], True),
+        ("Hana and Ines", "Ines", ["Ines"], True),
+        ("Hana and Ines", "Hana", ["Ines"], False),
+        ("Hana and Teo", "Hana", ["Ines"], True),
+        ("Hana", "Hana and Teo", ["Ines"], True),
+        ("Hana and Teo", "Max", ["Ines"], False),
+    ],
+)
+def test_what_several_said_one_of_them_takes_back_but_not_an_owners_word(
+    old: str, new: str, owners: list[str], may: bool
+) -> None:
+    first = night_memories.fact("a", "Hana comes on Monday.", speaker=old, entities=["Hana"])
+    later = night_memories.fact("b", "Hana comes on Tuesday.", speaker=new, entities=["Hana"])
+    later = {**later, "valid_from": "2026-05-02T00:00:00+00:00"}
+    assert may_supersede(later, first, owners) == may
 
 
 @pytest.mark.parametrize(("teller", "may"), [("Anna", True), ("Annabelle", False)])

@@ -51,7 +51,8 @@ def test_an_entry_of_a_nights_batch(who: str | None) -> None:
 @SPEAKERS
 def test_an_observation(who: str | None) -> None:
     seen: Observation = record(id="o1", at="2026-05-04T09:10:11+00:00", speaker=who, text=TEXT)
-    line = prompt_lines.observation_line(seen)
+    line = prompt_lines.observation_line(seen, ZoneInfo("Europe/Vienna"))
+    assert " Mon 2026-05-04 " in line
     assert prompt_lines.read_dated(line) == DatedLine("o1", "2026-05-04", name(who), SHOWN)
 
 

@@ -195,7 +195,7 @@ async def attributes(*observations: Observation) -> dict[str, tuple[str, list[st
 
 async def read(batch: list[EntityNews]) -> list[AttributeGiven]:
     numbering = Numbering(batch)
-    prompt = attributes_prompt(batch, numbering)
+    prompt = attributes_prompt(batch, numbering, UTC)
     answer, _ = await ask_for(OfflineChatModel(), prompt, Attributes, Settings())
     return numbering.read(answer)
 

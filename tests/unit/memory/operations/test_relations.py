@@ -6,6 +6,7 @@ import pytest
 
 from memory.night import Thought
 from memory.night.relations import Pair, Relation, evolve, settle
+from memory.records import part_id
 from memory.records.records import Fact, Operation
 from nodes.night.dream import Dream, decided
 from tests.support import night_memories
@@ -114,6 +115,33 @@ def test_what_is_no_part_of_a_superseded_fact_is_refused(text: str) -> None:
     made, refused = remaining(text)
     assert made == []
     assert text in refused[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "on"), [("We cook for 26 Gäste.", "part"), ("The budget buys wine.", "doubt")]
+)
+def test_what_rests_on_the_part_that_remains_is_not_in_doubt(text: str, on: str) -> None:
+    claim = pair("new", "party", "supersedes", "because")
+    claim = claim.model_copy(update={"remains": "Es kommen 26 Gäste."})
+    cook = fact("cook", text, depends_on=["party"])
+    made = settling([claim], PARTY, RAISED, dependents={"cook": cook}).operations
+    part = part_id("party", "new")
+    left = {"depends_on": ["party", part]} if on == "part" else {"doubtful": ["party"]}
+    assert changed(made)["cook"] == left
+    linked = [one for one in made if one["kind"] == "link" and part in str(one)]
+    assert any("depends_on" in str(one) for one in linked) is (on == "part")
+
+
+def test_what_is_claimed_of_a_fact_counts_for_the_part_that_remains() -> None:
+    claim = pair("new", "party", "supersedes", "because")
+    claim = claim.model_copy(update={"remains": "Es kommen 26 Gäste."})
+    bens = fact("ben", "Es kommen 30 Gäste zur Feier.", speaker="Ben", entities=["Feier"])
+    both = [claim, pair("ben", "party", "contradicts", "another number")]
+    made = settling(both, PARTY, RAISED, bens, new=["new", "ben"])
+    part = part_id("party", "new")
+    assert made.refused == []
+    assert changed(made.operations)["ben"] == {"disputed": [part]}
+    assert changed(made.operations)[part] == {"disputed": ["ben"]}
 
 
 def test_nothing_remains_of_a_fact_that_is_only_contradicted() -> None:

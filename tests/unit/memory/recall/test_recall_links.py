@@ -1,5 +1,7 @@
 """Recall with what belongs together: facts, the entries they come from, and what replaced them."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from memory.messages import prompt_lines
@@ -36,8 +38,9 @@ async def test_what_a_fact_superseded_is_told_with_it(asking: Asking) -> None:
     assert hit["sources"] == ["e2", "e1"]
     assert hit["origins"] == ["Ben"]
     assert [one["text"] for one in hit["earlier"]] == ["Ana lives in Porto"]
-    line = prompt_lines.with_earlier(hit)
-    assert line == f"Ana lives in Rome (until {new['valid_from'][:10]}: Ana lives in Porto)"
+    line = prompt_lines.with_earlier(hit, UTC)
+    day = f"{datetime.fromisoformat(new['valid_from']):%a %Y-%m-%d}"
+    assert line == f"Ana lives in Rome (until {day}: Ana lives in Porto)"
 
 
 async def test_what_says_the_same_is_not_told_as_earlier(asking: Asking) -> None:
