@@ -301,9 +301,9 @@ def _begins(message: AnyMessage) -> dict[str, Any]:
 
 
 def as_heard(state: State, audience: str) -> State:
-    """The state with what that audience may know of session memory, goals, projects and talk around.
+    """The state with what that audience may know of what it holds.
 
-    What was said without a channel was said in no room.
+    What was said around without a channel was said in no room.
     """
     if audience == "private":
         return state

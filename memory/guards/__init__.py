@@ -4,6 +4,7 @@ from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
 from memory.guards.grounding import Doubt, is_plain, ungrounded
 from memory.guards.lexicon import fold, languages
+from memory.guards.mood import negates
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
     BORNE,
@@ -64,6 +65,7 @@ __all__ = [
     "lost_in",
     "may_be_one",
     "may_supersede",
+    "negates",
     "of_oneself",
     "persona",
     "repeats",

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import date
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import WEEKDAY, alike, content, fold, sentences
+from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, sentences
 from memory.guards.reading import ProposedFact, in_all_digits, whole
+from memory.text import shown_day
 
 
 def other_day(fact: ProposedFact) -> str | None:
@@ -19,6 +20,7 @@ def other_day(fact: ProposedFact) -> str | None:
     for named in fact.days:
         follows = (
             _is_open(fact, named)
+            or _is_corrected(fact, named)
             or (dates.holds(days, named) and not _is_denied(fact, named))
             # Where the sources name no day, an earlier statement may say which.
             or (not days.spoken and dates.holds(fact.told_before.days, named))
@@ -79,25 +81,74 @@ def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
 
 
 def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the sentences nearest to the fact all name days, and none that the fact names."""
+    """Whether the sentences nearest to the fact all name days, and none that the fact names.
+
+    A sentence that calls something off may name the day that no longer holds.
+    """
     if named.day is named.weekday is None or mood.denies(fact.text, fact.codes):
         return False
-    evidence = fact.evidence
-    told = [(source, text) for source in evidence.sources for _, text in sentences(source.text)]
-    near = [(fact.nearness(content(text)), source, text) for source, text in told]
-    best = max((count for count, _, _ in near), default=0)
-    nearest = [(source, text) for count, source, text in near if count == best]
-    if any(mood.negates(text, ()) or _IS_OFF.search(fold(text)) for _, text in nearest):
-        return False  # It may name the day that no longer holds, and the next one the new day.
-    read = [
-        [dates.days_of(digits, evidence.said(source.at)) for digits in in_all_digits(text)]
-        for source, text in nearest
-    ]
-    return best > 0 and all(
-        any(one.spoken for one in each)
-        and not any(one.vague or dates.holds(one, day) for one in each for day in fact.days)
-        for each in read
+    told = [(fact.nearness(content(text)), text, days) for text, days in _dated(fact)]
+    best = max((near for near, _, _ in told), default=0)
+    nearest = [(text, days) for near, text, days in told if near == best]
+    if best == 0 or any(
+        mood.negates(text, ()) or _IS_OFF.search(fold(text)) for text, _ in nearest
+    ):
+        return False
+    return not _is_corrected(fact, named) and all(
+        any(one.spoken for one in days)
+        and not any(one.vague for one in days)
+        and not _hold(days, fact.days)
+        for _, days in nearest
     )
+
+
+def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether a short sentence behind another day names this one: "It is on Friday." "No, Sunday."
+
+    The new day counts from the old one, too: "on 9 December", "sorry, Thursday".
+    """
+    before = set[date]()
+    for text, days in _dated(fact):
+        if before and _is_short(text):
+            counted = [dates.days_of(one, before) for one in in_all_digits(text)]
+            if _hold([*days, *counted], [named]):
+                return True
+        before |= {day for one in days if one.spoken for day in one.days - one.today}
+    return False
+
+
+def _dated(fact: ProposedFact) -> list[tuple[str, list[dates.Days]]]:
+    """The sentences of the sources, as they were said, with the days that each may name."""
+    evidence = fact.evidence
+    return [
+        (text, [dates.days_of(one, evidence.said(source.at)) for one in in_all_digits(text)])
+        for source in sorted(evidence.sources, key=lambda each: each.at)
+        for _, text in sentences(source.text)
+    ]
+
+
+def _hold(read: Sequence[dates.Days], named: Sequence[dates.Named]) -> bool:
+    return any(dates.holds(one, day) for one in read for day in named)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a sentence names days and has no matter of its own."""
+    words = [
+        one
+        for one in _OF_DAYS.sub(" ", fold(text)).split()
+        if not any(letter.isdigit() for letter in one)
+    ]
+    return not content(" ".join(words))
+
+
+_OF_DAYS = re.compile(
+    rf"(?<!\w)(?:{WEEKDAY}|{MONTH}|(?:days?|tag|dia|jour|gun) (?:later|spater|despues|apres|sonra)"
+    r"|sorry|mean|meant|instead|rather|actually|still|make (?:it|that)|correction|wait|oops"
+    r"|entschuldigung|meine?|meinte|doch|sondern|lieber|stattdessen|nein|korrektur"
+    r"|perdon|digo|quiero decir|quise decir|mejor|pardon|desole|plutot|enfin|yok|duzeltme"
+    r"|daha dogrusu)(?!\w)|不对|不是|应该是|更正"
+)
+"""Words of dates and of their corrections."""
 
 
 _IS_OFF = re.compile(
@@ -108,7 +159,8 @@ _IS_OFF = re.compile(
 
 
 def _days_said(fact: ProposedFact) -> str:
-    said = sorted({source.at[:10] for source in fact.evidence.sources})
+    zone = fact.evidence.zone
+    said = sorted({shown_day(source.at, zone)[4:] for source in fact.evidence.sources})
     on = " and ".join(f"{date.fromisoformat(one):%A %Y-%m-%d}" for one in said)
     return f"does not follow from what it cites, said on {on}: count from there"
 

@@ -182,9 +182,9 @@ def in_all_digits(text: str) -> list[str]:
 
 _AGREES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please do|go (?:ahead|for it)|do (?:it|that)|agreed"
-    r"|done|deal|perfect|of course|fine|works for me|sounds good|no problem|ja|jo|klar|gern\w*|passt|einverstanden"
-    r"|mach (?:das|es)|geht klar|si|vale|claro|de acuerdo|hecho|perfecto|oui|d'accord|volontiers|parfait|entendu"
-    r"|evet|tamam|olur|tabii?)(?!\w)|[是对好行嗯]|可以|没问题|同意"
+    r"|done|deal|perfect|of course|fine|works for me|sounds good|no problem|ja|jo|klar|gern\w*"
+    r"|passt|einverstanden|mach (?:das|es)|geht klar|si|vale|claro|de acuerdo|hecho|perfecto|oui"
+    r"|d'accord|volontiers|parfait|entendu|evet|tamam|olur|tabii?)(?!\w)|[是对好行嗯]|可以|没问题|同意"
 )
 """Who begins an answer so takes up what was proposed."""
 

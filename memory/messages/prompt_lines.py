@@ -168,8 +168,8 @@ def hit_line(hit: RecallHit, handle: str, zone: tzinfo, *, inferred: bool = Fals
     """A memory under a night's question, with its marks; an inference has no speaker."""
     mark = PAST if hit.get("superseded") else doubt_mark(hit)
     who = one_line((not inferred and hit["speaker"]) or _NOBODY)
-    marks = f"{INFERENCE if inferred else ''}{mark}"
-    return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {one_line(with_earlier(hit, zone))}"
+    marks, says = f"{INFERENCE if inferred else ''}{mark}", one_line(with_earlier(hit, zone))
+    return f"[{handle}] {shown_time(hit['at'], zone)} {who}{marks}: {says}"
 
 
 def fact_line(fact: Fact, handle: str, zone: tzinfo) -> str:

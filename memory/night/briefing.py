@@ -6,6 +6,7 @@ Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import starmap
@@ -16,14 +17,23 @@ from langgraph.store.base import BaseStore, PutOp
 from memory import pages
 from memory.events import inbox
 from memory.facts import SemanticMemory
-from memory.guards import speaks_of_oneself
+from memory.guards import languages, negates, speaks_of_oneself
 from memory.messages import one_line
 from memory.night import record as night
 from memory.records import Briefing, Fact, NightRecord, OpenQuestion, Operation, Scope, told
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
-from memory.text import days_named, local, says, shown_day
+from memory.text import (
+    MONTHS,
+    WEEKDAYS,
+    content_stems,
+    days_named,
+    local,
+    says,
+    shown_day,
+    stem,
+)
 
 BRIEFING, SHOWN = "briefing", "shown"
 
@@ -37,7 +47,7 @@ AHEAD = timedelta(days=7)
 """How far ahead a briefing looks for dates."""
 
 MOST_CHANGED, MOST_QUESTIONS, MOST_DEADLINES, MOST_WAITING = 4, 2, 4, 4
-WORDS_OF_A_FACT, WORDS_OF_A_CLAIM, WORDS_BEFORE = 16, 20, 8
+WORDS_OF_A_FACT, WORDS_OF_A_CLAIM, WORDS_BEFORE = 20, 24, 8
 
 
 async def briefing_of(
@@ -139,17 +149,51 @@ def doubt(fact: Fact, fallen: Fact) -> OpenQuestion:
 def deadlines(
     dated: Sequence[tuple[date, Fact]], goals: Iterable[str], today: date, zone: tzinfo
 ) -> list[str]:
-    """The goals that are due and the facts with a date in the next days, the nearest first."""
+    """The goals that are due and the facts with a date in the next days, the nearest first.
+
+    A day that a fact denies in favour of another is none of its dates. Of what says the same of a day, a goal
+    stands for a fact, and a newer fact for an older one.
+    """
     last = today + AHEAD
     found = [
-        (day, 0, _cut(goal, WORDS_OF_A_FACT))
+        (day, goal, _cut(goal, WORDS_OF_A_FACT))
         for goal in goals
         for day in days_named(goal, zone, said=today.isoformat(), due=True)
         if today <= day <= last
     ]
-    found += [(day, 1, _said(fact)) for day, fact in dated]
-    lines = (f"{_day(day, today, zone)}: {text}" for day, _, text in sorted(found))
-    return list(dict.fromkeys(lines))
+    newest = sorted(dated, key=lambda pair: pair[1]["valid_from"], reverse=True)
+    found += [(day, one["text"], _said(one)) for day, one in newest if _is_on(day, one, zone)]
+    kept = list[tuple[date, str, str]]()
+    for day, text, line in found:
+        if not any(day == other and _is_alike(text, its) for other, its, _ in kept):
+            kept.append((day, text, line))
+    kept.sort(key=lambda one: one[0])
+    return [f"{_day(day, today, zone)}: {line}" for day, _, line in kept]
+
+
+def _is_on(day: date, fact: Fact, zone: tzinfo) -> bool:
+    """Whether a fact tells of the day; not if it denies this day and names another instead."""
+    stated, denied = set[date](), set[date]()
+    for part in _PARTS.split(fact["text"]):
+        named = days_named(part, zone, said=fact["valid_from"])
+        (denied if negates(part, languages(part)) else stated).update(named)
+    return day in stated or day not in denied or not stated
+
+
+_PARTS = re.compile(r"[;,.] | (?:because|but|weil|aber|porque|pero|parce|mais|çünkü|ama) ")
+
+ALIKE = 0.5
+"""Share of the words of the shorter of two texts that say the same of a day, dates aside."""
+
+_OF_DATES = frozenset(stem(name.lower()) for name in (*MONTHS, *WEEKDAYS))
+
+
+def _is_alike(one: str, other: str) -> bool:
+    mine, theirs = (
+        {word for word in content_stems(text) if not word[0].isdigit()} - _OF_DATES
+        for text in (one, other)
+    )
+    return len(mine & theirs) >= max(1, ALIKE * min(len(mine), len(theirs)))
 
 
 def waiting(records: Sequence[NightRecord], *, approvals: int, aside: int, left: int) -> list[str]:

@@ -1,5 +1,7 @@
 """Figures: numbers, times and days of a fact that stand in its sources or follow from them."""
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from memory.guards.grounding import ungrounded
@@ -180,6 +182,33 @@ def test_what_follows_by_rule_or_stands_in_another_writing_passes(said: str, tex
 @pytest.mark.parametrize(("said", "text"), SLIPS)
 def test_a_slip_of_a_number_a_fraction_a_unit_or_a_day_is_rejected(said: str, text: str) -> None:
     assert why(text, said) is not None
+
+
+CORRECTED = [
+    (("The judge comes on 28 October.", "Sorry, 29 October."), "29 October 2026"),
+    (("The judge comes on Wednesday 4 November.", "No, Thursday."), "Thursday 5 November 2026"),
+    (("The judge comes on Friday 30 October", "a day later, I mean"), "31 October 2026"),
+    (("Der Richter kommt am 28.", "Nein, am 29."), "29 October 2026"),
+    (("El juez viene el viernes.", "Perdón, el sábado."), "24 October 2026"),
+]
+
+
+@pytest.mark.parametrize(("said", "day"), CORRECTED)
+def test_a_short_correction_behind_a_day_names_the_new_day(said: tuple[str, str], day: str) -> None:
+    first, then = (Source(one, "Ana", f"{AT[:14]}{n}0:00+02:00") for n, one in enumerate(said))
+    text = f"The judge comes on {day}."
+    assert ungrounded(text, "Ana", [first, then]) is None
+    assert ungrounded(text, "Ana", [first]) is not None
+    late = ungrounded("The judge comes on 12 November 2026.", "Ana", [first, then])
+    assert late is not None
+
+
+def test_the_reason_counts_from_the_day_on_which_people_said_it() -> None:
+    said = Source("The vet comes tomorrow.", "Ana", "2026-10-22T23:30:00+00:00")
+    zone = ZoneInfo("Pacific/Auckland")
+    told = ungrounded("The vet comes on 30 October 2026.", "Ana", [said], zone=zone)
+    assert told is not None
+    assert "said on Friday 2026-10-23" in told
 
 
 def test_the_reason_names_a_day_as_the_fact_has_it() -> None:

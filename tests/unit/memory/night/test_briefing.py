@@ -112,6 +112,34 @@ def test_a_goal_is_due_on_the_day_that_it_names_as_its_deadline(goal: str, day: 
     assert deadlines([], [goal], TODAY, UTC) == ([f"{day}: {goal}"] if day else [])
 
 
+def test_what_says_the_same_of_a_day_is_told_once() -> None:
+    day, later = date(2026, 5, 7), "2026-05-02T09:00:00+00:00"
+    old = fact("a", "The scroll is due on 7 May 2026.")
+    rehearsal = fact("b", "Hana rehearses on 7 May 2026 at noon.")
+    again = fact("c", "Hana rehearses in Porto on 7 May 2026 at noon.", valid_from=later)
+    dated = [(day, old), (day, rehearsal), (day, again)]
+    assert deadlines(dated, ["Carve the scroll by 7 May 2026"], TODAY, UTC) == [
+        "Thu 2026-05-07: Carve the scroll by 7 May 2026",
+        "Thu 2026-05-07: Hana rehearses in Porto on 7 May 2026 at noon.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("Hana cannot come on 5 May 2026; she comes on 7 May 2026.", [7]),
+        ("Hana kommt nicht am 5.5.2026, sondern am 7.5.2026.", [7]),
+        ("Hana cannot come on 5 May 2026.", [5]),
+        ("Hana comes on 5 May 2026 and on 7 May 2026.", [5, 7]),
+    ],
+)
+def test_a_day_that_is_denied_for_another_is_not_coming_up(text: str, days: list[int]) -> None:
+    named = [day for day in (5, 7) if f"{day} May" in text or f"{day}.5." in text]
+    dated = [(date(2026, 5, day), fact("h", text)) for day in named]
+    told = [line.partition(":")[0][-2:] for line in deadlines(dated, [], TODAY, UTC)]
+    assert told == [f"{day:02}" for day in days]
+
+
 def test_what_waits_is_counted_with_the_command_that_shows_it() -> None:
     held: Any = {"id": "n", "status": "held", "ended": NOW}
     records: list[NightRecord] = [held]
