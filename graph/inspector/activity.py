@@ -66,7 +66,7 @@ async def today(visit: Visit) -> Response:
     """The agent at a glance."""
     context = visit.context
     now = await overview(context)
-    disputes = await pages.open_disputes(context.store, context.semantic, context.scope)
+    questions = await pages.open_questions(context.store, context.semantic, context.scope)
     state = complete_state((await context.snapshot()).values)
     about = {parked["question"]["id"]: parked["event"] for parked in state["parked"]}
     newest = {status_of(one): one for one in await records(context.store, context.scope)}
@@ -85,7 +85,7 @@ async def today(visit: Visit) -> Response:
         prompt=state["assistant_prompt"],
         goals=tree({goal["id"]: goal for goal in now["goals"]}),
         briefing=await briefing(context),
-        disputes=disputes,
+        disputes=questions.disputes,
         aside=await inbox.set_aside(context.store, context.scope),
         model=visit.host.model(),
         done=visit.asked("done"),

@@ -103,9 +103,9 @@ def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
 
 
 def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether a short sentence behind another day names this one: "It is on Friday." "No, Sunday."
+    """Whether a short sentence behind another day names this one.
 
-    The new day counts from the old one, too: "on 9 December", "sorry, Thursday".
+    "It is on Friday." is followed by "No, Sunday.", or counted from: "a day later, sorry".
     """
     before = set[date]()
     for text, days in _dated(fact):

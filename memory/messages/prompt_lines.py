@@ -42,7 +42,8 @@ FACTS = "Facts, each with the numbers of the entries that it was made from:"
 OTHER_PROJECTS = "Other projects:"
 
 TO_SETTLE = (
-    "Contradictions; when an owner says which one holds, call settle_dispute through use_tool:"
+    "To settle: when an owner says which one holds, or that a fact still holds though what it "
+    "rests on changed, call settle_dispute through use_tool:"
 )
 
 _NOBODY = "-"
@@ -300,9 +301,15 @@ def page_line(ids: Sequence[str], text: str, speaker: str | None, day: str, doub
     return f"- [{', '.join(ids)}] {one_line(text)} ({who}{day}{doubt})"
 
 
-def dispute_lines(pairs: Sequence[Sequence[str]]) -> list[str]:
-    """Open contradictions below their heading. `pairs`: two lines of `page_line` each."""
-    return [TO_SETTLE, *(line for one, other in pairs for line in (one, f"  or {other[2:]}"))]
+def dispute_lines(pairs: Sequence[tuple[str, str, bool]]) -> list[str]:
+    """Open contradictions and doubts below their heading.
+
+    `pairs`: two lines of `page_line` each, and whether the first rests on the second, which fell.
+    """
+    told = [TO_SETTLE]
+    for one, other, rests_on in pairs:
+        told += [one, f"  {'rests on' if rests_on else 'or'} {other[2:]}"]
+    return told
 
 
 def entries_message(lines: str) -> str:

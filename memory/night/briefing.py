@@ -67,8 +67,7 @@ async def briefing_of(
     plans = await night.plans_of(store, scope, newest["id"])
     operations = told(plans.operations())
     facts = await semantic.by_op(scope, _facts_named(operations))
-    disputes = await pages.open_disputes(store, semantic, scope)
-    doubts = await pages.open_doubts(store, semantic, scope)
+    open_ = await pages.open_questions(store, semantic, scope)
     dated = await pages.dated_within(store, semantic, scope, today, today + AHEAD, settings.zone)
     goals = [one["description"] for one in state["goals"].values() if one["status"] == "active"]
     return within(
@@ -76,7 +75,7 @@ async def briefing_of(
             "night": newest["id"],
             "at": newest["ended"] or newest["started"],
             "changed": changed(operations, facts, [*settings.owners, scope.user]),
-            "questions": [*starmap(question, disputes), *starmap(doubt, doubts)],
+            "questions": [*starmap(question, open_.disputes), *starmap(doubt, open_.doubts)],
             "deadlines": deadlines(dated, goals, today, settings.zone),
             "waiting": waiting(
                 records,
@@ -151,8 +150,8 @@ def deadlines(
 ) -> list[str]:
     """The goals that are due and the facts with a date in the next days, the nearest first.
 
-    A day that a fact denies in favour of another is none of its dates. Of what says the same of a day, a goal
-    stands for a fact, and a newer fact for an older one.
+    A day that a fact denies in favour of another is none of its dates. Of what says the same of a
+    day, a goal stands for a fact, and a newer fact for an older one.
     """
     last = today + AHEAD
     found = [

@@ -108,33 +108,34 @@ MOST_DATED = 100
 """Facts on that page, those with the latest days."""
 
 
-async def open_disputes(
-    store: BaseStore, semantic: SemanticMemory, scope: Scope
-) -> list[tuple[Fact, Fact]]:
-    """The contradictions that are still open, the newest first; the newer fact of each first."""
-    lines = await _facts_of(store, semantic, scope, DISPUTES)
-    return [(one[0], one[1]) for one in lines if len(one) == 2 and _in_dispute(*one)]
+class OpenQuestions(NamedTuple):
+    """What only a person can settle, the newest first."""
+
+    disputes: list[tuple[Fact, Fact]]
+    """Contradictions; the newer fact of each first."""
+    doubts: list[tuple[Fact, Fact]]
+    """Facts in doubt, each with the fallen fact behind it."""
 
 
-async def open_doubts(
-    store: BaseStore, semantic: SemanticMemory, scope: Scope
-) -> list[tuple[Fact, Fact]]:
-    """The facts that are still in doubt, newest first, each with the fallen fact behind it."""
-    return [
-        (one[0], one[1])
-        for one in await _facts_of(store, semantic, scope, DOUBTS)
-        if len(one) == 2 and _in_doubt(one[0]) and one[1]["op"] in one[0]["doubtful"]
-    ]
+async def open_questions(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> OpenQuestions:
+    """The contradictions and doubts that are still open."""
+    found = await _facts_of(store, semantic, scope, DISPUTES, DOUBTS)
+    disputes, doubts = ([(one[0], one[1]) for one in its if len(one) == 2] for its in found)
+    return OpenQuestions(
+        [pair for pair in disputes if _in_dispute(*pair)],
+        [(it, by) for it, by in doubts if _in_doubt(it) and by["op"] in it["doubtful"]],
+    )
 
 
 async def _facts_of(
-    store: BaseStore, semantic: SemanticMemory, scope: Scope, id_: str
-) -> list[list[Fact]]:
-    page = (await read(store, scope, [id_])).get(id_)
-    lines = [line["facts"] for line in page["lines"]] if page else []
-    ops = dict.fromkeys(op for line in lines for op in line)
+    store: BaseStore, semantic: SemanticMemory, scope: Scope, *ids: str
+) -> list[list[list[Fact]]]:
+    """For each of these pages the facts of its lines. One read of the store, one of the facts."""
+    found = await read(store, scope, ids)
+    lines = [[one["facts"] for one in found[id_]["lines"]] if id_ in found else [] for id_ in ids]
+    ops = dict.fromkeys(op for its in lines for line in its for op in line)
     facts = await semantic.by_op(scope, list(ops)) if ops else {}
-    return [[facts[op] for op in line if op in facts] for line in lines]
+    return [[[facts[op] for op in line if op in facts] for line in its] for its in lines]
 
 
 def doubts_made(facts: Iterable[Fact]) -> Page | None:
@@ -185,9 +186,10 @@ async def dated_within(
     store: BaseStore, semantic: SemanticMemory, scope: Scope, first: date, last: date, zone: tzinfo
 ) -> list[tuple[date, Fact]]:
     """The facts that hold and name a day from `first` to `last`, by day."""
+    (lines,) = await _facts_of(store, semantic, scope, DATED)
     found = [
         (day, fact)
-        for line in await _facts_of(store, semantic, scope, DATED)
+        for line in lines
         for fact in line
         if fact["invalid_at"] is None
         for day in days_named(fact["text"], zone, said=fact["valid_from"])
@@ -261,10 +263,14 @@ async def shown(
 
 def text_of(page: ShownPage, zone: tzinfo) -> str:
     """A page as a prompt shows it: its name, then `- [id] text (speaker, day)` for each line."""
-    told = [_told(line, zone) for line in page.lines]
-    if page.id == DISPUTES:
-        return "\n".join(prompt_lines.dispute_lines([*zip(told[::2], told[1::2], strict=True)]))
-    return "\n".join([one_line(page.name), *told])
+    if page.id != DISPUTES:
+        return "\n".join([one_line(page.name), *(_told(line, zone) for line in page.lines)])
+    pairs = zip(page.lines[::2], page.lines[1::2], strict=True)
+    told = [
+        (_told(one, zone), _told(other._replace(doubtful=False), zone), other.doubtful)
+        for one, other in pairs
+    ]
+    return "\n".join(prompt_lines.dispute_lines(told))
 
 
 def _told(line: ShownLine, zone: tzinfo) -> str:
@@ -273,12 +279,21 @@ def _told(line: ShownLine, zone: tzinfo) -> str:
     return prompt_lines.page_line(ids, line.text, line.speaker, shown_day(line.at, zone), doubt)
 
 
-def of_disputes(pairs: Sequence[tuple[Fact, Fact]]) -> list[ShownPage]:
-    """These contradictions as a page, one claim a line; none without any."""
-    facts = {fact["op"]: fact for pair in pairs for fact in pair}
-    claims = [PageLine(attribute=None, facts=[fact["op"]]) for pair in pairs for fact in pair]
-    lines = lines_of(Page(id=DISPUTES, lines=claims), {}, facts)
-    plain = tuple(line._replace(disputed=False, doubtful=False) for line in lines)
+def of_disputes(
+    pairs: Sequence[tuple[Fact, Fact]], doubts: Sequence[tuple[Fact, Fact]] = ()
+) -> list[ShownPage]:
+    """These contradictions and doubts as a page, two lines each; none without any.
+
+    The second line of a doubt, marked as doubtful, is the fact that fell.
+    """
+    standing = [(one, {**fallen, "invalid_at": None}) for one, fallen in doubts]
+    told = [cast(Fact, fact) for pair in (*pairs, *standing) for fact in pair]
+    claims = [PageLine(attribute=None, facts=[fact["op"]]) for fact in told]
+    lines = lines_of(Page(id=DISPUTES, lines=claims), {}, {fact["op"]: fact for fact in told})
+    fell = range(2 * len(pairs) + 1, len(lines), 2)
+    plain = tuple(
+        line._replace(disputed=False, doubtful=place in fell) for place, line in enumerate(lines)
+    )
     return [ShownPage(DISPUTES, "", plain)] if plain else []
 
 

@@ -266,7 +266,7 @@ def read_query(text: str, speakers: Collection[str]) -> Query:
     said = frozenset(name for name in speakers if is_named(name, text))
     days, past = tuple(days_in(text)), bool(_PAST.search(text.strip()))
     return Query(
-        terms=tuple(dict.fromkeys(terms(text))),
+        terms=tuple(dict.fromkeys(terms(_HOW.sub(" ", text)) or terms(text))),
         text=without_names(text, said),
         people=said,
         days=days,
@@ -277,6 +277,10 @@ def read_query(text: str, speakers: Collection[str]) -> Query:
         now=bool(_NOW.search(text)) and not (days or past or _NOT_NOW.search(text)),
         called=frozenset(speakers) if said else said,
     )
+
+
+_HOW = re.compile(r"\bhow (?:much|many)\b", re.IGNORECASE)
+"""Words that say what kind of answer is wanted, and not what the answer is about."""
 
 
 def is_named(name: str, text: str) -> bool:

@@ -37,6 +37,7 @@ from memory.records import (
     OWN,
     AssembledContext,
     EntityProfile,
+    Fact,
     RecallHit,
     Scope,
     SessionMemory,
@@ -219,13 +220,16 @@ class _Memory:
         ]
 
     async def disputes(self) -> list[ShownPage]:
-        """The open contradictions, which an owner may settle, if both sides may be known."""
-        found = await pages.open_disputes(self.store, self.semantic, self.scope)
+        """What an owner may settle: contradictions and doubts both sides of which may be known."""
+        found = await pages.open_questions(self.store, self.semantic, self.scope)
+        known = [await self._known(pairs) for pairs in found]
+        return pages.of_disputes(*(found[:MOST_DISPUTES] for found in known))
+
+    async def _known(self, found: Sequence[tuple[Fact, Fact]]) -> list[tuple[Fact, Fact]]:
         claims = [Told(fact["speaker"], fact["source_entries"]) for pair in found for fact in pair]
         private = await self._private(claims)
         sides = zip(found, private[::2], private[1::2], strict=True)
-        known = [pair for pair, newer, older in sides if not (newer or older)]
-        return pages.of_disputes(known[:MOST_DISPUTES])
+        return [pair for pair, one, other in sides if not (one or other)]
 
     async def recalled(
         self, context_type: str, seen: Sequence[ShownPage], now: datetime

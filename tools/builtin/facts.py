@@ -451,20 +451,21 @@ OWNERS_ONLY = "Leave it open; an owner can settle it."
 @refusals_answered
 async def settle_dispute(
     holds: Annotated[str, Field(description="Id or text of the fact that an owner says is true.")],
-    falls: Annotated[str, Field(description="Id or text of the fact that contradicts it.")],
+    falls: Annotated[
+        str, Field(description="Id or text of the fact that contradicts it, or that it rests on.")
+    ],
     runtime: Runtime,
     reasoning: Reasoning = None,
 ) -> Answer:
-    """Settle a contradiction that you were shown, when an owner has just said which fact holds."""
+    """Settle a contradiction or doubt that you were shown: an owner just said which fact holds."""
     event = event_of(runtime)
     if event is None or is_reflection(event):
         raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
     if who := stranger_in(runtime):
         raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
-    open_ = await pages.open_disputes(store_of(runtime), semantic, scope)
-    doubts = await pages.open_doubts(store_of(runtime), semantic, scope)
-    meant = _meant(holds, falls, [*open_, *doubts])
+    open_ = await pages.open_questions(store_of(runtime), semantic, scope)
+    meant = _meant(holds, falls, [*open_.disputes, *open_.doubts])
     meant = meant or _meant(holds, falls, await _told(holds, falls, runtime))
     if meant is None:
         raise Refusal(

@@ -164,6 +164,16 @@ def test_a_contradiction_takes_two_lines_below_the_heading() -> None:
     assert marks == ["- [aaaaaaaa", "  or [bbbbbbbb", "- [cccccccc", "  or [dddddddd"]
 
 
+def test_a_doubt_is_shown_with_the_fallen_fact_that_it_rests_on() -> None:
+    one, fallen = pair()
+    fallen["invalid_at"] = "2026-05-03T02:00:00+00:00"
+    (page,) = pages.of_disputes([pair("c" * 12, "d" * 12)], [(one, fallen)])
+    lines = pages.text_of(page, UTC).splitlines()
+    marks = [line.partition("]")[0] for line in lines[1:]]
+    assert marks == ["- [cccccccc", "  or [dddddddd", "- [aaaaaaaa", "  rests on [bbbbbbbb"]
+    assert "in doubt" not in "".join(lines)
+
+
 @pytest.mark.parametrize(
     ("text", "value", "whole"),
     [

@@ -82,6 +82,8 @@ def test_a_speakers_name_in_a_query_says_who_and_is_not_embedded_unless_alone() 
     assert (alone.terms, alone.text) == (("ana",), "Ana")
     assert read_query("What is an analogy?", ["Ana"]).people == frozenset()
     assert read_query("harp, harps and a harp", []).terms == ("harp",)
+    assert read_query("How much was the harp?", []).terms == ("harp",)
+    assert read_query("How much?", []).terms == ("much",)
 
 
 PAST = [
