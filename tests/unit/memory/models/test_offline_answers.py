@@ -47,7 +47,7 @@ def test_a_memory_that_stands_on_a_page_is_quoted() -> None:
     line = page_line(["93fcc12d"], "The dentist (Dr. Berg) sees me on Tuesday.", "Nora", DAY)
     older = page_line(["1", "2"], "The bakery opens at 7.", None, DAY, ", disputed")
     newer = page_line(["3"], "The bakery opens at 8.", "Tom", DAY)
-    told = "\n".join(["What holds now:", "Nora", line, *dispute_lines([(newer, older)])])
+    told = "\n".join(["What holds now:", "Nora", line, *dispute_lines([(newer, older, False)])])
     system = f"<pages>\n{told}\n</pages>"
     quoted = f"From memory, {DAY}, Nora: The dentist (Dr. Berg) sees me on Tuesday."
     assert say("When does the dentist see me?", system=system).text == quoted
