@@ -150,6 +150,12 @@ class FactCheck:
         owner = _name_of_owner(text, speaker, people)
         told = {*owners_in(self.runtime), *(one["source_entity"] or "" for one in cited)}
         called = [names_from(one, told) for one in self.profiles]
+        own = [
+            name
+            for one, names in zip(self.profiles, called, strict=True)
+            if any(entry["source_entity"] in one["senders"] for entry in cited)
+            for name in names
+        ]
         return ungrounded(
             text,
             owner if speaker == LOCAL_USER and speaker in people else speaker,
@@ -157,6 +163,7 @@ class FactCheck:
             before=[_source(one, owner) for one in earlier],
             people=[one for one in people if one],
             known=self._known,
+            called=own,
             zone=settings_of(self.runtime.context).zone,
         )
 

@@ -46,6 +46,7 @@ def ungrounded(
     before: Sequence[Source] = (),
     people: Collection[str] = (),
     known: Sequence[Source] = (),
+    called: Sequence[str] = (),
     zone: tzinfo = UTC,
 ) -> str | None:
     """Why a fact does not follow from what it cites, in a sentence; None if it may.
@@ -60,9 +61,10 @@ def ungrounded(
         people: everybody known by name, so that a name is seen to be one.
         known: facts of memory that were shown. Their names may say what the fact is about; a day
             or a number that what is cited leaves out may come from those of the same speaker.
+        called: other names of the speakers.
         zone: the people's time zone.
     """
-    evidence = Evidence(tuple(cited), zone, tuple(before), tuple(known))
+    evidence = Evidence(tuple(cited), zone, tuple(before), tuple(known), tuple(called))
     fact = ProposedFact(text, evidence, _known([*people, *evidence.speakers]))
     if not is_plain(text):
         return "It is a heading or an answer of a tool and no fact: write one plain sentence"

@@ -74,6 +74,8 @@ class Evidence:
     """What was said before, to which a pronoun of a source may refer."""
     known: tuple[Source, ...] = ()
     """Facts that memory holds and that were shown: a new fact may call its subject as they do."""
+    called: tuple[str, ...] = ()
+    """Other names of the speakers, which a fact may have for "I"."""
 
     @cached_property
     def tongues(self) -> tuple[str, ...]:
@@ -93,7 +95,9 @@ class Evidence:
     @cached_property
     def heard(self) -> names.HeardNames:
         """What names may come from."""
-        return names.HeardNames((one.text for one in self.sources), self.speakers)
+        return names.HeardNames(
+            (one.text for one in self.sources), [*self.speakers, *self.called]
+        )
 
     @cached_property
     def heard_before(self) -> names.HeardNames:

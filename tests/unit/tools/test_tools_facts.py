@@ -320,6 +320,22 @@ async def test_a_fact_under_an_alias_of_its_speaker_is_the_speakers(
     assert fact["speaker"] == sender
 
 
+@pytest.mark.parametrize("giver", ["Ines", "Mallory"])
+async def test_a_fact_has_a_full_name_that_its_speaker_gave_before(giver: str) -> None:
+    event: Event = {**EVENT, "sender": "Ines", "text": "I want to move to Linz in May."}
+    bench = Bench(state=tick_state(event=event))
+    name = "Inés Robledo"
+    noticed = {"id": "o", "text": "x", "at": EVENT["at"], "speaker": giver, "names": [name]}
+    profile = {**new_profile("one", "Ines", EVENT["at"]), "aliases": [name], "senders": ["Ines"]}
+    profile |= {"observations": [{**noticed, "trust": 0.9, "sources": [], "consolidated": True}]}
+    await bench.store.aput(SCOPE.namespace("entities"), "one", profile)
+    for key in map(name_key, ("Ines", name)):
+        await bench.store.aput(SCOPE.namespace("entity_names"), key, {"id": "one"})
+    given = {"text": f"{name} wants to move to Linz in May.", "speaker": "Ines"}
+    called = await bench.call("store_memory", facts=[given])
+    assert [*map(len, called.result["rejected"])] == ([] if giver == "Ines" else [2])
+
+
 @pytest.mark.parametrize("shown", [True, False])
 async def test_a_night_takes_a_fact_that_it_looked_up_for_the_fact_s_own_entries(
     shown: bool,
