@@ -354,12 +354,17 @@ def name_key(name: str) -> str:
 
 
 def spellings(name: str) -> list[str]:
-    """Possible keys of `name`: its own first, then without a genitive's ending.
+    """Possible keys of `name`: its own first, then without a genitive's ending, or accents.
 
-    "Ana's" may be Ana, but if there is a McDonald's, "McDonald's" is not McDonald.
+    "Ana's" may be Ana, but if there is a McDonald's, "McDonald's" is not McDonald. "Inés" may be
+    Ines.
     """
     key = name_key(name)
-    return list(dict.fromkeys((key, _GENITIVE.sub("", key).strip() or key)))
+    bare = _GENITIVE.sub("", key).strip() or key
+    if bare.isascii():
+        return [key, bare] if bare != key else [key]
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", bare))
+    return list(dict.fromkeys((key, bare, plain)))
 
 
 def shown_name(name: str) -> str:

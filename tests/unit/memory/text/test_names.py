@@ -31,6 +31,7 @@ def test_a_similar_name_is_another_name(other: str) -> None:
 def test_a_genitive_may_be_the_name_itself_or_its_owners(spelled: str) -> None:
     assert spellings(spelled)[1] == "ana"
     assert spellings("Ana") == ["ana"]
+    assert spellings("In\u00e9s") == ["in\u00e9s", "ines"]
 
 
 @pytest.mark.parametrize("odd", ["@", "@@", "'s", "'", "  ' "])
