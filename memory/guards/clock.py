@@ -65,6 +65,11 @@ _PHRASES = tuple(
         ),
         (r"(?:dreiviertel|3 ?viertel|drei viertel) (?P<h>\d+)", -15),
         (r"halb (?P<h>\d+)", -30),
+        (
+            r"(?<!past )(?<!to )(?<!half )(?P<h>\d+) (?:in the (?:morning|afternoon|evening)|at night)",
+            0,
+        ),
+        (r"(?P<h>\d+) (?:de la (?:manana|tarde|noche)|du (?:matin|soir))", 0),
         (r"viertel nach (?P<h>\d+)", 15),
         (r"viertel vor (?P<h>\d+)", -15),
         (r"viertel (?P<h>\d+)", -45),

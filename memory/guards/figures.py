@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 
 from memory.guards import clock, dates, mood, numbers
 from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, sentences
 from memory.guards.reading import ProposedFact, in_all_digits, whole
-from memory.text import shown_day
+from memory.text import local, shown_day
 
 
 def other_day(fact: ProposedFact) -> str | None:
@@ -31,10 +31,55 @@ def other_day(fact: ProposedFact) -> str | None:
     is_told_before = any(_SAME_TIME.search(fold(one.text)) for one in fact.evidence.sources)
     for time in clock.times_in(text) if not is_told_before else ():
         is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.
-        if not is_range and not clock.holds(fact.evidence.times, time):
+        known = is_range or clock.holds(fact.evidence.times, time) or _is_counted(time, fact)
+        if not known:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
 
+
+def _is_counted(time: clock.ClockTime, fact: ProposedFact) -> bool:
+    """Whether it is when a source was said, or lies as far from a time of it as the source says."""
+    evidence = fact.evidence
+    said = [
+        now.hour * 60 + now.minute
+        for source in evidence.sources
+        for now in (datetime.fromisoformat(source.at), local(source.at, evidence.zone))
+    ]
+    if any(abs(one - time.minutes) <= _MOMENTS for one in said):
+        return True
+    spans = {
+        int(one[1]) if one[1] else minutes
+        for _, digits in evidence.readings
+        for pattern, minutes in _SPANS
+        for one in pattern.finditer(digits)
+    }
+    counted = [
+        one._replace(minutes=(one.minutes + sign * span) % 1440)
+        for one in evidence.times
+        for span in spans
+        for sign in (-1, 1)
+    ]
+    return clock.holds(counted, time)
+
+
+_MOMENTS = 5
+"""Minutes between an event and the message that tells of it, at most."""
+_SPANS = tuple(
+    (re.compile(pattern), minutes)
+    for pattern, minutes in (
+        (
+            r"(?<!\w)()(?:half an hour|(?:eine )?halbe stunde|media hora|demi-heure|yarim saat)(?!\w)",
+            30,
+        ),
+        (
+            r"(?<!\w)()(?:quarter of an hour|viertelstunde|cuarto de hora|quart d'heure|ceyrek saat)",
+            15,
+        ),
+        (r"(?<!\w)()(?:an hour|eine stunde|una hora|une heure|bir saat)(?!\w)", 60),
+        (r"(?<!\d)(\d{1,2}) ?(?:min|minutes?|minuten|minutos|dakika)(?!\w)", 0),
+    )
+)
+"""Lengths of time, in minutes, by which a source may say when something is."""
 
 _SAME_TIME = re.compile(
     r"(?<!\w)(?:(?:same|usual) (?:time|hour)|(?:gleiche[rn]?|selbe[rn]?|ubliche[rn]?) (?:uhr)?zeit"
@@ -176,11 +221,25 @@ def other_number(fact: ProposedFact) -> str | None:
             or _is_computed(number, fact)
             or _is_listed(number, fact)
             or _is_from_before(number, fact)
+            or _is_decade(number, fact)
         ):
             return _number_said(number, theirs)
         if len(mine) == 1 and (_is_of_another_part(number, fact) or _is_left_behind(number, fact)):
             return _number_said(number, theirs)
     return None
+
+
+def _is_decade(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether it is the century's year of a decade: "the 80s" are the 1980s."""
+    told = {
+        int(one) for source, _ in fact.evidence.readings for one in _DECADE.findall(source.text)
+    }
+    return any(
+        1910 <= one <= 2090 and one % 10 == 0 and one % 100 in told for one in number.readings
+    )
+
+
+_DECADE = re.compile(r"(?<!\d)['\u2019]?(\d0)(?:(?:s|er|'?l[ae]r)(?!\w)|年代)")
 
 
 def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -303,7 +362,20 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     rated = max(number.readings) > _LARGE or any(map(_RATED.search, [fact.digits, *texts]))
     if rated and not is_slip:
         made |= numbers.products(evidence.numbers, number.unit)
+    made |= {
+        numbers.rounded(one * other)
+        for text in texts
+        for count, each in _TIMES.findall(text)
+        for one in numbers.readings_of(count.strip(".,"))
+        for other in numbers.readings_of(each.strip(".,"))
+    }
     return bool((number.readings | number.bases()) & made)
+
+
+_TIMES = re.compile(
+    r"(?<![\d.,])(\d[\d.,]*) ?(?:[x×]|[^\W\d]+ (?:at|a|je|zu je|de a)(?!\w)) ?[£€$]?(\d[\d.,]*)"
+)
+"""So many at so much each."""
 
 
 _SCORE = re.compile(r"(?<![\d.,:/-])\d{1,2} ?[-:/] ?\d{1,2}(?![\d:/-]|[.,]\d)")
@@ -316,8 +388,8 @@ _HALF = re.compile(
 _HALF_A = re.compile(r"(?<!\w)(?:half an?|halbe[nsr]?|medi[oa]|demi)[ -]([a-z]+)")
 _RATED = re.compile(
     r"(?<!\w)(?:per|each|apiece|je|pro|cada|par|chacune?|chaque|tanesi|tane|every|(?<!\d )times|mal"
-    r"|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d[\d.,]* ?(?:€|eur|$|[.,;]))"
-    r"|(?<=\d) ?[x×] ?(?=\d)|@|每|各"
+    r"|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d[\d.,]* ?(?:€|eur|kg|g|l|m|cm|km|$|[.,;]))"
+    r"|(?<=\d) ?[x×] ?[£€$]?(?=\d)|@|每|各"
     r"|(?:euros?|dollars?|pounds?|pence|cents?|lira|[€$£]\d[\d.,]*) an? [a-z]{3,}"
 )
 

@@ -95,9 +95,7 @@ class Evidence:
     @cached_property
     def heard(self) -> names.HeardNames:
         """What names may come from."""
-        return names.HeardNames(
-            (one.text for one in self.sources), [*self.speakers, *self.called]
-        )
+        return names.HeardNames((one.text for one in self.sources), [*self.speakers, *self.called])
 
     @cached_property
     def heard_before(self) -> names.HeardNames:
@@ -213,9 +211,10 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
     asked, agreed = Mood.QUESTION in general, any(agrees(one.text) for one in answers)
     is_settled = agreed or (asked and bool(answers))
     general -= {Mood.QUESTION, Mood.CONDITION} if answers else set()
-    quote = mood.quotes_from(sentence, codes)
+    quote, stated = mood.quotes_from(sentence, codes), _stated(parts) if asked else []
     for part in parts or [sentence]:
         moods = general - ({Mood.CONDITION} if part in certain else set())
+        moods -= {Mood.QUESTION} if part in stated else set()
         if mood.is_possibility(part, codes) and not is_settled:
             moods |= {Mood.CONDITION}
         if sentence.find(part) + len(part) > quote:
@@ -224,10 +223,26 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
         yield Clause(part, source.speaker, codes, moods, words, sentence, source.at)
 
 
+def _stated(parts: list[str]) -> list[str]:
+    """What stands before a question in its sentence: "I've no strops, could I borrow yours?"."""
+    asking = next((n for n, part in enumerate(parts) if _ASKS.match(fold(part))), 0)
+    return [part for part in parts[:asking] if len(part.split()) >= _WORDS_STATED]
+
+
+_WORDS_STATED = 3
+_ASKS = re.compile(
+    r"(?:(?:and|so|but|und|aber|y|pero|et|mais) )?(?:could|can|would|will|do|does|did|is|are|was"
+    r"|were|has|shall|should|may|what|who|where|when|why|how|which|kann\w*|konnt\w*|wer|was|wo|wann|wie"
+    r"|warum|puede\w*|podri\w*|quien|como|cuando|donde|peu[xt]|pourr\w*|est-ce|qui|quand)(?!\w)"
+)
+
+
 def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[str]:
     """The parts of a conditional sentence that do not depend on the condition."""
     own = [mood.is_conditional(part, codes) for part in parts]
     place = own.index(True) if any(own) else 0
+    if 2 <= place == len(parts) - 1:  # "It is sanded, we paint on Saturday, if it stays dry."
+        return parts[: place - 1]
     bracketed = [one for one in parts if f"({one})" in sentence]
     # "I take eight, the room is big enough if you move it": what stands before is certain.
     behind = place > 0 and mood.has_condition_behind(parts[place], codes)

@@ -24,6 +24,10 @@ ARITHMETIC = [
     ("The cake is 30 euros, the wine 20 euros.", "The cake and the wine cost 50 euros together."),
     ("I had 50 books and gave away 20 books.", "Ana has 30 books left."),
     ("Half of the 60 tickets are sold.", "30 tickets are sold."),
+    ("Wir haben 5 Eimer à 10 kg Salz.", "Ana hat 50 kg Salz."),
+    ("You owe rent for May and June, 2x £18.", "£36 of rent are owed for May and June."),
+    ("I got a box of comics from the 80s.", "Ana got a box of comics from the 1980s."),
+    ("我收了一箱80年代的旧杂志。", "我收了一箱1980年代的旧杂志。"),
     ("Order 45 kilos of flour from May, not 30.", "Ana raises the order of flour by half."),
 ]
 WRITINGS = [
@@ -66,6 +70,11 @@ TIMES = [
     ("下周一,六点半集合。", "2026年10月26日(周一),6:30集合。"),
     ("From six we open at half past five.", "They open half an hour earlier."),
     ("The class moves to Friday, same hour.", "The class is on 23 October 2026 at 18:00."),
+    ("Start is at 10.15, be there half an hour before.", "Be there at 09:45."),
+    ("Probe um 19 Uhr, ich komme eine Viertelstunde später.", "Ana kommt um 19:15 Uhr zur Probe."),
+    ("Ensayo a las 20h, llego media hora tarde.", "Ana llega a las 20:30 al ensayo."),
+    ("The gate is open again.", "The gate was open again at 8:32."),
+    ("The gate is open at 20h.", "The gate is open at eight in the evening."),
     ("Der Kurs ist am Freitag, gleiche Zeit.", "Der Kurs ist am 23. Oktober 2026 um 18 Uhr."),
 ]
 DAYS = [
@@ -108,6 +117,7 @@ DAYS = [
     ("Boxing Day off, and you work the 27th.", "Ana is off on 26 December 2026."),
     ("网线下周三装,桌子还没到。", "桌子到10月22日还没到。"),
     ("Lesung am 9. März in der Aula.", "Lesung am 9. März in der Aula."),
+    ("Der Samstagskurs ist voll.", "Der Kurs am Samstag ist voll."),
 ]
 LEFT = [
     ("We planted 30 hazels, four of them died.", "26 of the 30 hazels live."),
@@ -150,6 +160,8 @@ SLIPS = [
     ("Pas plus de quinze enfants, à dix heures et quart.", "Up to seventeen children may come."),
     ("Advance 90 paid, rest 310 at the door.", "The advance paid was 310."),
     ("Knee bend 120°, was 85 in May.", "The knee bend is 85°."),
+    ("Start is at 10.15, be there half an hour before.", "Be there at 09:30."),
+    ("I got a box of comics from the 80s.", "Ana got a box of comics from the 1990s."),
     ("I raised the fee from 40 to 55 euros.", "The fee is 40 euros now."),
     ("Ich habe den Preis von 40 Euro auf 55 erhöht.", "Der Preis ist jetzt 40 Euro."),
     ("Fiyatı 40'tan 55'e çıkardım.", "Fiyat artık 40 lira."),

@@ -133,3 +133,33 @@ def test_words_of_an_entry_that_is_not_cited_are_no_paraphrase() -> None:
     why = ungrounded("A pump and a valve are missing.", "Ana", cited, before=[*cited, other])
     assert why is not None
     assert "cite the entry" in why
+
+
+BESIDE_OTHERS = [
+    ("I've no strops, could I borrow somebody's?", "Ana has no strops of her own."),
+    ("Ich hab keine Leiter, kann ich deine haben?", "Ana hat keine Leiter."),
+    (
+        "The hull is sanded, we paint it on Saturday, if it stays dry.",
+        "The hull is sanded.",
+    ),
+    ("I need a break until June.", "Ana takes a break until June."),
+]
+
+
+@pytest.mark.parametrize(("told", "fact"), BESIDE_OTHERS)
+def test_what_stands_beside_a_question_or_a_condition_is_stated(told: str, fact: str) -> None:
+    assert judge(told, fact) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "fact"),
+    [
+        ("I've no strops, could I borrow somebody's?", "Ana borrows somebody's strops."),
+        (
+            "The hull is sanded, we paint it on Saturday, if it stays dry.",
+            "They paint it on Saturday.",
+        ),
+    ],
+)
+def test_the_question_and_what_hangs_on_the_condition_are_not(told: str, fact: str) -> None:
+    assert judge(told, fact) is not None
