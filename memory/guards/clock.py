@@ -66,7 +66,8 @@ _PHRASES = tuple(
         (r"(?:dreiviertel|3 ?viertel|drei viertel) (?P<h>\d+)", -15),
         (r"halb (?P<h>\d+)", -30),
         (
-            r"(?<!past )(?<!to )(?<!half )(?P<h>\d+) (?:in the (?:morning|afternoon|evening)|at night)",
+            r"(?<!past )(?<!to )(?<!half )(?P<h>\d+) "
+            r"(?:in the (?:morning|afternoon|evening)|at night)",
             0,
         ),
         (r"(?P<h>\d+) (?:de la (?:manana|tarde|noche)|du (?:matin|soir))", 0),

@@ -68,11 +68,11 @@ _SPANS = tuple(
     (re.compile(pattern), minutes)
     for pattern, minutes in (
         (
-            r"(?<!\w)()(?:half an hour|(?:eine )?halbe stunde|media hora|demi-heure|yarim saat)(?!\w)",
+            r"(?<!\w)()(?:half an hour|halbe stunde|media hora|demi-heure|yarim saat)(?!\w)",
             30,
         ),
         (
-            r"(?<!\w)()(?:quarter of an hour|viertelstunde|cuarto de hora|quart d'heure|ceyrek saat)",
+            r"(?<!\w)()(?:quarter of an hour|viertelstunde|cuarto de hora|quart d'heure)",
             15,
         ),
         (r"(?<!\w)()(?:an hour|eine stunde|una hora|une heure|bir saat)(?!\w)", 60),
