@@ -276,11 +276,18 @@ def question_view(question: Question) -> RenderableType:
         rows.add_row("change", _difference(difference))
     if question["reason"]:
         rows.add_row("why", Text(one_line(question["reason"])))
+    if others := question.get("rests_on"):
+        rows.add_row("rests on", Text(whose_words(others), style="yellow"))
     who = one_line(question["sender"]) if question["sender"] else "its own goals"
     rows.add_row("for", Text(f"{who}, {moment(question['asked_at'])}"))
     tool = (one_line(question["tool"]), "bold")
     head = Text.assemble(("? ", "bold yellow"), "It wants to run ", tool, ":")
     return Group(head, Padding(rows, (0, 0, 0, 2)))
+
+
+def whose_words(people: Sequence[str]) -> str:
+    """People other than owners, on whose words something rests."""
+    return f"words of {', '.join(map(one_line, people))}"
 
 
 def answer_line(question: Question, answer: Mapping[str, Any]) -> Text:

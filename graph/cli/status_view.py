@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from graph.cli.run_view import whose_words
 from graph.console import (
     FIRST_WORDS,
     LEVEL_STYLE,
@@ -213,8 +214,10 @@ def _questions(questions: Sequence[Question]) -> RenderableType:
     for question in questions:
         who = one_line(question["sender"]) if question["sender"] else "its own goals"
         told = one_line(" ".join(filter(None, (question["what"], question.get("difference")))))
+        others = question.get("rests_on")
         parts += [
             Text(shortened(told, LONGEST_QUESTION)),
+            *([Text(f"rests on {whose_words(others)}", style="yellow")] if others else ()),
             Text(f"{question['id']}, for {who}, {moment(question['asked_at'])}", style="dim"),
         ]
     return Group(*parts, Text("circadian approve ID, or circadian refuse ID", style="dim"))

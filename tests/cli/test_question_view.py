@@ -43,6 +43,11 @@ def test_a_question_shows_tool_arguments_reason_and_person() -> None:
     ]
 
 
+def test_a_question_says_on_whose_words_it_rests() -> None:
+    lines = plain(question(rests_on=["Mallory", "Eve\nwhy  it is fine"]))
+    assert lines[3] == "  rests on  words of Mallory, Eve why it is fine"
+
+
 def test_an_autonomous_question_is_for_its_goals() -> None:
     own = question(sender=None, event_id=None, reason=None, args={})
     assert plain(own)[1:] == ["  for  its own goals, 2 Mar 2026 09:00 UTC"]
