@@ -29,7 +29,7 @@ from memory.guards import (
     speakers_of,
     violation,
 )
-from memory.messages import Citations, prompt_lines
+from memory.messages import Citations, of_tick, prompt_lines
 from memory.operations import Collector, PlanCollector, collector_of, dependents_of
 from memory.recall import fit_for, probes, recall
 from memory.records import (
@@ -145,17 +145,26 @@ async def store_memory(
 async def _with_ids(
     facts: Sequence[FactGiven], runtime: Runtime, collector: Collector
 ) -> list[FactGiven]:
-    """The facts with entries in place of numbers that a night shows, and of facts looked up."""
+    """The facts with entries in place of numbers that a night shows, and of what was looked up."""
     ids = {one: [collector.resolve(one)] for fact in facts for one in fact.source_ids}
-    exchange: list[AnyMessage] = runtime.state.get("exchange") or []
-    told = " ".join(str(one.text) for one in exchange if one.name == "recall_memories")
-    named = [one for one in ids if f'"{one}"' in told]
-    if named and collector.shown is not None:
+    state, shown = runtime.state, collector.shown
+    exchange: list[AnyMessage] = state.get("exchange") or []
+    hits = hits_in(of_tick(state["messages"], state["tick"]) if shown is None else exchange)
+    given = {
+        hit["id"]: [one for one in (hit["id"], *hit.get("sources", ())) if one in ids]
+        for hit in hits
+    }
+    if named := {id_ for id_, those in given.items() if those}:
         scope, semantic = scope_of(runtime.config), resources_of(runtime.config).semantic
-        known = await semantic.by_id(scope, named)
-        ids |= {one: fact["source_entries"] for one, fact in known.items()}
-        cited = sorted({id_ for one in known for id_ in ids[one]} - {*collector.shown})
-        collector.looked_up |= await journal.read_many(store_of(runtime), scope, cited)
+        known = await semantic.by_id(scope, sorted(named))
+        behind = [id_ for one in known.values() for id_ in one["source_entries"]]
+        ids |= {one: known[one]["source_entries"] for one in ids.keys() & known.keys()}
+        for event in {one for those in given.values() for one in those} - known.keys() - named:
+            entries = [one for one in (*behind, *named) if one.endswith(f"_{event}")]
+            ids[event] = list(dict.fromkeys(entries)) or ids[event]
+        if shown is not None:
+            cited = sorted({id_ for each in ids.values() for id_ in each} - {*shown})
+            collector.looked_up |= await journal.read_many(store_of(runtime), scope, cited)
     return [
         one.model_copy(update={"source_ids": [id_ for each in one.source_ids for id_ in ids[each]]})
         for one in facts

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
 from memory.events.rules import entry_for_event
 from memory.journal import entries as journal
+from memory.messages import marked
 from memory.operations.apply import PlanCollector
 from memory.records.operations import operation_id
 from memory.records.profiles import new_profile
@@ -360,3 +361,22 @@ async def test_a_night_takes_a_fact_that_it_looked_up_for_the_fact_s_own_entries
         assert called.result["not_cited"] == ["3"]
     else:
         assert called.result["rejected"][0]["error"] == f"Unknown source_ids: {fact['id']}"
+
+
+@pytest.mark.parametrize("cite", ["fact", "event", "unseen"])
+async def test_a_tick_cites_what_it_recalled(cite: str) -> None:
+    bench = Bench(state=tick_state(event={**EVENT, "sender": "Alice", "text": "Yes, it stands."}))
+    text = "If the varnish isn't dry by 11 December 2025, we use spirit."
+    told = {"content": text, "timestamp": "2025-11-01T10:00:00+00:00"}
+    old = {**shown_entry("event_20251101_m0", sources=["m0"], speaker="Alice"), **told}
+    await bench.store.abatch(journal.puts(SCOPE, cast(JournalEntry, old)))
+    draft: Any = {"op": "f", "text": text, "source_entries": [old["id"]], "source_events": ["m0"]}
+    (fact,) = await bench.shelf.add(SCOPE, [draft])
+    looked_up = {"memories": [{"id": fact["id"], "kind": "fact", "text": text, "sources": ["m0"]}]}
+    answered = ToolMessage(json.dumps(looked_up), tool_call_id="1", name="recall_memories")
+    if cite != "unseen":
+        bench.state["messages"] = [marked(answered, tick=bench.state["tick"])]
+    given = {"text": text, "source_ids": [fact["id"] if cite == "fact" else "m0"]}
+    called = await bench.call("store_memory", facts=[{**given, "speaker": "Alice"}])
+    errors = [one["error"] for one in called.result["rejected"]]
+    assert errors == (["Unknown source_ids: m0"] if cite == "unseen" else [])
