@@ -7,7 +7,7 @@ assessment. A layer can only narrow; the pattern is what all layers allow.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -300,10 +300,10 @@ def _begins(message: AnyMessage) -> dict[str, Any]:
     return mark_of(message) if isinstance(message, HumanMessage) else {}
 
 
-def as_heard(state: State, audience: str) -> State:
+def as_heard(state: State, audience: str, owners: Collection[str] = ()) -> State:
     """The state with what that audience may know of what it holds.
 
-    What was said around without a channel was said in no room.
+    What owners said around without a channel was said in no room.
     """
     if audience == "private":
         return state
@@ -312,7 +312,9 @@ def as_heard(state: State, audience: str) -> State:
         "session_memory": session_memory.without_private(state["session_memory"]),
         "goals": goals.public_part(state["goals"]),
         "projects": projects.known_to(state["projects"], public=True),
-        "context_buffer": [one for one in state["context_buffer"] if one["channel"]],
+        "context_buffer": [
+            one for one in state["context_buffer"] if one["channel"] or one["sender"] not in owners
+        ],
     }
 
 
@@ -337,9 +339,9 @@ def material(
     pages: Sequence[str] = (),
 ) -> Material:
     """The input of `memory.prompt.assembly`. `now`: the tick's time, ISO 8601."""
-    context = CONTEXTS[context_type]
+    context, listeners = CONTEXTS[context_type], listeners_of(state, settings, resources)
     return Material(
-        state=as_heard(state, listeners_of(state, settings, resources).audience),
+        state=as_heard(state, listeners.audience, listeners.owners),
         settings=settings,
         context_type=context_type,
         enabled=context.enabled_components,

@@ -497,7 +497,12 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     if _NEXT.search(around):
         made |= {week + timedelta(7), *([coming + timedelta(7)] if ahead == 0 else [])}
     made |= {week - timedelta(7)} if _LAST.search(around) else set()
+    made |= {coming + timedelta(7)} if _AFTER_THAT.match(digits, named.end) else set()
     return made
+
+
+_AFTER_THAT = re.compile(r" (?:after|darauf|danach|siguiente|suivant)(?!\w)")
+"""Behind a weekday of which an earlier one was named: "this Wednesday, and the Wednesday after"."""
 
 
 def holds(days: Days, named: Named) -> bool:

@@ -96,10 +96,15 @@ def _as_written(named: dates.Named, fact: ProposedFact) -> str:
     return written if at < 0 else fact.text[at : at + len(written)]
 
 
+_DAY = rf"(?:\d+(?:st|nd|rd|th)?|{WEEKDAY}|today|tonight|tomorrow)(?!\w)"
+_OH = "sorry|wait|i mean|perdon|pardon|doch"
 _NOT = re.compile(
-    r"(?<!\w)(?:not|nicht|instead of|rather than|statt) (?:(?:on|the|am|den|dem|der) )*"
-    rf"(?:\d+(?:st|nd|rd|th)?|{WEEKDAY}|today|tonight|tomorrow)(?!\w)"
+    r"(?<!\w)(?:not|nicht|no|non|pas|instead of|rather than|statt|en vez de|au lieu de)"
+    rf" (?:(?:on|the|am|den|dem|der|el|la|le) )*{_DAY}"
+    rf"|(?<!\w){_DAY}(?=[,.]? (?:(?:no|nein|non)(?:,|,? (?:{_OH}))|{_OH}),?"
+    rf" (?:the |am |el |le )?{_DAY})"
 )
+"""A day that is not the one, or was a slip: "not the 4th", "Wednesday no sorry Thursday"."""
 
 
 def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
@@ -154,12 +159,18 @@ def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
     """
     before = set[date]()
     for text, days in _dated(fact):
-        if before and _is_short(text):
+        if before and (_is_short(text) or _BEFORE_THAT.search(fold(text))):
             counted = [dates.days_of(one, before) for one in in_all_digits(text)]
             if _hold([*days, *counted], [named]):
                 return True
         before |= {day for one in days if one.spoken for day in one.days - one.today}
     return False
+
+
+_BEFORE_THAT = re.compile(
+    r"(?<!\w)(?:before that|davor|zuvor|antes de eso|d'avant|ondan once)(?!\w)"
+)
+"""A day counts from one that was named before."""
 
 
 def _dated(fact: ProposedFact) -> list[tuple[str, list[dates.Days]]]:
@@ -251,7 +262,7 @@ def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
     if fact.translated or len(fact.words) < _WORDS_OF_PART:
         return False
     parts = [
-        (near, [one for each in in_all_digits(text) for one in numbers.numbers_in(each)])
+        (near, numbers.numbers_in(numbers.in_digits(text, fact.tongue)))
         for text, near, _ in fact.parts
     ]
     same = [found for near, found in parts if near == len(fact.words)]
@@ -347,6 +358,8 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     texts = [digits for _, digits in evidence.readings]
     lasts = number.unit is not None and number.unit[0] == "time"  # from 10:00 to 18:00: 8 hours
     told_in = [one if lasts else _SCORE.sub(" ", _without_times(one)) for one in evidence.told]
+    if _REMAINS.search(fact.folded):  # Of what one entry has, another takes some.
+        told_in.append(" ".join(told_in))
     made = set[float]()
     for told in (whole(numbers.numbers_in(one)) for one in told_in):
         # Only percentages add up to one.
@@ -362,18 +375,31 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     rated = max(number.readings) > _LARGE or any(map(_RATED.search, [fact.digits, *texts]))
     if rated and not is_slip:
         made |= numbers.products(evidence.numbers, number.unit)
-    made |= {
-        numbers.rounded(one * other)
-        for text in texts
-        for count, each in _TIMES.findall(text)
-        for one in numbers.readings_of(count.strip(".,"))
-        for other in numbers.readings_of(each.strip(".,"))
-    }
+    for count, rate in (found for text in texts for found in _TIMES.findall(text)):
+        both = numbers.readings_of(count.strip(".,")), numbers.readings_of(rate.strip(".,"))
+        each = {numbers.rounded(one * other) for one in both[0] for other in both[1]}
+        beside = {value for one in alike_ for value in one.readings} - both[0] - both[1]
+        made |= each | {one + value for one in each for value in beside}
+    made |= {numbers.rounded(one) for one in _spans(fact)} if lasts else set()
     return bool((number.readings | number.bases()) & made)
 
 
+def _spans(fact: ProposedFact) -> set[float]:
+    """Seconds between any two times, or days, of the sources."""
+    evidence = fact.evidence
+    minutes = {one.minutes for one in evidence.times}
+    days = {one.toordinal() for one in evidence.days.days}
+    return {60.0 * abs(one - other) for one in minutes for other in minutes} | {
+        86_400.0 * abs(one - other) for one in days for other in days
+    }
+
+
+_REMAINS = re.compile(
+    r"(?<!\w)(?:remain\w*|left|ubrig\w*|bleib\w*|qued\w*|rest\w*|kal(?:ir|di|iyor)\w*)(?!\w)|剩"
+)
 _TIMES = re.compile(
-    r"(?<![\d.,])(\d[\d.,]*) ?(?:[x×]|[^\W\d]+ (?:at|a|je|zu je|de a)(?!\w)) ?[£€$]?(\d[\d.,]*)"
+    r"(?<![\d.,])(\d[\d.,]*) ?(?:[x×@]|[^\W\d]+ (?:@|(?:at|a|je|zu je|de a)(?!\w)))"
+    r" ?[£€$]?(\d[\d.,]*)"
 )
 """So many at so much each."""
 

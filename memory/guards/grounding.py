@@ -276,8 +276,14 @@ def _other_mood(fact: ProposedFact) -> str | None:
         return None
     told = [one for one in fact.evidence.clauses if one.words or _digits(one.text)]
     told = told or fact.evidence.clauses
-    if _opens_with_speaker(fact):  # What is said of others is no matter of one's own words.
-        told = [one._replace(moods=one.moods - {Mood.REPORT}) for one in told]
+    own, denies = _opens_with_speaker(fact), mood.negates(fact.text, fact.codes)
+    told = [
+        one._replace(moods=one.moods - {Mood.REPORT})
+        # What is said of others is no matter of one's own words, and no claim of its opposite.
+        if own or (denies and not mood.negates(one.sentence, one.codes))
+        else one
+        for one in told
+    ]
     plain = [one for one in told if not one.moods]
     stated = max((len(_taken(fact, one)) for one in plain), default=0)
     least = max(stated + 1, min(2, -(-len(fact.words) // 2))) if stated else 1

@@ -105,7 +105,7 @@ _CLAIMS = _by_language(r"""
 en (?<!\bi )(?<!\bi'd )(?<!\bi'll )(?<!\bwe )claim\w*|alleg\w*|supposedly|apparently|reportedly
  |rumou?r\w*|i heard|heard (?:that|from)|word is
  |they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says|gossip\w*
- |swears?|swore|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons?
+ |swears?|swore|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|(?<!\bi )reckons?
  |keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}ge\w+ (?:haben|sein)
  |hab\w* (?:\w+ ){0,5}(?<!nichts )(?<!nicht )(?<!nie )gehort|gerucht\w*
@@ -130,7 +130,7 @@ _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
         "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells|told|wrote|texted|thinks"
-        r"|believes|swears|swore|feels|figures|is (?:sure|convinced))"
+        r"|believes|swears|swore|feels|figures|is (?:sure|convinced))(?! down)"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
         r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where"
@@ -292,6 +292,7 @@ _NOT_DENYING = re.compile(
     r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
     r"|if [\w ]{1,60} hadn't|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*"
     r"|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
+    r"|no,? (?:sorry|wait|i mean)|sorry,? no|nein,? (?:sorry|halt|warte)|perdon,? no|no,? perdon"
     r")(?!\w)|别忘了?"
 )
 """Words of negation that deny nothing: reminders, cries, "had it not happened"."""

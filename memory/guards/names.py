@@ -188,7 +188,7 @@ class HeardNames:
 def _inflects(form: str, name: str) -> bool:
     """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
     if len(name) >= 3 and form.startswith(name):
-        return len(form) - len(name) <= (4 if form[len(name) :][:1] == "l" else 2)
+        return len(form) - len(name) <= (6 if form[len(name) :][:1] == "l" else 2)
     return False
 
 

@@ -83,7 +83,7 @@ async def assemble_context(
     scope = scope_of(config)
     # Who is named is looked up for people and for recall.
     names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
-    heard = as_heard(state, listeners.audience)
+    heard = as_heard(state, listeners.audience, owners)
     memory = _Memory(
         heard,
         settings,

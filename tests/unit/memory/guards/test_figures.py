@@ -24,6 +24,10 @@ ARITHMETIC = [
     ("The cake is 30 euros, the wine 20 euros.", "The cake and the wine cost 50 euros together."),
     ("I had 50 books and gave away 20 books.", "Ana has 30 books left."),
     ("Half of the 60 tickets are sold.", "30 tickets are sold."),
+    ("Six crates of quince came.", "One crate of the six was left after five were sold."),
+    ("3 hrs @ £90, plus £40 for the van.", "The bill comes to £310."),
+    ("Alarms at 02:10 and 04:55.", "Two hours and 45 minutes lay between the alarms."),
+    ("The pour is on Monday, the check on Friday.", "The check is three days before the pour."),
     ("Wir haben 5 Eimer à 10 kg Salz.", "Ana hat 50 kg Salz."),
     ("You owe rent for May and June, 2x £18.", "£36 of rent are owed for May and June."),
     ("I got a box of comics from the 80s.", "Ana got a box of comics from the 1980s."),
@@ -117,6 +121,9 @@ DAYS = [
     ("Boxing Day off, and you work the 27th.", "Ana is off on 26 December 2026."),
     ("网线下周三装,桌子还没到。", "桌子到10月22日还没到。"),
     ("Lesung am 9. März in der Aula.", "Lesung am 9. März in der Aula."),
+    ("Club meets Weds no sorry THURSDAY, 7pm.", "The club meets on Thursday 29 October 2026."),
+    ("The open evening is this Friday, the choir the Friday after.", "The choir is on 30 October."),
+    ("Die Möbel kommen in 14 Tagen. Packt bis Mittwoch davor.", "Packen bis 4. November 2026."),
     ("Der Samstagskurs ist voll.", "Der Kurs am Samstag ist voll."),
 ]
 LEFT = [
@@ -162,6 +169,9 @@ SLIPS = [
     ("Knee bend 120°, was 85 in May.", "The knee bend is 85°."),
     ("Start is at 10.15, be there half an hour before.", "Be there at 09:30."),
     ("I got a box of comics from the 80s.", "Ana got a box of comics from the 1990s."),
+    ("Club meets Weds no sorry THURSDAY, 7pm.", "The club meets on Wednesday 28 October 2026."),
+    ("El fontanero viene el lunes, no el sábado.", "El fontanero viene el sábado."),
+    ("3 hrs @ £90, plus £40 for the van.", "The bill comes to £360."),
     ("I raised the fee from 40 to 55 euros.", "The fee is 40 euros now."),
     ("Ich habe den Preis von 40 Euro auf 55 erhöht.", "Der Preis ist jetzt 40 Euro."),
     ("Fiyatı 40'tan 55'e çıkardım.", "Fiyat artık 40 lira."),
@@ -182,6 +192,7 @@ PLAIN = [
     ("I raised the fee from 40 to 55 euros.", "The fee is 55 euros now."),
     ("I raised the fee from 40 to 55 euros.", "The fee was 40 euros before."),
     ("Advance 90 paid, rest 310 at the door.", "The rest is 310, after an advance of 90."),
+    ("Ben drinks milk on Sundays (5)", "Ben drinks milk on Sundays (5)"),
 ]
 """Numbers as people write them: at the end, beside each other, and as times."""
 

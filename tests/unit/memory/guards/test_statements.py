@@ -143,6 +143,9 @@ BESIDE_OTHERS = [
         "The hull is sanded.",
     ),
     ("I need a break until June.", "Ana takes a break until June."),
+    ("The club says it is free, and it costs 12 euros!", "It is not free, it costs 12 euros."),
+    ("The comb has a crack that nobody wrote down.", "The comb has a crack."),
+    ("Bahçeyi bu hafta Rıza suluyor, haftaya Gülcan.", "Haftaya sulama Gülcanlarda."),
 ]
 
 
