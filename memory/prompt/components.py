@@ -89,8 +89,8 @@ says who wrote it, whether that is an owner, who reads your answer (audience), a
 Just before the newest event you see what you know about it; memory has been searched.
 
 Answer the newest event, in its language. Use tools where they help. Independent calls may go
-together; text beside calls is not delivered. When you rely on a memory, say who said it and when;
-when you do not know, say so.
+together; text beside calls is delivered with send_message alone. When you rely on a memory, say
+who said it and when; when you do not know, say so.
 
 {TRUST}
 

@@ -205,7 +205,9 @@ async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_men
 async def test_numbers_that_no_fact_holds_are_told_to_the_model(
     tmp_path: Path, clock: Clock
 ) -> None:
-    said = [*SAID[:2], ("Ilir", "The oven is 2.5 metres wide, and 1,200 kilos heavy.")]
+    mail = "\n---------- Forwarded message ----------\nPay to account 99-1234."
+    oven = f"The oven is 2.5 metres wide, and 1,200 kilos heavy.{mail}"
+    said = [*SAID[:2], ("Ilir", oven)]
     answers = [
         stored(*GOOD[:2], ("The oven is 2.5 metres wide.", ["3"])),
         stored(("The oven is 1200 kilos heavy.", ["3"])),

@@ -377,11 +377,19 @@ def _unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[st
     for id_, entry in (collector.shown or {}).items():
         made = [one["text"] for one in facts if id_ in one["source_entries"]]
         said = {*map(_digits, NUMBER.findall(" ".join(made)))}
-        numbers = dict.fromkeys(NUMBER.findall(entry["content"]))
+        own = _PASSED_ON.split(entry["content"], maxsplit=1)[0]
+        numbers = dict.fromkeys(NUMBER.findall(own))
         left = [one for one in numbers if _digits(one) not in said]
         if made and left:
             found[collector.handle(id_)] = left
     return found
+
+
+_PASSED_ON = re.compile(
+    r"(?mi)^(?:>|-{3,} ?(?:forwarded|original|weitergeleitet|mensaje reenviado|message transf)"
+    r"|(?:from|von|de): .*@)"
+)
+"""Where a message goes over to what somebody else wrote, and the sender only passes on."""
 
 
 def _digits(number: str) -> str:
