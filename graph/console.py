@@ -114,15 +114,6 @@ class Screen:
                 task, description=what, completed=done, total=of
             )
 
-    @contextmanager
-    def waiting(self, text: str) -> Iterator[None]:
-        """A spinner, if spinners may move."""
-        if not self.live:
-            yield
-            return
-        with self.out.status(Text(clean(text), style="dim"), spinner="dots"):
-            yield
-
 
 class Words:
     """A reply that is printed as it comes, wrapped between words on a terminal.

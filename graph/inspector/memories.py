@@ -184,20 +184,15 @@ async def find_lines(context: AgentContext, ids: Sequence[str]) -> list[Shown]:
     facts = await context.semantic.by_id(context.scope, ids)
     rest = [id_ for id_ in ids if id_ not in facts]
     entries = await journal.read_many(context.store, context.scope, rest)
-    found = {id_: _of_fact(fact) for id_, fact in facts.items()}
-    found |= {id_: _of_entry(entry) for id_, entry in entries.items()}
+    found: dict[str, Shown] = {}
+    for id_, fact in facts.items():
+        holds, disputed = fact["invalid_at"] is None, bool(fact.get("disputed"))
+        at, speaker = fact["valid_from"], fact["speaker"]
+        found[id_] = Shown(id_, "fact", fact["text"], at, speaker, holds, disputed)
+    for id_, entry in entries.items():
+        at, speaker = entry["timestamp"], entry["source_entity"]
+        found[id_] = Shown(id_, kind_of(id_), entry["content"], at, speaker, holds=True)
     return [found[id_] for id_ in ids if id_ in found]
-
-
-def _of_fact(fact: Fact) -> Shown:
-    holds, disputed = fact["invalid_at"] is None, bool(fact.get("disputed"))
-    at, speaker = fact["valid_from"], fact["speaker"]
-    return Shown(fact["id"], "fact", fact["text"], at, speaker, holds, disputed)
-
-
-def _of_entry(entry: JournalEntry) -> Shown:
-    at, speaker = entry["timestamp"], entry["source_entity"]
-    return Shown(entry["id"], kind_of(entry["id"]), entry["content"], at, speaker, holds=True)
 
 
 async def heard_by(visit: Visit, reports: Sequence[TickReport]) -> dict[int, JournalEntry]:
@@ -259,11 +254,12 @@ async def one_memory(visit: Visit) -> Response:
     reports = (await tick_page(context, Paging(MOST_TICKS))).items
     shown = [one for one in reports if found.id in one.get("shown", [])]
     heard = await heard_by(visit, shown)
+    line = [*found.replaced, found.fact, *found.replaced_by]
     return visit.show(
         "one_memory.html",
         found=found,
         text=_text(found),
-        line=_time_line(found),
+        line=line if len(line) > 1 else [],
         around=around,
         drawing=draw(around, visit.url),
         told=told,
@@ -277,12 +273,6 @@ async def one_memory(visit: Visit) -> Response:
 
 def _text(found: MemoryDetail) -> str:
     return found.fact["text"] if found.fact else found.entry["content"] if found.entry else ""
-
-
-def _time_line(found: MemoryDetail) -> list[Fact]:
-    """Replaced facts, this fact, and the facts that replaced it; empty without replacements."""
-    around = [*found.replaced, *found.replaced_by]
-    return [*found.replaced, found.fact, *found.replaced_by] if found.fact and around else []
 
 
 # Correcting
@@ -464,15 +454,6 @@ class DrawnMemory(NamedTuple):
     hop: int
 
 
-class DrawnLink(NamedTuple):
-    """A link in the drawing."""
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-
-
 class Drawing(NamedTuple):
     """The neighbourhood as circles and lines."""
 
@@ -481,7 +462,8 @@ class Drawing(NamedTuple):
     """Where the drawn part begins: few memories do not need the whole height."""
     height: float
     dots: list[DrawnMemory]
-    lines: list[DrawnLink]
+    lines: list[tuple[float, ...]]
+    """The ends of each link: x, y, x, y."""
 
 
 def draw(around: Around, url: Callable[..., str]) -> Drawing:
@@ -503,7 +485,7 @@ def draw(around: Around, url: Callable[..., str]) -> Drawing:
         top,
         max(heights) + MARGIN - top,
         [_dot(one, around.hops[one.id], places[one.id], url) for one in around.memories],
-        [DrawnLink(*places[tie.first], *places[tie.second]) for tie in around.ties],
+        [(*places[tie.first], *places[tie.second]) for tie in around.ties],
     )
 
 

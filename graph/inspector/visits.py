@@ -64,9 +64,9 @@ def environment() -> Environment:
         "marked": marked,
         "short_id": short_id,
         "short": shortened,
-        "plain": plain,
+        "plain": lambda name: name.replace("_", " "),
         "capital": lambda text: text[:1].upper() + text[1:],
-        "tojson_plain": as_json,
+        "tojson_plain": partial(json.dumps, ensure_ascii=False, indent=1, default=str),
         "percent": percent,
     }
     made.globals |= {"counted_kinds": COUNTED, "night_status": NIGHT_STATUS}
@@ -112,16 +112,6 @@ def day_of(at: str, zone: tzinfo) -> str:
 def percent(part: float, whole: float) -> float:
     """A share in percent, from 0 to 100; 0 if `whole` is 0."""
     return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole else 0.0
-
-
-def plain(name: str) -> str:
-    """An identifier as words: `favourite_tea` as `favourite tea`."""
-    return name.replace("_", " ")
-
-
-def as_json(value: Any) -> str:
-    """A record as indented JSON, for people."""
-    return json.dumps(value, ensure_ascii=False, indent=1, default=str)
 
 
 def link(base: str, parts: Sequence[object], query: Mapping[str, Any]) -> str:

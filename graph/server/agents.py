@@ -77,14 +77,9 @@ async def every(search: Search, **asked: Any) -> list[dict[str, Any]]:
             return found
 
 
-def owned(user: str) -> dict[str, str]:
-    """The filter that finds a user's resources."""
-    return {OWNER: user}
-
-
 async def every_own(user: str, search: Search) -> list[dict[str, Any]]:
     """All of a user's that a search finds. What has no owner was made without tokens."""
-    found = await every(search, metadata=None if user == LOCAL_USER else owned(user))
+    found = await every(search, metadata=None if user == LOCAL_USER else {OWNER: user})
     return [one for one in found if (one.get("metadata") or {}).get(OWNER, LOCAL_USER) == user]
 
 

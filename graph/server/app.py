@@ -42,7 +42,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graph.blocking import spare_collections
 from graph.server import accounts, health, inspector, routes, settings
 from graph.server.agents import Agent, AgentName, agent_threads, user_of
-from graph.server.auth import Guard, Throttle, check_limits
+from graph.server.auth import Guard, Throttle, limiter
 from graph.server.health import check_operator
 from graph.server.problems import Problem, Problems, api_router, of_product, of_request, of_server
 from graph.server.routes import Form, Page
@@ -363,7 +363,7 @@ def _signals(shutdown: Shutdown) -> Iterator[None]:
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Check the server's variables before the first request; shut down gracefully."""
     settings.check(serving())
-    check_limits(serving())
+    limiter(serving().limits_storage)
     process = process_now()
     bounds = Bounds(accounts.room, accounts.LEDGER.in_ticks)
     process.resources = replace(process.resources, bounds=bounds)

@@ -37,7 +37,7 @@ from starlette.websockets import WebSocketClose
 from graph.inspector import with_headers
 from graph.server import settings
 from graph.server.accounts import LEDGER, REVOKED, label_of, why_too_many
-from graph.server.agents import OWNER, Hold, erase_agent, own_name, owned
+from graph.server.agents import OWNER, Hold, erase_agent, own_name
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
     AGENT,
@@ -122,7 +122,7 @@ async def deny_by_default(ctx: Context, value: Any) -> Filter:
 @_unless_open
 async def threads(ctx: Context, value: Any) -> Filter:
     """Users may read, search, change and delete only their own threads."""
-    return owned(ctx.user.identity)
+    return {OWNER: ctx.user.identity}
 
 
 @auth.on.threads.create
@@ -132,7 +132,7 @@ async def create_thread(ctx: Context, value: Any) -> Filter:
     user, metadata = ctx.user.identity, value.setdefault("metadata", {})
     await _check_free(user, UUID(str(value["thread_id"])), metadata)
     metadata[OWNER] = user
-    return owned(user)
+    return {OWNER: user}
 
 
 @auth.on.threads.create_run
@@ -165,7 +165,7 @@ async def create_run(ctx: Context, value: Any) -> Filter:
             telemetry.THROTTLED.inc()
             raise _error(429, spent)
     metadata[OWNER] = user
-    return owned(user)
+    return {OWNER: user}
 
 
 @auth.on.threads.delete
@@ -176,7 +176,7 @@ async def delete_thread(ctx: Context, value: Any) -> Filter:
     run asks for the same right, and erases nothing.
     """
     user, client = ctx.user.identity, get_client()
-    kept = None if serving().open else owned(user)
+    kept = None if serving().open else {OWNER: user}
     ids = [*dict.fromkeys(map(str, value.get("thread_ids") or [value["thread_id"]]))]
     if value.get("run_id"):
         return kept
@@ -202,7 +202,7 @@ async def change(ctx: Context, value: Any) -> Filter:
     metadata.pop(AGENT, None)
     if OWNER in metadata:
         metadata[OWNER] = ctx.user.identity
-    return owned(ctx.user.identity)
+    return {OWNER: ctx.user.identity}
 
 
 @auth.on.assistants.create
@@ -215,7 +215,7 @@ async def create_assistant(ctx: Context, value: Any) -> Filter:
     if metadata.get("created_by") == "system":
         raise _error(403, "only the server makes assistants with created_by: system")
     metadata[OWNER] = ctx.user.identity
-    return owned(ctx.user.identity)
+    return {OWNER: ctx.user.identity}
 
 
 @auth.on.assistants.update
@@ -248,7 +248,7 @@ async def crons(ctx: Context, value: Any) -> Filter:
         for metadata in (value.get("metadata"), (value.get("payload") or {}).get("metadata")):
             if metadata is not None:
                 metadata[OWNER] = ctx.user.identity
-    return owned(ctx.user.identity)
+    return {OWNER: ctx.user.identity}
 
 
 @auth.on.store
@@ -326,21 +326,19 @@ async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, st
     if serving.requests_per_minute is None:
         return True, {}
     limit = RateLimitItemPerMinute(serving.requests_per_minute)
-    limiter = _limiter(serving.limits_storage)
-    fits, window = await limiter.hit(limit, user), await limiter.get_window_stats(limit, user)
+    counts = limiter(serving.limits_storage)
+    fits, window = await counts.hit(limit, user), await counts.get_window_stats(limit, user)
     reset = max(1, ceil(window.reset_time - time()))
     found = {"Limit": limit.amount, "Remaining": window.remaining, "Reset": reset}
     return fits, {f"X-RateLimit-{name}": str(value) for name, value in found.items()}
 
 
-def check_limits(serving: Serving) -> None:
-    """Raise InputError if the storage of the counts cannot be used."""
-    _limiter(serving.limits_storage)
-
-
 @lru_cache(maxsize=1)
-def _limiter(address: str) -> MovingWindowRateLimiter:
-    """Counts per process by default; several replicas need a storage that they share."""
+def limiter(address: str) -> MovingWindowRateLimiter:
+    """Counts per process by default; several replicas need a storage that they share.
+
+    Raises InputError if the storage cannot be used.
+    """
     try:
         storage = storage_from_string(f"async+{address}")
     except Exception as error:

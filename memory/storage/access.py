@@ -300,11 +300,6 @@ class Shelf(NamedTuple):
     items: list[Item]
 
 
-async def namespaces(store: BaseStore, scope: records.Scope) -> list[tuple[str, ...]]:
-    """The agent's non-empty namespaces, sorted."""
-    return await namespaces_below(store, scope.namespace())
-
-
 async def namespaces_below(
     store: BaseStore, prefix: tuple[str, ...], depth: int | None = None
 ) -> list[tuple[str, ...]]:
@@ -334,7 +329,7 @@ async def shelves(
         for namespace in sorted(found):
             yield Shelf(tuple(map(unquote, namespace[2:])), namespace, found[namespace])
         return
-    for namespace in await namespaces(store, scope):
+    for namespace in await namespaces_below(store, scope.namespace()):
         labels = tuple(map(unquote, namespace[2:]))
         if kind is None or labels[:1] == (kind,):
             yield Shelf(labels, namespace, await list_items(store, namespace))

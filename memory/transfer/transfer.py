@@ -32,7 +32,7 @@ from memory.events import Deed, approvals, inbox
 from memory.facts import SemanticMemory, metadata_of, scope_filters
 from memory.records import LONGEST_FACT, Fact, Scope
 from memory.state import at_rest, kept_problem
-from memory.storage import FORMS, count_items, list_items, namespaces, shelves, write_batch
+from memory.storage import FORMS, count_items, list_items, namespaces_below, shelves, write_batch
 
 FORMAT, VERSION = "circadian-memory", 1
 
@@ -78,7 +78,7 @@ async def header(
 ) -> dict[str, Any]:
     """The first line."""
     counts: dict[str, int] = {"facts": await source.semantic.count(source.scope)}
-    for namespace in await namespaces(source.store, source.scope):
+    for namespace in await namespaces_below(source.store, source.scope.namespace()):
         kind = namespace[2] if len(namespace) > 2 else ""
         if kind and kind not in (*NOT_MOVED, ASKED_AGAIN):
             prefix = source.scope.namespace(kind)
@@ -426,7 +426,7 @@ async def check_target(
     store: BaseStore, semantic: SemanticMemory, scope: Scope, facts: Sequence[str]
 ) -> None:
     """Raise InputError if the agent is not empty, or another agent here has one of the facts."""
-    if await namespaces(store, scope) or await semantic.count(scope):
+    if await namespaces_below(store, scope.namespace()) or await semantic.count(scope):
         raise InputError(NOT_EMPTY)
     for some in batch_iterate(BATCH, facts):
         if await semantic.run(lambda ids: semantic.open_table().select({"id": ids}), some):

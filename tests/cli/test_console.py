@@ -75,7 +75,7 @@ def test_dates_counts_and_ids_are_short() -> None:
 def test_a_note_stays_clear_of_a_spinner_on_the_same_terminal(terminal: bool) -> None:
     shown, err = screen(terminal=True, width=60), io.StringIO()
     shown.err = Console(file=err, force_terminal=terminal, width=60)
-    with shown.waiting("thinking"):
+    with shown.progress():
         shown.note("waiting for process 1")
     assert ("waiting for process 1" in printed(shown)) is terminal
     assert ("waiting for process 1" in err.getvalue()) is not terminal

@@ -171,8 +171,7 @@ async def forget(
         ways = {None: agent.forget, "--fact": agent.forget_fact, "--entry": agent.forget_entry}
         if yes:
             async with session.waiting():
-                with session.screen.waiting("forgetting"):
-                    done = await ways[flag](what)
+                done = await ways[flag](what)
         else:
             done = await ways[flag](what, dry_run=True)
         session.screen.result(done, *_forgotten_view(done, flag))

@@ -14,7 +14,7 @@ from graph.use_cases.status import half_done, status
 from memory.errors import InputError
 from memory.facts.table import scope_filters
 from memory.journal import entries as journal
-from memory.storage.access import list_items, namespaces
+from memory.storage.access import list_items, namespaces_below
 from memory.transfer import transfer
 from memory.transfer.transfer import line_of
 from tests.support.agents import entries, opened, said
@@ -116,7 +116,7 @@ async def test_a_copy_beside_the_original_is_refused_and_changes_nothing(
         with pytest.raises(InputError, match=r"another agent .* has the same facts"):
             await import_memory(new.context, lines)
         assert (await exported(old))[1:] == before[1:]
-        assert await namespaces(new.store, new.scope) == []
+        assert await namespaces_below(new.store, new.scope.namespace()) == []
 
 
 async def test_an_import_works_with_another_embedder(
@@ -216,7 +216,7 @@ async def test_an_invalid_line_is_named_and_nothing_is_imported(
     if '"end"' not in line:
         assert str(caught.value).startswith(f"line {at + 1}: ")
     assert "\n" not in str(caught.value)
-    assert await namespaces(empty.store, empty.scope) == []
+    assert await namespaces_below(empty.store, empty.scope.namespace()) == []
     assert await empty.resources.semantic.count(empty.scope) == 0
     assert (await empty.aget_state()).values == {}
 
