@@ -81,32 +81,20 @@ class AsyncAgent:
     def __init__(self, context: AgentContext, streams: Streams) -> None:
         self.context = context
         """What the use cases take."""
+        self.store = context.store
+        """Journal, profiles, links, inbox, nights and audit log."""
+        self.resources = context.resources
+        """Models, semantic memory and clock."""
+        self.settings = context.settings
+        """How the agent behaves."""
+        self.scope = context.scope
+        """The agent's user and thread, with which every key begins."""
         self.streams = streams
 
     @property
     def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         """The compiled graph, with its checkpointer and store."""
         return self.context.graph
-
-    @property
-    def store(self) -> BaseStore:
-        """Journal, profiles, links, inbox, nights and audit log."""
-        return self.context.store
-
-    @property
-    def resources(self) -> Resources:
-        """Models, semantic memory and clock."""
-        return self.context.resources
-
-    @property
-    def settings(self) -> Settings:
-        """How the agent behaves."""
-        return self.context.settings
-
-    @property
-    def scope(self) -> Scope:
-        """The agent's user and thread, with which every key begins."""
-        return self.context.scope
 
     config = _method(AgentContext.config)
 
@@ -153,7 +141,7 @@ class AsyncAgent:
             )
         if unknown := set(values or {}) - State.__annotations__.keys():
             raise InputError(f"the state has no {min(unknown)!r:.80}")
-        async with self.context.lock:
+        async with self.context.lock():
             bound = self.config(config)
             if as_node is None and not (await self.graph.aget_state(bound)).values:
                 as_node = "intake"
@@ -296,9 +284,9 @@ class Agents:
         if settings.owners == [LOCAL_USER]:
             settings = settings.model_copy(update={"owners": [user]})
         resources = replace(self.resources, user=user)
-        lock = self.home.agent_lock(scope.thread, name=name, timeout=self.lock_timeout)
+        lock = partial(self.home.agent_lock, scope.thread, name=name, timeout=self.lock_timeout)
         queue = self._queues.setdefault(scope.thread, asyncio.Lock())
-        turn = WriterLock(partial(_in_turn, queue, lock))
+        turn = partial(_in_turn, queue, lock)
         context = AgentContext(
             lambda: self.graph, self.saver, self.store, resources, settings, scope, turn, name
         )
@@ -306,9 +294,9 @@ class Agents:
 
 
 @asynccontextmanager
-async def _in_turn(queue: asyncio.Lock, lock: WriterLock) -> AsyncIterator[None]:
+async def _in_turn(queue: asyncio.Lock, lock: Callable[[], WriterLock]) -> AsyncIterator[None]:
     """Hold the lock; callers of this process wait for it in turn, without a limit."""
-    async with queue, lock:
+    async with queue, lock():
         yield
 
 
@@ -403,7 +391,7 @@ class open_agents:
             log.info("model %s, embedder %s, data %s", told, home.embedder, home.name)
         resources = Resources(
             model=model,
-            semantic=home.semantic(),
+            semantic=home.semantic,
             clock=self._clock,
             tools=added.tools,
             components=added.components,

@@ -309,7 +309,7 @@ def _process() -> Process:
         home,
         Resources(
             model=lambda: model,
-            semantic=home.semantic(),
+            semantic=home.semantic,
             breakers=breakers_of(deployment),
             served=True,
         ),

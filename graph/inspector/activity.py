@@ -114,7 +114,7 @@ async def answer(visit: Visit) -> Response:
             return ("today",)
         return ("today",) if tick is None else ("ticks", str(tick))
 
-    visit.host.jobs.start(visit.owner, "Work after your answer", go_on)
+    visit.host.jobs.start(visit.context.scope, "Work after your answer", go_on)
     return visit.go("progress")
 
 
@@ -123,14 +123,14 @@ async def answer(visit: Visit) -> Response:
 
 async def show_work(visit: Visit) -> Response:
     """What goes on, or how it ended. Without JavaScript the page loads itself again."""
-    job = visit.host.jobs.current(visit.owner)
+    job = visit.host.jobs.current(visit.context.scope)
     result = visit.url(*job.result) if job and job.result else None
     return visit.show("work.html", job=job, result=result)
 
 
 async def work_events(visit: Visit) -> Response:
     """The lines of the work as they come, and at its end where to go."""
-    job = visit.host.jobs.current(visit.owner)
+    job = visit.host.jobs.current(visit.context.scope)
 
     async def events() -> AsyncIterator[str]:
         shown: list[str] | None = None
@@ -297,7 +297,7 @@ async def night_action(visit: Visit) -> Response:
         return ("nights", night)
 
     if name == "apply":
-        visit.host.jobs.start(visit.owner, "Applying a night", work)
+        visit.host.jobs.start(visit.context.scope, "Applying a night", work)
         return visit.go("progress")
     done = nights.undo_night if name == "undo" else nights.discard_night
     await done(visit.context, night)
@@ -323,7 +323,7 @@ async def start_preview(visit: Visit) -> Response:
             return ("nights",)
         return ("nights", night)
 
-    visit.host.jobs.start(visit.owner, "A preview of the night", work)
+    visit.host.jobs.start(visit.context.scope, "A preview of the night", work)
     return visit.go("progress")
 
 
@@ -438,7 +438,7 @@ async def forget_person_form(visit: Visit) -> Response:
         looking.found = (visit.context.now(), await would_forget(visit.context, wanted))
         return here
 
-    job, found = visit.host.jobs.current(visit.owner), None
+    job, found = visit.host.jobs.current(visit.context.scope), None
     if job is not None and job.result == here and job.found is not None:
         (at, found), job.found = job.found, None
         found = found if visit.context.now() - at < FRESH else None
@@ -446,7 +446,7 @@ async def forget_person_form(visit: Visit) -> Response:
         would, nights = found or await would_forget(visit.context, wanted, briefly=True)
     except LongWork:
         title = f"Looking for all of {profile['name']}"
-        looking = visit.host.jobs.start(visit.owner, title, look)
+        looking = visit.host.jobs.start(visit.context.scope, title, look)
         return visit.go("progress")
     return visit.show("forget_person.html", profile=profile, would=would, nights=nights)
 

@@ -33,7 +33,7 @@ from graph.following import progress as night_progress
 from graph.use_cases import COUNTED, NIGHT_STATUS, AgentContext, Forgotten
 from memory.errors import BusyError, CircadianError, InputError
 from memory.night import NightEvent
-from memory.records import LOCAL_USER
+from memory.records import LOCAL_USER, Scope
 from memory.text import local, shortened, terms, zone_name
 
 HERE = Path(__file__).parent
@@ -124,7 +124,6 @@ def link(base: str, parts: Sequence[object], query: Mapping[str, Any]) -> str:
 # Long work that a page started
 
 
-Owner = tuple[str, str]
 Tell = Callable[[str], None]
 """Shows a line to the person who waits."""
 
@@ -183,19 +182,19 @@ class BackgroundJobs:
     """The newest job of each agent."""
 
     def __init__(self) -> None:
-        self._jobs: dict[Owner, BackgroundJob] = {}
+        self._jobs: dict[Scope, BackgroundJob] = {}
 
-    def current(self, owner: Owner) -> BackgroundJob | None:
+    def current(self, owner: Scope) -> BackgroundJob | None:
         """The running job, or the last one that ended."""
         return self._jobs.get(owner)
 
-    def refuse_while_busy(self, owner: Owner) -> None:
+    def refuse_while_busy(self, owner: Scope) -> None:
         """Raise BusyError while a job runs: it holds the agent, and a change would have to wait."""
         job = self._jobs.get(owner)
         if job is not None and not job.ended:
             raise BusyError(f"{job.title} is still going on: wait for its end")
 
-    def start(self, owner: Owner, title: str, work: Work) -> BackgroundJob:
+    def start(self, owner: Scope, title: str, work: Work) -> BackgroundJob:
         """Start a job. Raises BusyError while another job runs."""
         self.refuse_while_busy(owner)
         job = BackgroundJob(title)
@@ -274,11 +273,6 @@ class Visit:
         """The name of that zone."""
         return zone_name(self.zone)
 
-    @property
-    def owner(self) -> tuple[str, str]:
-        """The owner of this agent's jobs: user and thread."""
-        return self.context.scope
-
     def url(self, /, *parts: object, **query: Any) -> str:
         """The address of a page of this agent."""
         return link(self.root, [step(self.agent), *parts], query)
@@ -317,7 +311,7 @@ class Visit:
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """Render a page."""
-        job = self.host.jobs.current(self.owner)
+        job = self.host.jobs.current(self.context.scope)
         text = render(
             template,
             self.zone,
@@ -352,7 +346,7 @@ class Visit:
             tell(f"forgotten: {counted(sum(done['counts'].values()), 'record')}; this is for good")
             return (back,)
 
-        self.host.jobs.start(self.owner, title, work)
+        self.host.jobs.start(self.context.scope, title, work)
         return self.go("progress")
 
     def go(self, *parts: str, **query: Any) -> Response:

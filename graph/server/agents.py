@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from shutil import rmtree
 from typing import Annotated, Any
 
@@ -106,7 +106,9 @@ class ServedAgent:
         user = user_of(request)
         self.name, self.client = name, client_of(request)
         self.scope = Scope(user, thread_id(user, name))
-        self.context = context_of(self.scope, Hold(self.scope.thread, repr(name), self.client))
+        self.context = context_of(
+            self.scope, partial(held, self.scope.thread, repr(name), self.client)
+        )
 
     async def thread(self) -> str:
         """The id of the agent's thread; makes the thread if the server has none."""
@@ -158,32 +160,22 @@ class ServedAgent:
             await self.client.threads.update_state(self.scope.thread, None, as_node=at_rest)
 
 
-class Hold:
+@asynccontextmanager
+async def held(thread: str, shown: str, client: LangGraphClient) -> AsyncIterator[None]:
     """The right to change an agent: none of its runs is under way, and none begins meanwhile.
 
     `graph.server.auth` refuses runs of held threads. The thread is marked before its runs are
     listed: when a run and a change begin at once, at least one of the two sees the other.
     """
-
-    def __init__(self, thread: str, shown: str, client: LangGraphClient) -> None:
-        self._thread, self._shown, self._client = thread, shown, client
-
-    async def __aenter__(self) -> Hold:
-        if self._thread in HELD:
-            raise BusyError(f"the agent {self._shown} is being changed: try again")
-        HELD.add(self._thread)
-        try:
-            if await is_running(self._client, self._thread):
-                raise BusyError(
-                    f"the agent {self._shown} is running: try again after it, or cancel the run"
-                )
-        except BaseException:
-            HELD.discard(self._thread)
-            raise
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        HELD.discard(self._thread)
+    if thread in HELD:
+        raise BusyError(f"the agent {shown} is being changed: try again")
+    HELD.add(thread)
+    try:
+        if await is_running(client, thread):
+            raise BusyError(f"the agent {shown} is running: try again after it, or cancel the run")
+        yield
+    finally:
+        HELD.discard(thread)
 
 
 async def is_running(client: LangGraphClient, thread: str) -> bool:
@@ -197,7 +189,7 @@ async def is_running(client: LangGraphClient, thread: str) -> bool:
     return False
 
 
-def context_of(scope: Scope, hold: AbstractAsyncContextManager[Any]) -> AgentContext:
+def context_of(scope: Scope, hold: Callable[[], AbstractAsyncContextManager[Any]]) -> AgentContext:
     """What the use cases work with, for one agent of this server."""
     process = process_now()
     assert process.saver is not None
@@ -218,7 +210,7 @@ async def erase_agent(scope: Scope) -> None:
     process = process_now()
     facts = await process.resources.semantic.count(scope)
     if facts or await count_items(process.served_store, scope.namespace()):
-        await forget_agent(context_of(scope, nullcontext()))
+        await forget_agent(context_of(scope, nullcontext))
     await erase_files(scope)
 
 

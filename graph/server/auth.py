@@ -37,7 +37,7 @@ from starlette.websockets import WebSocketClose
 from graph.inspector import with_headers
 from graph.server import settings
 from graph.server.accounts import LEDGER, REVOKED, label_of, why_too_many
-from graph.server.agents import OWNER, Hold, erase_agent, own_name
+from graph.server.agents import OWNER, erase_agent, held, own_name
 from graph.server.health import refresh_gauges
 from graph.server.settings import (
     AGENT,
@@ -185,7 +185,7 @@ async def delete_thread(ctx: Context, value: Any) -> Filter:
     try:
         async with AsyncExitStack() as holds:
             for thread in ids:
-                await holds.enter_async_context(Hold(thread, thread, client))
+                await holds.enter_async_context(held(thread, thread, client))
             for thread in ids:
                 await erase_agent(Scope(user, thread))
     except BusyError as error:

@@ -56,7 +56,7 @@ class AgentContext:
     resources: Resources
     settings: Settings
     scope: Scope
-    lock: AbstractAsyncContextManager[Any]
+    lock: Callable[[], AbstractAsyncContextManager[Any]]
     """Held by whoever changes the agent: one writer at a time, over all processes."""
     name: str | None = None
     """The agent's name, where it is known."""
@@ -152,7 +152,7 @@ class AgentContext:
         Raises:
             InputError: an import into the agent was interrupted.
         """
-        async with self.lock:
+        async with self.lock():
             scope, marks = self.scope, (transfer.IMPORTING, CORRECTING, night.OPEN_UNDO)
             store = await read_ahead(self.store, [scope.namespace(name) for name in marks])
             await transfer.check_whole(store, scope)
@@ -166,7 +166,7 @@ class AgentContext:
         The caller holds the lock: these runs take none.
         """
         resources = replace(self.resources, night_only=True)
-        return replace(self, resources=resources, lock=nullcontext())
+        return replace(self, resources=resources, lock=nullcontext)
 
 
 def _kept(found: CheckpointTuple | None) -> dict[str, Any]:

@@ -255,7 +255,7 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
     other = await count_items(store, scope.namespace()) - counted["journal"] - counted["profiles"]
     done = _nothing_left(scope.thread, dry_run) | {"counts": {**counted, "other": other}}
     if not dry_run:
-        async with context.lock:
+        async with context.lock():
             await context.saver.adelete_thread(scope.thread)
             await forgetting.erase_memories(semantic, scope_filters(scope))
             async for shelf in shelves(store, scope):

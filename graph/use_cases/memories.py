@@ -320,7 +320,7 @@ async def reindex(
         async with recorded.server_lock(timeout=deployment.lock_timeout, alone=True):
             home = await asyncio.to_thread(changed)
             try:
-                embedded, left = await embed_in_batches(home.semantic(), progress)
+                embedded, left = await embed_in_batches(home.semantic, progress)
             finally:
                 await asyncio.to_thread(home.close)
     finally:
@@ -405,7 +405,7 @@ async def import_memory(
     checked = await asyncio.to_thread(transfer.check, lines)
     total = sum(checked.counts.values())
     imported: Imported = {"records": total, "counts": checked.counts, "already": False}
-    async with context.lock:
+    async with context.lock():
         store, scope, semantic = context.store, context.scope, context.semantic
         before = await transfer.begun(store, scope, checked.digest)
         if before:

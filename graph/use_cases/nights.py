@@ -225,7 +225,7 @@ async def want_preview(context: AgentContext) -> None:
 @asynccontextmanager
 async def previewing(context: AgentContext) -> AsyncIterator[AgentContext]:
     """Hold the agent and request a preview; yields the context whose next run makes it."""
-    async with context.lock:
+    async with context.lock():
         # Requested under the lock, so that no other process's run takes up the request.
         await want_preview(context)
         try:
@@ -353,7 +353,7 @@ async def discard_night(context: AgentContext, name: str) -> NightReport:
         BusyError: another process holds the agent.
     """
     record = await find_night(context, name)
-    async with context.lock:
+    async with context.lock():
         record = await find_night(context, record["id"])
         if status_of(record) not in ("preview", "held", "discarded"):
             status = NIGHT_STATUS[status_of(record)]

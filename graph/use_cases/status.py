@@ -64,7 +64,7 @@ async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
         InputError: no such version is kept.
         BusyError: another process holds the agent.
     """
-    async with context.lock:
+    async with context.lock():
         before = await prompt_of(context)
         now, by = context.now(), context.scope.user
         after = rolled_back(before, version, at=now, by=by)

@@ -314,13 +314,8 @@ def _texts_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
 # Carrying out
 
 
-async def begun(store: BaseStore, scope: Scope) -> Begun | None:
-    """The forget that was interrupted before the store was changed, if any."""
-    return (await left_over(store, scope))[0]
-
-
 async def left_over(store: BaseStore, scope: Scope) -> tuple[Begun | None, bool]:
-    """What is `begun`, and whether a forget was interrupted before the files were clean."""
+    """A forget interrupted before the store was changed; and whether before files were clean."""
     gets = [GetOp(scope.namespace(FORGETTING), key) for key in (OPEN, RESIDUE)]
     item, residue = await store.abatch(gets)
     return cast(Begun, item.value) if isinstance(item, Item) else None, residue is not None

@@ -125,11 +125,11 @@ class Database(InstalledMemory):
         An event loop's locks share a connection.
         """
         place = self.lock_connections, self.address, thread, self.check
-        return WriterLock(partial(hold_agent, *place, name=name, patience=timeout))
+        return hold_agent(*place, name=name, patience=timeout)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent, shared with other servers or `alone`."""
-        return WriterLock(partial(hold_server, self.address, patience=timeout, alone=alone))
+        return hold_server(self.address, patience=timeout, alone=alone)
 
     def check(self) -> None:
         """Check that no newer version has upgraded the database since it was opened."""
@@ -142,7 +142,7 @@ class Database(InstalledMemory):
 
     def close(self) -> None:
         """Close its connections. A later call opens them again."""
-        self.semantic().close()
+        self.semantic.close()
         pool, self._opened = self._opened, None
         if pool is not None:
             pool.close()

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ValidationError
@@ -103,12 +103,9 @@ class InstalledMemory(ABC):
         """The embedder. Raises InputError if it cannot be loaded, as without its key."""
         return self._load()
 
-    def semantic(self) -> SemanticMemory:
-        """The facts: the same object at every call."""
-        return self._semantic
-
     @cached_property
-    def _semantic(self) -> SemanticMemory:
+    def semantic(self) -> SemanticMemory:
+        """The facts."""
         return SemanticMemory(
             self.open_facts,
             mem0_dir=self.mem0_dir,
@@ -139,20 +136,8 @@ PRODUCT = "circadian"
 """How the holder of an agent signs."""
 
 
-class WriterLock(AbstractAsyncContextManager[None]):
-    """The right to write, to be taken again and again, by one task at a time; else BusyError."""
-
-    def __init__(self, hold: Callable[[], AbstractAsyncContextManager[None]]) -> None:
-        """`hold`: a context that takes the lock and gives it back, made for each time."""
-        self._hold = hold
-
-    async def __aenter__(self) -> None:
-        taken = self._hold()
-        await taken.__aenter__()
-        self._taken = taken
-
-    async def __aexit__(self, *error: Any) -> bool | None:
-        return await self._taken.__aexit__(*error)
+WriterLock = AbstractAsyncContextManager[None]
+"""The right to write, taken once; else BusyError."""
 
 
 class Contention(NamedTuple):
@@ -197,31 +182,19 @@ class DataFolder(InstalledMemory):
     ) -> None:
         super().__init__(embedder, dimension, load)
         self.path, self.name = path, str(path)
-
-    @property
-    def checkpoints_db(self) -> Path:
+        self.checkpoints_db = path / "checkpoints.db"
         """Checkpoints: working memory."""
-        return self.path / "checkpoints.db"
-
-    @property
-    def store_db(self) -> Path:
+        self.store_db = path / "store.db"
         """The store: journal, links, inbox, nights."""
-        return self.path / "store.db"
-
-    @property
-    def facts_db(self) -> Path:
+        self.facts_db = path / "facts.db"
         """Facts: semantic memory."""
-        return self.path / "facts.db"
+        self.locks_dir = path / "locks"
+        """One lock file per agent."""
 
     @property
     def mem0_dir(self) -> Path:
         """Mem0's own files."""
         return self.path / "mem0"
-
-    @property
-    def locks_dir(self) -> Path:
-        """One lock file per agent."""
-        return self.path / "locks"
 
     def open_facts(self) -> SqliteTable:
         """The table of facts, brought up to date. To be closed."""
@@ -235,12 +208,12 @@ class DataFolder(InstalledMemory):
         A run that waited for it would write an older form over the newer one.
         """
         place = files_of_agent(self.locks_dir, thread), called(thread, name), PRODUCT
-        return WriterLock(partial(hold_files, *place, timeout, self.check))
+        return hold_files(*place, timeout, self.check)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent. Always `alone`: servers do not share a folder."""
         wanted, what = {self.locks_dir / FOLDER_FILE: True}, f"the data folder {self.path}"
-        return WriterLock(partial(hold_files, wanted, what, "server", timeout))
+        return hold_files(wanted, what, "server", timeout)
 
     def check(self) -> None:
         """Raise NewerError if a newer version has upgraded the folder since it was opened."""
@@ -248,7 +221,7 @@ class DataFolder(InstalledMemory):
 
     def close(self) -> None:
         """Close its files. A later call opens them again."""
-        self.semantic().close()
+        self.semantic.close()
 
 
 def open_folder(

@@ -116,7 +116,7 @@ async def test_a_second_forget_completes_a_killed_one(data: Path, clock: Clock) 
     process.kill()
     process.join(60)
     async with at_home(data, clock) as agent:
-        assert await forgetting.begun(agent.store, agent.scope) is not None
+        assert (await forgetting.left_over(agent.store, agent.scope))[0] is not None
         await forget(agent.context, "Zora")
         await is_whole(agent, data)
 
@@ -154,11 +154,11 @@ async def test_a_forget_waits_for_a_run_elsewhere_and_gives_up(
     data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
-    async with at_home(data, clock) as one, at_home(data, clock) as other, one.context.lock:
+    async with at_home(data, clock) as one, at_home(data, clock) as other, one.context.lock():
         with pytest.raises(BusyError, match="in use by process"):
             await forget(other.context, "Zora")
         assert (await forget(other.context, "Zora", dry_run=True))["counts"]["events"] == 6
-        assert await forgetting.begun(other.store, other.scope) is None
+        assert await forgetting.left_over(other.store, other.scope) == (None, False)
 
 
 async def test_a_file_read_by_another_process_is_reported_and_cleaned_later(

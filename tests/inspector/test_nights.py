@@ -170,7 +170,7 @@ async def test_while_a_job_holds_the_agent_a_change_is_told_so_at_once(visitor: 
     told, go_on = asyncio.Event(), asyncio.Event()
 
     async def work(tell: Tell) -> tuple[str, ...]:
-        async with visitor.agent.context.lock:
+        async with visitor.agent.context.lock():
             told.set()
             await go_on.wait()
         return ("today",)

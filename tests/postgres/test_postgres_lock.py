@@ -6,7 +6,6 @@ import os
 import random
 import time
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from typing import Any
 
 import psycopg
@@ -29,11 +28,11 @@ def address(postgres_url: str) -> Address:
 
 def agent_lock(address: Address, thread: str, *, timeout: float = 30.0) -> WriterLock:
     """A lock that has the connection to itself."""
-    return WriterLock(partial(hold_agent, LockConnections(), address, thread, patience=timeout))
+    return hold_agent(LockConnections(), address, thread, patience=timeout)
 
 
 def server_lock(address: Address, *, timeout: float = 30.0) -> WriterLock:
-    return WriterLock(partial(hold_server, address, patience=timeout))
+    return hold_server(address, patience=timeout)
 
 
 async def run_under(lock: WriterLock) -> asyncio.Task[None]:
@@ -242,11 +241,10 @@ async def test_an_attempt_on_a_lost_connection_opens_another(
 async def test_a_lost_lock_is_taken_here_only_after_its_run_has_ended(
     home: Database, admin: psycopg.Connection[Any]
 ) -> None:
-    lock, told = home.agent_lock("t", timeout=5.0), []
-    holding = asyncio.Event()
+    holding, told = asyncio.Event(), []
 
     async def first() -> None:
-        async with lock:
+        async with home.agent_lock("t", timeout=5.0):
             holding.set()
             try:
                 await asyncio.sleep(30)
@@ -256,7 +254,7 @@ async def test_a_lost_lock_is_taken_here_only_after_its_run_has_ended(
                 raise
 
     async def second() -> None:
-        async with lock:
+        async with home.agent_lock("t", timeout=5.0):
             told.append("second began")
             await asyncio.sleep(0.1)
             with pytest.raises(BusyError):

@@ -22,7 +22,7 @@ async def older(postgres_url: str) -> Database:
     """A database of the first form with a fact, opened by a program of that form."""
     opened = open_database(SecretStr(postgres_url), embedder="offline")
     known: FactDraft = draft("a", "red fox")
-    await opened.semantic().add(ANA, [known])
+    await opened.semantic.add(ANA, [known])
     return opened
 
 
@@ -45,7 +45,7 @@ async def test_an_upgrade_keeps_the_facts_and_is_counted(
 ) -> None:
     for _ in range(2):
         opened = open_database(SecretStr(postgres_url))
-        [fact] = await opened.semantic().all(ANA)
+        [fact] = await opened.semantic.all(ANA)
         assert fact["text"] == "red fox"
         opened.close()
     assert kept(postgres_url, "SELECT note FROM memories") == "made up"

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -194,13 +195,13 @@ class World:
         model = ScriptedChatModel(otherwise=answer)
         resources = Resources(
             model=lambda: model,
-            semantic=self.home.semantic(),
+            semantic=self.home.semantic,
             clock=self.clock,
             user=scope.user,
             tools=(self.launches.tool,),
         )
         graph = builder.compile(checkpointer=self.saver, store=self.store)
-        lock = self.home.agent_lock(scope.thread)
+        lock = partial(self.home.agent_lock, scope.thread)
         context = AgentContext(
             lambda: graph, self.saver, self.store, resources, Settings(), scope, lock
         )
@@ -210,7 +211,7 @@ class World:
         """All that an agent keeps: facts, everything in the store, and its state."""
         found = [shelf async for shelf in shelves(self.store, agent.scope)]
         return {
-            "facts": await self.home.semantic().all(agent.scope),
+            "facts": await self.home.semantic.all(agent.scope),
             "store": [[*one.labels, item.key, item.value] for one in found for item in one.items],
             "state": (await agent.aget_state()).values,
         }

@@ -51,7 +51,7 @@ class Where:
 def opened(where: Where) -> Iterator[SemanticMemory]:
     home = where.open()
     try:
-        yield home.semantic()
+        yield home.semantic
     finally:
         home.close()
 

@@ -304,7 +304,7 @@ async def forget_memory(
     settings, given = settings_of(runtime.context), {"memory_id": memory_id}
     if refusal := why_not_erased(state, runtime.config, settings, given):
         raise refusal
-    hit, earlier = _recalled(state, given), await forgetting.begun(store, scope)
+    hit, (earlier, _) = _recalled(state, given), await forgetting.left_over(store, scope)
     if earlier is not None and earlier["entity"] != hit["id"]:
         raise Refusal("Something else is erased first", "Ask for it again in a later tick.")
     begun: forgetting.Begun = {

@@ -281,7 +281,7 @@ async def _file(path: Path) -> Check:
 async def _vectors(home: Installation) -> Check:
     """Memories without a vector of the embedder in use are found by words alone."""
     try:
-        waiting = await home.semantic().count_unembedded()
+        waiting = await home.semantic.count_unembedded()
     except CircadianError as error:
         return _problem("vectors", str(error))
     kind = f"{home.embedder}, {home.dimension:,} numbers each"

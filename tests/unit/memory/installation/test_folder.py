@@ -117,7 +117,7 @@ def test_opening_a_folder_writes_nothing(tmp_path: Path) -> None:
     open_folder(tmp_path / "data", offline=True)
     before = {one: one.stat().st_mtime_ns for one in (tmp_path / "data", *tmp_path.rglob("*"))}
     folder = open_folder(tmp_path / "data")
-    folder.semantic()
+    assert folder.semantic is not None
     assert {one: one.stat().st_mtime_ns for one in before} == before
     assert set(before) == {tmp_path / "data", *tmp_path.rglob("*")}
 
@@ -284,11 +284,11 @@ async def test_a_folder_has_one_semantic_memory_with_its_embedder(tmp_path: Path
     given = WordEmbeddings()
     folder = open_folder(tmp_path / "data", embeddings=given)
     given.calls.clear()
-    memory = folder.semantic()
-    assert folder.semantic() is memory
+    memory = folder.semantic
+    assert folder.semantic is memory
     await memory.add(ANA, [draft("a", "red fox")])
     assert given.calls == [["red fox"]]
     memory.close()
-    again = open_folder(tmp_path / "data", embeddings=WordEmbeddings()).semantic()
+    again = open_folder(tmp_path / "data", embeddings=WordEmbeddings()).semantic
     assert texts(await again.all(ANA)) == ["red fox"]
     again.close()

@@ -130,11 +130,11 @@ def test_concurrent_first_openings_agree(url: str) -> None:
 async def test_all_openers_share_the_facts(url: str) -> None:
     given = WordEmbeddings()
     first, second = opened(url, embeddings=given), opened(url, embeddings=WordEmbeddings())
-    memory = first.semantic()
-    assert first.semantic() is memory
+    memory = first.semantic
+    assert first.semantic is memory
     [fact] = await memory.add(ANA, [draft("a", "red fox")])
-    assert texts(await second.semantic().all(ANA)) == ["red fox"]
-    await second.semantic().delete(ANA, fact["id"])
+    assert texts(await second.semantic.all(ANA)) == ["red fox"]
+    await second.semantic.delete(ANA, fact["id"])
     assert await memory.all(ANA) == []
     for home in (first, second):
         home.close()
@@ -148,7 +148,7 @@ async def test_closing_leaves_no_threads_connections_or_files(
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     before = set(threading.enumerate())
     home = opened(url, embeddings=WordEmbeddings())
-    await home.semantic().add(ANA, [draft("a", "red fox")])
+    await home.semantic.add(ANA, [draft("a", "red fox")])
     home.close()
     pool = {one for one in threading.enumerate() if one.name.startswith("asyncio_")}
     assert set(threading.enumerate()) - before - pool == set()
@@ -241,7 +241,7 @@ def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.Mo
 
 def test_checking_a_database_that_went_down_is_a_clear_error(own_postgres: Postgres) -> None:
     home = opened(own_postgres.database(), offline=True)
-    home.semantic().open_table()
+    home.semantic.open_table()
     home.check()
     own_postgres.stop()
     with pytest.raises(DatabaseDown, match="cannot be reached"):

@@ -130,12 +130,12 @@ async def test_a_cancelled_waiter_does_not_take_the_lock_afterwards(home: Instal
             pass
 
 
-async def test_tasks_that_share_a_handle_take_turns(home: Installation) -> None:
-    shared, inside = agent(home, timeout=10.0), 0
+async def test_tasks_take_turns(home: Installation) -> None:
+    inside = 0
 
     async def work() -> None:
         nonlocal inside
-        async with shared:
+        async with agent(home, timeout=10.0):
             inside += 1
             assert inside == 1
             await asyncio.sleep(0.01)
@@ -146,14 +146,11 @@ async def test_tasks_that_share_a_handle_take_turns(home: Installation) -> None:
     await asyncio.gather(*(work() for _ in range(4)))
 
 
-async def test_a_waiter_that_gives_up_on_a_shared_handle_leaves_the_lock_held(
-    home: Installation,
-) -> None:
-    shared = agent(home, timeout=0.1)
-    async with shared:
+async def test_a_waiter_that_gives_up_leaves_the_lock_held(home: Installation) -> None:
+    async with agent(home):
         with pytest.raises(BusyError):
-            await shared.__aenter__()
-        waiting = asyncio.create_task(shared.__aenter__())
+            await agent(home, timeout=0.1).__aenter__()
+        waiting = asyncio.create_task(agent(home, timeout=0.1).__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait([waiting])
