@@ -93,7 +93,7 @@ def _names_about(
 ) -> tuple[str, ...]:
     """Cached: each step of a night asks for those of the facts last written."""
     named = [name for name in entities if _is_name(name, assistant)]
-    said = [one for one in sorted(said_by(speaker)) if _is_name(one, assistant)]
+    said = [one for one in said_by(speaker) if _is_name(one, assistant)]
     own = speaks_of_oneself(text)
     named += [one for one in said if own or says(text, one)] or ([] if named else said)
     return tuple({name_key(name): name for name in named}.values())

@@ -147,21 +147,17 @@ def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | N
     Whoever said a term of it that nobody else said, names aside, added to it. So did who agreed.
     """
     people = [one for one in dict.fromkeys(each.speaker for each in said) if one]
-    names = frozenset[str]().union(*map(term_set, people)) if people else frozenset[str]()
-    mine = term_set(text) - names
-    told = {one: mine & _joined(_statements(one, said)) for one in people}
+    mine = term_set(text).difference(*map(term_set, people))
+    stated = {one: _statements(one, said) for one in people}
+    told = {one: mine & term_set(" ".join(its)) for one, its in stated.items()}
     joined = [
         one
         for one in people
         if one == speaker
-        or any(map(agrees, _statements(one, said)))
-        or told[one] - frozenset[str]().union(*(told[other] for other in people if other != one))
+        or any(map(agrees, stated[one]))
+        or told[one].difference(*(told[other] for other in people if other != one))
     ]
     return " and ".join(joined) if len(joined) > 1 else speaker
-
-
-def _joined(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset[str]().union(*map(term_set, texts))
 
 
 def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry]) -> list[str]:
@@ -444,19 +440,14 @@ def rests_on(speaker: str | None, record: Mapping[str, Any], owners: Collection[
 
     Several speakers of one fact stand as "Ada and Ben", possible ones of a note as "Ada or Ben".
     """
-    names = [*_names_in(speaker, owners), *record.get("origins", ())]
+    names = [*said_by(speaker, owners), *record.get("origins", ())]
     return [one for one in dict.fromkeys(names) if one and one not in owners]
 
 
-def said_by(speaker: str | None, owners: Collection[str] = ()) -> set[str]:
+def said_by(speaker: str | None, owners: Collection[str] = ()) -> list[str]:
     """Everybody who said a memory, by its speaker."""
-    return {*_names_in(speaker, owners)} - {""}
-
-
-def _names_in(speaker: str | None, owners: Collection[str]) -> list[str]:
-    if speaker is None or speaker in owners:
-        return [speaker] if speaker else []
-    return _SEVERAL.split(speaker)
+    alone = speaker is None or speaker in owners
+    return [*filter(None, [speaker] if alone else _SEVERAL.split(speaker or ""))]
 
 
 _SEVERAL = re.compile(" (?:and|or) ")
@@ -491,7 +482,7 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
     """
     if one["valid_from"] < other["valid_from"]:
         return False
-    new, old = said_by(one["speaker"], owners), said_by(other["speaker"], owners)
+    new, old = {*said_by(one["speaker"], owners)}, {*said_by(other["speaker"], owners)}
     by_owner, of_owner = not new.isdisjoint(owners), not old.isdisjoint(owners)
     if new & old and (by_owner or not of_owner):
         return True

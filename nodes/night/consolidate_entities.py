@@ -131,14 +131,11 @@ class Consolidated(NamedTuple):
 
 
 def consolidated(
-    profile: EntityProfile,
-    shown: Sequence[Observation],
+    news: EntityNews,
     given: Sequence[AttributeGiven],
     *,
     now: str,
     prune: bool,
-    facts: Sequence[Fact] = (),
-    fell: Collection[str] = (),
     beside: Sequence[str] = (),
     owners: Collection[str] = (),
 ) -> Consolidated:
@@ -148,13 +145,13 @@ def consolidated(
     assistant, if its evidence does not support it (`beside`: what else the prompt shows), and if
     it is hearsay: the person speaks for themselves, and only people other than `owners` say it.
 
-    A changed attribute keeps its earlier values, but not its evidence if it is one of those that
-    `fell` with a fact. If every attribute was refused, everything stays to be read again, because
-    a broken answer settles nothing; hearsay is no broken answer.
+    A changed attribute keeps its earlier values, but not its evidence if it fell with a fact. If
+    every attribute was refused, everything stays to be read again, because a broken answer settles
+    nothing; hearsay is no broken answer.
     """
-    from_facts = {one["id"]: one for one in map(_as_observation, facts)}
-    known = {one["id"]: one for one in profile["observations"]} | from_facts
-    ids, hearsay = {one["id"] for one in shown} | from_facts.keys(), False
+    profile, shown, facts = news.profile, news.observations, news.facts
+    known = {one["id"]: one for one in (*profile["observations"], *map(_as_observation, facts))}
+    ids, hearsay = {one["id"] for one in news.lines}, False
     attributes, made = dict(profile["attributes"]), dict[str, Attribute]()
     refused, mendable = list[str](), list[AttributeGiven]()
     for stated in given:
@@ -178,7 +175,7 @@ def consolidated(
             continue
         on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
         old = attributes.get(name)
-        attributes[name] = made[name] = _attribute(old, value, on, now, holds=name not in fell)
+        attributes[name] = made[name] = _attribute(old, value, on, now, holds=name in news.known)
     settles = bool(made) or hearsay
     if not settles and (given or not facts):
         return Consolidated(None, refused, mendable)
@@ -554,16 +551,12 @@ def decided(
     ]
     found = DecidedAttributes([], nobodys, unknown)
     for news in batch:
-        profile = news.profile
         others = [line["text"] for one in batch if one is not news for line in one.lines]
         made = consolidated(
-            profile,
-            news.observations,
-            [one for one in given if one.entity == profile["id"]],
+            news,
+            [one for one in given if one.entity == news.profile["id"]],
             now=now,
             prune=settings.prune_observations,
-            facts=news.facts,
-            fell=profile["attributes"].keys() - {*news.known},
             beside=[*others, PROMPT],
             owners=owners,
         )

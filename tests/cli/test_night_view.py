@@ -8,7 +8,6 @@ import pytest
 from graph.cli.run_view import night_view, nights_view
 from graph.differences import NightChanges, Side, differences, taken_back
 from graph.use_cases.nights import Labels, NightLine
-from memory.night import ripe
 from memory.night.relations import Relation, evolve, settle
 from memory.records.operations import (
     add_fact,
@@ -25,7 +24,7 @@ from nodes.night.reflect import insights
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, described, insight, pair
 from tests.support.night_deeds import hit_of
-from tests.support.night_memories import NOW, ada, entry, fact, noticed, observation
+from tests.support.night_memories import NOW, ada, entry, fact, news, noticed, observation
 from tests.support.screens import plain
 
 FACTS = {
@@ -153,8 +152,7 @@ def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
 def test_attributes_show_the_replaced_value() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
     first = consolidated(
-        before,
-        ripe(before, 1),
+        news(before, 1),
         [attribute_given("home", "Likes tea 1.", ["o1"])],
         now=NOW,
         prune=False,
@@ -162,8 +160,7 @@ def test_attributes_show_the_replaced_value() -> None:
     assert first is not None
     held = ada(*(observation(n) for n in range(1, 4)), attributes=first["after"]["attributes"])
     second = consolidated(
-        held,
-        ripe(held, 1),
+        news(held, 1),
         [attribute_given("home", "Likes tea 2.", ["o2", "o3"])],
         now=NOW,
         prune=False,

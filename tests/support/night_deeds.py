@@ -7,7 +7,6 @@ from itertools import count
 from hypothesis import strategies as st
 
 from memory.facts.semantic import SemanticMemory
-from memory.night import ripe
 from memory.night.pending_view import profiles_after
 from memory.night.relations import Relation, evolve, settle
 from memory.night.undo import inverse
@@ -26,7 +25,7 @@ from nodes.night.consolidate_entities import consolidated
 from nodes.night.reflect import insights
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, described, insight, pair
-from tests.support.night_memories import ADA, NOW, Memory, ada, entry, noticed, observation
+from tests.support.night_memories import ADA, NOW, Memory, ada, entry, news, noticed, observation
 
 AT = "2026-05-02T02:00:00+00:00"
 OLD, NEW = ("f0", "f1", "f2"), ("n0", "n1")
@@ -98,7 +97,7 @@ class Night:
         standing = ada(*(observation(n) for n in range(1, 6)))
         profile = profiles_after({ADA: standing}, self.made)[ADA]
         given = [attribute_given(f"taste{other % 2}", f"Likes{' tea' * (1 + one)}.", ["o1", "o2"])]
-        made = consolidated(profile, ripe(profile, 1), given, now=NOW, prune=one % 2 == 0)
+        made = consolidated(news(profile, 1), given, now=NOW, prune=one % 2 == 0)
         return [made.operation] if made.operation else []
 
     def reflect(self, one: int, other: int) -> Sequence[Operation]:

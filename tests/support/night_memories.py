@@ -14,6 +14,7 @@ from memory.facts.semantic import SemanticMemory
 from memory.journal import entries as journal
 from memory.journal import links
 from memory.night import undo
+from memory.night.dream_work import ripe
 from memory.night.pending_view import PendingView
 from memory.operations import apply
 from memory.operations.apply import fact_from
@@ -21,6 +22,7 @@ from memory.records.operations import add_entry, add_fact, observe_entity
 from memory.records.profiles import EntityProfile, Observation, entity_id, new_profile
 from memory.records.records import Conversation, Fact, FactDraft, JournalEntry, Operation, Scope
 from memory.storage.access import write_batch
+from nodes.night.consolidate_entities import EntityNews
 from tests.support.facts import draft
 
 NOW = "2026-05-03T02:00:00+00:00"
@@ -62,6 +64,11 @@ def observation(number: int, text: str = "", **fields: Any) -> Observation:
         "consolidated": False,
     }
     return cast(Observation, {**made, **fields})
+
+
+def news(profile: EntityProfile, least: int = 5) -> EntityNews:
+    """What a night reads of somebody of whom no fact is new."""
+    return EntityNews(profile, [], ripe(profile, least), [*profile["attributes"]])
 
 
 def ada(*observations: Observation, **fields: Any) -> EntityProfile:

@@ -9,7 +9,7 @@ from memory.night.dream_work import LEAST_FACTS, MOST_READ, unread, with_news
 from memory.records import Attribute, part_id
 from memory.records.records import Fact
 from memory.settings import Settings
-from nodes.night.consolidate_entities import AttributeGiven, consolidated, news_of
+from nodes.night.consolidate_entities import AttributeGiven, EntityNews, consolidated, news_of
 from nodes.night.write_pages import belongs, tended_to
 from tests.support.night_answers import attribute_given
 from tests.support.night_memories import ADA, NOW, ada, entry, fact
@@ -109,14 +109,15 @@ def test_a_value_given_again_for_one_that_fell_stands_on_its_new_evidence_alone(
     new = told("Ada grows beans.", "new", "Ada", "Ada")
     for fell, evidence in ((["crop"], ["new"]), ([], ["gone", "new"])):
         given = [attribute_given("crop", "Grows beans.", ["new"])]
-        made = consolidated(profile, [], given, now=NOW, prune=False, facts=[new], fell=fell)
+        known = [] if fell else ["crop"]
+        made = consolidated(EntityNews(profile, [new], known=known), given, now=NOW, prune=False)
         assert made.operation is not None
         assert made.operation["after"]["attributes"]["crop"]["evidence"] == evidence
 
 
 def from_facts(*given: AttributeGiven, senders: list[str], facts: list[Fact]) -> list[str]:
     profile: Any = {**ada(), "senders": senders}
-    made = consolidated(profile, [], given, now=NOW, prune=False, facts=facts)
+    made = consolidated(EntityNews(profile, facts), given, now=NOW, prune=False)
     return list(made.operation["after"]["attributes"]) if made.operation else made.refused
 
 

@@ -17,7 +17,7 @@ from nodes.night.consolidate_entities import (
     consolidated,
 )
 from tests.support.night_answers import attribute_given
-from tests.support.night_memories import ADA, NOW, ada, noticed, observation
+from tests.support.night_memories import ADA, NOW, ada, news, noticed, observation
 
 FIVE = [observation(n) for n in range(1, 6)]
 TEA = attribute_given("Preference  Drink", " Prefers\ntea. ", ["o1", "o2"])
@@ -30,7 +30,7 @@ def made_of(
     owners: Sequence[str] = ("Ben",),
 ) -> Consolidated:
     one = profile or ada(*FIVE)
-    return consolidated(one, ripe(one, 5), given, now=NOW, prune=prune, owners=owners)
+    return consolidated(news(one), given, now=NOW, prune=prune, owners=owners)
 
 
 def applied(operation: Operation | None, profile: EntityProfile | None = None) -> EntityProfile:

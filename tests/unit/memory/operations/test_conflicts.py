@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from memory.facts.semantic import SemanticMemory
-from memory.night import ripe
 from memory.night.relations import settle
 from memory.night.undo import changed_since, inverse
 from memory.records.operations import (
@@ -26,7 +25,7 @@ from memory.records.records import Fact, Operation
 from nodes.night.consolidate_entities import consolidated
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, pair
-from tests.support.night_memories import ADA, NOW, Memory, entry, fact, noticed, observation
+from tests.support.night_memories import ADA, NOW, Memory, entry, fact, news, noticed, observation
 
 E0, E1 = "event_20260402_e0", "event_20260402_e1"
 LATER = "2026-05-04T02:00:00+00:00"
@@ -45,7 +44,7 @@ async def night(memory: Memory) -> list[Operation]:
     profile, bergen = await memory.ada(), await memory.fact("bergen")
     assert profile is not None
     likes = [attribute_given("drink", "Likes tea.", ["o1"])]
-    made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
+    made = consolidated(news(profile), likes, now=NOW, prune=True).operation
     assert made is not None
     scored = entry(E0, importance=7, scoring_method="llm")
     return [
@@ -115,7 +114,7 @@ async def test_a_changed_attribute_conflicts(memory: Memory) -> None:
     profile = await memory.ada()
     assert profile is not None
     other = [attribute_given("drink", "Likes cocoa.", ["o9"])]
-    made = consolidated(profile, ripe(profile, 5), other, now=LATER, prune=False).operation
+    made = consolidated(news(profile), other, now=LATER, prune=False).operation
     assert made is not None
     await memory.apply([made])
     assert await memory.conflicts(operations) == [ADA]

@@ -9,7 +9,6 @@ from langgraph.store.base import PutOp
 
 from memory.errors import MemoryStoreError
 from memory.facts.semantic import SemanticMemory
-from memory.night import ripe
 from memory.night.relations import settle
 from memory.night.undo import built_on, inverse
 from memory.operations import apply
@@ -32,7 +31,7 @@ from nodes.night.consolidate_entities import consolidated
 from tests.support.facts import draft
 from tests.support.night_answers import attribute_given, pair
 from tests.support.night_deeds import AT, DEEDS, Night, before_a_night
-from tests.support.night_memories import NOW, Memory, ada, entry, fact, noticed, observation
+from tests.support.night_memories import NOW, Memory, ada, entry, fact, news, noticed, observation
 
 TEA = observation(9, "Ada likes tea.")
 TOLD = ("kind", "target", "before", "after", "sources")
@@ -42,7 +41,7 @@ def each_kind() -> list[Operation]:
     facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
     profile = ada(*(observation(n) for n in range(1, 6)))
     likes = [attribute_given("drink", "Likes tea.", ["o1"])]
-    made = consolidated(profile, ripe(profile, 5), likes, now=NOW, prune=True).operation
+    made = consolidated(news(profile), likes, now=NOW, prune=True).operation
     assert made is not None
     return [
         add_entry(entry("event_20260502_new"), "told"),
