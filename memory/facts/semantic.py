@@ -61,6 +61,9 @@ Scored = list[tuple[Row, float]]
 EMBEDDED_CHARS = 4_000
 """Characters of a text that are embedded: an embedder refuses a longer one every time."""
 
+KNOWN_WAITING = 128
+"""Rows that wait to be embedded, and are known, of one agent; the agents are bounded likewise."""
+
 _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""
 
@@ -135,6 +138,8 @@ class SemanticMemory:
         self._embeddings: Embeddings | None = None
         self._table: MemoryTable | None = None
         self._mem0: Mem0 | None = None
+        self._waiting: dict[Scope, list[Waiting]] = {}
+        """The rows that wait, for agents of whom all are known: [] spares a look at each run."""
 
     # Facts.
 
@@ -252,11 +257,22 @@ class SemanticMemory:
     async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
         """Embed the newest `limit` rows that wait, of one scope or all; return how many."""
         filters = scope_filters(scope) if scope else {}
-        waiting = await self.run(lambda: self.open_table().unembedded(filters, limit))
+        waiting = self._waiting.pop(scope, None) if scope else None
+        if waiting is None or len(waiting) > limit:
+            waiting = await self.run(lambda: self.open_table().unembedded(filters, limit))
         vectors = await self.embed([row.text for row in waiting])
         if waiting:
             await self.run(self._keep_vectors, waiting, vectors)
+        if scope and len(waiting) < limit:
+            self._know(scope, [])
         return len(waiting)
+
+    def _know(self, scope: Scope, waiting: list[Waiting]) -> None:
+        """Keep which rows wait, if these are all. What another process adds shows at a write."""
+        if len(self._waiting) >= KNOWN_WAITING:
+            self._waiting.clear()
+        if len(waiting) < KNOWN_WAITING:
+            self._waiting[scope] = waiting
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:
         """The number of rows without a vector of the embedder in use; of one scope, or of all."""
@@ -322,6 +338,7 @@ class SemanticMemory:
         """Close the table after any write in progress; a later call opens it again."""
         with self._opening:
             table, self._mem0, self._table = self._table, None, None
+            self._waiting.clear()
         # Outside of the lock: whoever opens the table again need not wait.
         if table is not None:
             table.close()
@@ -468,6 +485,8 @@ class SemanticMemory:
                 elif "terms" in payload or standing[id_] != payload:
                     # Index terms cannot be read back from the table to be compared.
                     table.update(id_, None, payload)
+        self._waiting.pop(scope, None)
+        self._know(scope, table.unembedded(ids, KNOWN_WAITING))
 
     def _drop_history(self) -> None:
         """Remove the history that Mem0 kept in earlier states of this version: it has texts."""

@@ -330,16 +330,17 @@ class _Memory:
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
-        every = self.semantic.lookup(
-            self.scope,
-            [(query.terms, vector) for query, vector in asked],
-            kinds=["fact"] if facts_only else ["fact", "episode"],
-            limit=CANDIDATES + limit,
-            include_superseded=True,
-            min_trust=self.settings.min_source_trust,
-        )
-        pairs = zip(asked, every, strict=True)
-        return [self._ranked(query, found, facts_only, now) for (query, _), found in pairs]
+        with self.semantic.open_table().reading():
+            every = self.semantic.lookup(
+                self.scope,
+                [(query.terms, vector) for query, vector in asked],
+                kinds=["fact"] if facts_only else ["fact", "episode"],
+                limit=CANDIDATES + limit,
+                include_superseded=True,
+                min_trust=self.settings.min_source_trust,
+            )
+            pairs = zip(asked, every, strict=True)
+            return [self._ranked(query, found, facts_only, now) for (query, _), found in pairs]
 
     def _ranked(
         self, query: Query, found: Matches, facts_only: bool, now: datetime
@@ -372,7 +373,7 @@ class _Memory:
         """The found memories that hold, best first, and what they prove; [] if nothing fits."""
         past = past or found.query.past
         if facts_only:
-            facts = await self.semantic.run(self._facts, found.ranked, {}) if past else {}
+            facts = await self._facts(found.ranked, {}) if past else {}
             stays = await self._joined(facts | {one.id: one.row for one in found.ranked})
             together = merged(with_those_that_stay(found.ranked, stays))
             shown = [one for one in together if past or not one.superseded]
@@ -390,7 +391,7 @@ class _Memory:
         alike. A memory that was found and is not shown is not added.
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
-        facts = await self.semantic.run(self._facts, ranked, ends)
+        facts = await self._facts(ranked, ends)
         stays = await self._joined(facts | {one.id: one.row for one in ranked})
         facts = {id_: row for id_, row in facts.items() if id_ not in stays}
         found = merged(with_those_that_stay(ranked, stays), facts, wanted)
@@ -418,11 +419,12 @@ class _Memory:
                 del stays[id_]
         return stays
 
-    def _facts(self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]) -> dict[str, Row]:
+    async def _facts(
+        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]
+    ) -> dict[str, Row]:
         """Facts beside `ranked`, by id: those made from the best entries, those on which the best
-        facts rest, and those that superseded or contradict one of these. Blocking.
+        facts rest, and those that superseded or contradict one of these.
         """
-        seen, facts = {one.id for one in ranked}, dict[str, Row]()
         near = {
             other
             for end in ends.values()
@@ -431,10 +433,19 @@ class _Memory:
         }
         best = {one.id for one in ranked[:MARKED]} | near
         rows = [one.row for one in ranked if one.id in best]
-        missing = {*near}
+        seen = {one.id for one in ranked}
+        if not any(_heirs_and_others(rows)) and near <= seen:
+            return {}  # as in most memories before their first night: no thread is asked
+        return await self.semantic.run(self._chain, rows, near, seen)
+
+    def _chain(
+        self, rows: Sequence[Row], missing: Collection[str], seen: Collection[str]
+    ) -> dict[str, Row]:
+        """The facts `missing`, and those that superseded or contradict them or `rows`. Blocking."""
+        facts, missing, seen = dict[str, Row](), {*missing}, {*seen}
         for _ in range(CHAIN):
-            missing |= {by for row in rows if (by := row.payload.get("superseded_by"))}
-            against = {op for row in rows for op in row.payload.get("disputed") or ()}
+            heirs, against = _heirs_and_others(rows)
+            missing |= heirs
             read = self.semantic.facts(self.scope, missing - seen)
             read += [row for row in self.semantic.made(self.scope, against) if row.id not in seen]
             rows = [row for row, _ in self._seen([(row, 0.0) for row in read])]
@@ -525,6 +536,13 @@ class _Memory:
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))
+
+
+def _heirs_and_others(rows: Iterable[Row]) -> tuple[set[str], set[str]]:
+    """(ids of the facts that superseded these, operations of those that contradict them)."""
+    payloads = [row.payload for row in rows]
+    heirs = {by for one in payloads if (by := one.get("superseded_by"))}
+    return heirs, {op for one in payloads for op in one.get("disputed") or ()}
 
 
 def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candidate]:

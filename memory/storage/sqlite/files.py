@@ -356,8 +356,12 @@ class SqliteFile:
 
     @contextmanager
     def _transaction(self, mode: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[None]:
-        with self.lock, clear_errors(self._path), atomic(self.connection, mode):
-            yield
+        with self.lock:
+            if self.connection.in_transaction:
+                yield  # the outer one ends it, and makes errors clear
+                return
+            with clear_errors(self._path), atomic(self.connection, mode):
+                yield
 
     def compact(self) -> None:
         """Rewrite the file and empty its write-ahead log, so that no deleted text is left."""
