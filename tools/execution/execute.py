@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -35,6 +36,9 @@ MOST_CACHED = 50
 
 LONGEST_CACHED = 20_000
 """Characters of an answer that is cached."""
+
+MOST_NODES = 512
+"""Tools that are kept ready to run, of all agents of a process."""
 
 
 def cache_key(name: str, args: Mapping[str, Any], kind: ToolKind, state: Mapping[str, Any]) -> str:
@@ -218,26 +222,12 @@ async def _run(
 ) -> _Answered:
     """Run the tool. After a timeout, a tool in a thread goes on until it ends by itself."""
     errors: list[Exception] = []
-
-    def failed(error: Exception) -> str:
-        errors.append(error)
-        if isinstance(error, ToolInvocationError):
-            found = error.filtered_errors or error.source.errors()
-            wrong = explained(found)
-            more = [f"and {len(found) - len(wrong)} more"] if len(found) > len(wrong) else []
-            return error_text(safe("; ".join([*wrong, *more])), "Call it again with these mended.")
-        cause = innermost(error)
-        return error_text(
-            safe(f"{type(cause).__name__}: {cause}"),
-            "Nothing is known to have changed. Go on without it, or try once more.",
-        )
-
-    node = ToolNode([tool], handle_tool_errors=failed)
+    _errors.set(errors)
     asked = AIMessage("", tool_calls=[_call_of(tool, call)])
     seen = {**working, "messages": [*working.get("messages", []), asked]}
     try:
         async with asyncio.timeout(limit):
-            message, update = _read(await node.ainvoke(seen, config), call)
+            message, update = _read(await _node_of(tool).ainvoke(seen, config), call)
     except TimeoutError:
         late = f"{call['name']} did not answer within {limit:g} s"
         return _error(call, late, "Go on without it, or ask for less.", raised=True)
@@ -248,6 +238,36 @@ async def _run(
             return _error(call, told, "Nothing was changed. Go on without it.", raised=True)
     raised = any(not isinstance(error, ToolInvocationError) for error in errors)
     return _Answered(message, update, raised)
+
+
+_errors: ContextVar[list[Exception]] = ContextVar("errors")
+"""What the tool that runs now has raised."""
+
+_nodes: dict[int, ToolNode] = {}
+"""LangGraph's node of each tool, by identity: to make one reads the tool's whole signature."""
+
+
+def _node_of(tool: BaseTool) -> ToolNode:
+    if id(tool) not in _nodes:
+        if len(_nodes) >= MOST_NODES:
+            _nodes.clear()
+        _nodes[id(tool)] = ToolNode([tool], handle_tool_errors=_failed)  # keeps the tool in use
+    return _nodes[id(tool)]
+
+
+def _failed(error: Exception) -> str:
+    """What the model is told of an error."""
+    _errors.get().append(error)
+    if isinstance(error, ToolInvocationError):
+        found = error.filtered_errors or error.source.errors()
+        wrong = explained(found)
+        more = [f"and {len(found) - len(wrong)} more"] if len(found) > len(wrong) else []
+        return error_text(safe("; ".join([*wrong, *more])), "Call it again with these mended.")
+    cause = innermost(error)
+    return error_text(
+        safe(f"{type(cause).__name__}: {cause}"),
+        "Nothing is known to have changed. Go on without it, or try once more.",
+    )
 
 
 def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:

@@ -55,7 +55,11 @@ def clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise MemoryStoreError(f"{path}: {error}: {consequence()}") from error
+        raise _clear(error, path) from error
+
+
+def _clear(error: sqlite3.Error, path: Path) -> MemoryStoreError:
+    return MemoryStoreError(f"{path}: {error}: {consequence()}")
 
 
 PATIENCE = 30.0
@@ -188,13 +192,11 @@ class OpenedFile:
             if self._reads % READS_IN_A_ROW == 0:
                 await asyncio.sleep(0)  # a reader in a loop must let other tasks go on
             try:
-                with clear_errors(self.path):
-                    return looked(look, self._reader)
-            except MemoryStoreError as error:
+                return looked(look, self._reader)
+            except sqlite3.Error as error:
                 # Busy: another process recovers or closes the file, and a reader has to wait.
-                code = getattr(error.__cause__, "sqlite_errorcode", None)
-                if code != sqlite3.SQLITE_BUSY:
-                    raise
+                if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                    raise _clear(error, self.path) from error
         return await self.run(looked, look, self.conn)
 
     async def rows(self, statement: str, params: Sequence[Any] = ()) -> list[Any]:
@@ -298,8 +300,11 @@ async def _until(done: Callable[[], bool]) -> None:
 
 def looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
     """What `look` finds, all from one state of the file. Blocking."""
-    with atomic(conn, "DEFERRED"):
+    conn.execute("BEGIN DEFERRED")
+    try:
         return look(conn)
+    finally:
+        conn.rollback()  # which only ends it: nothing was written
 
 
 PAGE_SIZE = 8_192
