@@ -13,13 +13,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 from memory.errors import FolderError, MemoryStoreError, consequence
@@ -120,22 +124,51 @@ READS_IN_A_ROW = 8
 """Quick reads between two turns of the event loop."""
 
 
-@dataclass(frozen=True, eq=False)
 class _Work:
-    """A function for a connection's thread, and its outcome."""
+    """A function for a connection's thread, and its outcome for who waits in an event loop."""
 
-    function: Callable[[], Any]
-    shares_commit: bool
-    outcome: Future[Any] = field(default_factory=Future)
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        outcome: asyncio.Future[Any] | None = None,
+        *,
+        shares_commit: bool = False,
+    ) -> None:
+        self.function, self.outcome, self.shares_commit = function, outcome, shares_commit
+        self.ended = False
+        self._free = [True]
 
-    def run(self) -> None:
-        """Run it alone."""
+    def taken(self) -> bool:
+        """Whether the first who asks: the thread that runs it, or a caller who gives it up."""
         try:
-            result = self.function()
-        except BaseException as error:  # noqa: BLE001  # the caller gets it
-            self.outcome.set_exception(error)
-        else:
+            return self._free.pop()  # one of two threads gets it
+        except IndexError:
+            return False
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        """Give the caller the outcome, unless it was cancelled. In the caller's loop."""
+        if self.outcome is None or self.outcome.done():
+            return
+        if error is None:
             self.outcome.set_result(result)
+        else:
+            self.outcome.set_exception(error)
+
+
+Outcome: TypeAlias = tuple[_Work, Any, BaseException | None]
+
+
+def _alone(work: _Work) -> Outcome:
+    """Run `work`, in its thread."""
+    try:
+        return work, work.function(), None
+    except BaseException as error:  # noqa: BLE001  # the caller gets it
+        return work, None, error
+
+
+def _settle(outcomes: Sequence[Outcome]) -> None:
+    for work, result, error in outcomes:
+        work.settle(result, error)
 
 
 class OpenedFile:
@@ -162,7 +195,7 @@ class OpenedFile:
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Run `work` in the connection's thread. Raises MemoryStoreError."""
-        return cast(T, await self._run(_Work(partial(work, *args), shares_commit=False)))
+        return cast(T, await self._run(partial(work, *args), shares_commit=False))
 
     async def write(self, work: Callable[..., T], *args: Any) -> T:
         """Run `work`, which is one transaction; what waits beside it shares its commit.
@@ -170,19 +203,23 @@ class OpenedFile:
         So agents that write at once wait for one commit. If one of them fails, all are rolled back,
         and each runs again alone. Raises MemoryStoreError.
         """
-        return cast(T, await self._run(_Work(partial(work, *args), shares_commit=True)))
+        return cast(T, await self._run(partial(work, *args), shares_commit=True))
 
-    async def _run(self, work: _Work) -> Any:
-        """The outcome of `work`. If the caller is cancelled, `work` ends first.
+    async def _run(self, function: Callable[[], Any], *, shares_commit: bool) -> Any:
+        """The outcome of `function`. If the caller is cancelled, a running one ends first.
 
         Otherwise a write could outlive the caller's lock of the agent.
         """
+        outcome = asyncio.get_running_loop().create_future()
+        work = _Work(function, outcome, shares_commit=shares_commit)
         self._work.put(work)
         try:
-            with clear_errors(self.path):
-                return await asyncio.wrap_future(work.outcome)
+            return await outcome
+        except sqlite3.Error as error:
+            raise _clear(error, self.path) from error
         except asyncio.CancelledError:
-            await _until(work.outcome.done)
+            if not work.taken():
+                await _until(lambda: work.ended)
             raise
 
     async def read(self, look: Callable[[sqlite3.Connection], T]) -> T:
@@ -210,26 +247,34 @@ class OpenedFile:
             while not self._work.empty():
                 waiting.append(self._work.get())
             for share, group in itertools.groupby(waiting, lambda work: work.shares_commit):
-                works = [work for work in group if work.outcome.set_running_or_notify_cancel()]
+                works = [work for work in group if work.taken()]
                 with self.lock:
-                    if not (share and self._committed_together(works)):
-                        for work in works:
-                            work.run()
+                    together = self._committed_together(works) if share else None
+                    outcomes = together or [_alone(work) for work in works]
+                self._tell(outcomes)
 
-    def _committed_together(self, works: Sequence[_Work]) -> bool:
-        """Whether one commit ended all of them; else none is written."""
+    def _committed_together(self, works: Sequence[_Work]) -> list[Outcome] | None:
+        """What they came to, if one commit ended all of them; else none is written."""
         try:
             with atomic(self.conn):
-                results = [work.function() for work in works]
+                return [(work, work.function(), None) for work in works]
         except BaseException as error:  # noqa: BLE001  # the callers get it
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
-                return False  # each runs again alone, and fails alone
-            for work in works:  # another process writes: alone, each would wait as long again
-                work.outcome.set_exception(error)
-            return True
-        for work, result in zip(works, results, strict=True):
-            work.outcome.set_result(result)
-        return True
+                return None  # each runs again alone, and fails alone
+            # Another process writes: alone, each would wait as long again.
+            return [(work, None, error) for work in works]
+
+    def _tell(self, outcomes: Sequence[Outcome]) -> None:
+        """Wake those who wait: a loop once for all of a commit."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+        for each in outcomes:
+            work, *_ = each
+            work.ended = True
+            if work.outcome is not None:
+                by_loop.setdefault(work.outcome.get_loop(), []).append(each)
+        for loop, some in by_loop.items():
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, some)
 
     def open(self, *, quick_reads: bool) -> None:
         """Connect. Blocking.
@@ -260,7 +305,7 @@ class OpenedFile:
 
     def end(self) -> None:
         """Close the connections after all work that was handed over. Returns at once."""
-        self._work.put(_Work(self._close, shares_commit=False))
+        self._work.put(_Work(self._close))
 
     async def ended(self) -> None:
         """Wait for the thread's end."""
