@@ -572,4 +572,4 @@ def own_terms(row: Row, earlier: Sequence[Row] = ()) -> set[str]:
     beside = [payload["speaker"], payload.get("context"), *(payload.get("tags") or ())]
     beside += [one.payload["data"] for one in earlier]
     beside += payload.get("other_words") or ()
-    return {*words_of(row), *(term for text in beside if text for term in terms(text))}
+    return {*words_of(row)}.union(*map(terms, filter(None, beside)))

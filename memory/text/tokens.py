@@ -7,8 +7,9 @@ import re
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress, count, repeat
-from operator import is_, itemgetter
+from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from typing_extensions import TypedDict
@@ -32,7 +33,9 @@ CUT = " ..."
 """End of a shortened text."""
 
 _CHARS_PER_TOKEN = 4
-_FIRST, _SECOND = itemgetter(0), itemgetter(1)
+_PER_MESSAGE = 3
+_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+"""The roles that LangChain counts."""
 _MISSING = object()
 
 _WIDE = re.compile(
@@ -69,11 +72,9 @@ def approximate_tokens(
     """
     if isinstance(messages, str):
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
-    counts = _counted.each(messages)
+    counts = sum(_counted.each(messages))
     schemas = math.ceil(sum(map(_schema_chars, tools)) / _CHARS_PER_TOKEN)
-    plain: int = sum(map(_FIRST, counts))
-    beyond_ascii: float = sum(map(_SECOND, counts))
-    return plain + schemas + math.ceil(beyond_ascii)
+    return round(counts.real) + schemas + math.ceil(counts.imag)
 
 
 class once_per_message(Generic[M, T]):  # a decorator
@@ -102,6 +103,8 @@ class once_per_message(Generic[M, T]):  # a decorator
 
     def each(self, messages: Sequence[M]) -> list[T]:
         """The results for `messages`, without a loop in Python over a long history."""
+        with suppress(KeyError):
+            return list(map(self._made.__getitem__, map(id, messages)))
         found: list[Any] = list(map(self._made.get, map(id, messages), repeat(_MISSING)))
         for at in compress(count(), map(is_, found, repeat(_MISSING))):
             found[at] = self(messages[at])
@@ -131,16 +134,24 @@ _schemas: dict[int, tuple[weakref.ref[BaseTool], str, int]] = {}
 
 
 @once_per_message
-def _counted(message: BaseMessage) -> tuple[int, float]:
-    """LangChain's count of a message, and the tokens to add for characters beyond ASCII."""
-    plain = _countable(message)
-    texts = [plain.name or ""]
-    if isinstance(plain.content, str):
-        texts += [plain.content, repr(getattr(plain, "tool_calls", None) or "")]
+def _counted(message: BaseMessage) -> complex:
+    """LangChain's count of a message, and as the imaginary part what is beyond ASCII.
+
+    One sum over a long history adds up both.
+    """
+    calls: Any = getattr(message, "tool_calls", None)
+    if isinstance(message.content, str) and message.type in _ROLES:
+        texts = [message.content, message.name or "", repr(calls) if calls else ""]
+        beside = _ROLES[message.type] + getattr(message, "tool_call_id", "")
+        chars = len(beside) + sum(map(len, texts))
+        count = math.ceil(chars / _CHARS_PER_TOKEN) + _PER_MESSAGE
     else:
-        blocks = plain.content
-        texts += [one if isinstance(one, str) else str(one.get("text", "")) for one in blocks]
-    return _as_langchain([plain]), sum(map(_beyond_ascii, texts))
+        plain = _countable(message)
+        blocks = [plain.content] if isinstance(plain.content, str) else plain.content
+        texts = [one if isinstance(one, str) else str(one.get("text", "")) for one in blocks]
+        texts.append(message.name or "")
+        count = _as_langchain([plain])
+    return complex(count, sum(map(_beyond_ascii, texts)))
 
 
 def _as_langchain(messages: Sequence[BaseMessage], **more: Any) -> int:
