@@ -478,13 +478,14 @@ def retrying(
 
 async def persist(
     send: Callable[[], Awaitable[T]],
-    policy: AsyncRetrying,
+    policy: Callable[[], AsyncRetrying],
     *,
-    whom: Service,
+    whom: Callable[[], Service],
     breaker: Breaker | None = None,
 ) -> T:
     """The result of `send`, tried again while it raises Again or a failure that may pass.
 
+    `policy` and `whom` are made when a try has failed; both would cost each tick a part of its own.
     `breaker` counts all tries as one call. Cancellation and bugs pass through unchanged. Raises
     ConfigurationError, ContextOverflow, ServiceDown, CircuitOpen (no call was made), or ModelError
     for any other failure of the provider: one line each, without secrets.
@@ -496,7 +497,7 @@ async def persist(
         except (CircadianError, Again):
             raise
         except Exception as error:
-            raise _translated(error, whom) from error
+            raise _translated(error, whom()) from error
 
     async def all_tries() -> T:
         # Tenacity's part of a call that succeeds would be a tenth of a tick's work.
@@ -510,27 +511,28 @@ async def persist(
                 raise failed.pop()
             return await one_try()
 
+        trying = policy()
         try:
-            answer: T = await policy(next_try)
+            answer: T = await trying(next_try)
         except Again as last:
-            tries = policy.statistics["attempt_number"]
-            raise _given_up(last.failure, whom, tries) from last.__cause__
+            tries = trying.statistics["attempt_number"]
+            raise _given_up(last.failure, whom(), tries) from last.__cause__
         return answer
 
     return await guarded(breaker, all_tries, failure=ServiceDown)
 
 
-def once(send: Callable[[], T], *, whom: Service) -> T:
+def once(send: Callable[[], T], *, whom: Callable[[], Service]) -> T:
     """The result of `send`, tried once. Blocking. Raises as `persist`, without a breaker."""
     try:
         return send()
     except CircadianError:
         raise
     except Exception as error:
-        found = _translated(error, whom)
+        found = _translated(error, whom())
         if found is error:
             raise
-        known = _given_up(found.failure, whom, 1) if isinstance(found, Again) else found
+        known = _given_up(found.failure, whom(), 1) if isinstance(found, Again) else found
         raise known from error
 
 
