@@ -110,20 +110,11 @@ class _Written(Mapping[str, Any]):
 class _Branch(BranchSpec):
     """A branch whose router is asked itself, and not as a runnable with callbacks of its own."""
 
-    def run(self, writer: Any, reader: Any = None) -> Any:
-        """The branch as the last of its node's writers."""
-
-        def written(config: RunnableConfig) -> Any:
-            read = config["configurable"]["__pregel_read"]
-            if len(getattr(read, "args", ())) != 4 or "select" not in reader.keywords:
-                return reader(config)  # LangGraph reads in another way.
-            return _Written(read, reader.keywords["select"])
-
-        return super().run(writer, reader and written)
-
     async def _aroute(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
-        result = await cast(Any, self.path).afunc(reader(config))
-        return self._finish(writer, input, result, config)
+        read = config["configurable"]["__pregel_read"]
+        known = len(getattr(read, "args", ())) == 4 and "select" in reader.keywords
+        state = _Written(read, reader.keywords["select"]) if known else reader(config)
+        return self._finish(writer, input, await cast(Any, self.path).afunc(state), config)
 
 
 def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -299,8 +299,6 @@ MOST_WORDS = 300
 
 _WORDS_OF_A_NAME = 4
 _GENITIVE = re.compile(r"(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?)+$")
-_GENITIVES = frozenset("'\N{RIGHT SINGLE QUOTATION MARK}s")
-"""Last letters of a genitive."""
 _BREAK = re.compile(r"[\s\N{EM DASH}\N{EN DASH}]+")
 
 _AROUND = "".join(
@@ -361,8 +359,6 @@ def spellings(name: str) -> list[str]:
     "Ana's" may be Ana, but if there is a McDonald's, "McDonald's" is not McDonald.
     """
     key = name_key(name)
-    if key[-1:] not in _GENITIVES:
-        return [key]
     return list(dict.fromkeys((key, _GENITIVE.sub("", key).strip() or key)))
 
 

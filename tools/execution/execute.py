@@ -222,8 +222,27 @@ async def _run(
 ) -> _Answered:
     """Run the tool. After a timeout, a tool in a thread goes on until it ends by itself."""
     errors: list[Exception] = []
-    _errors.set(errors)
-    asked = AIMessage("", tool_calls=[_call_of(tool, call)])
+
+    def failed(error: Exception) -> str:
+        errors.append(error)
+        if isinstance(error, ToolInvocationError):
+            found = error.filtered_errors or error.source.errors()
+            wrong = explained(found)
+            more = [f"and {len(found) - len(wrong)} more"] if len(found) > len(wrong) else []
+            return error_text(safe("; ".join([*wrong, *more])), "Call it again with these mended.")
+        cause = innermost(error)
+        return error_text(
+            safe(f"{type(cause).__name__}: {cause}"),
+            "Nothing is known to have changed. Go on without it, or try once more.",
+        )
+
+    _told.set(failed)
+    form, args = tool.args_schema, call["args"]
+    if isinstance(form, dict) and "reasoning" not in form.get("properties", {}):
+        # Models give it to every tool, as to the built-in ones, and an MCP server may refuse it.
+        args = _without_reasoning(args)
+    given = ToolCall(name=call["name"], args=args, id=call["id"] or "", type="tool_call")
+    asked = AIMessage("", tool_calls=[given])
     seen = {**working, "messages": [*working.get("messages", []), asked]}
     try:
         async with asyncio.timeout(limit):
@@ -240,8 +259,8 @@ async def _run(
     return _Answered(message, update, raised)
 
 
-_errors: ContextVar[list[Exception]] = ContextVar("errors")
-"""What the tool that runs now has raised."""
+_told: ContextVar[Callable[[Exception], str]] = ContextVar("_told")
+"""What the model is told of an error, in the call that runs now."""
 
 _nodes: dict[int, ToolNode] = {}
 """LangGraph's node of each tool, by identity: to make one reads the tool's whole signature."""
@@ -251,34 +270,9 @@ def _node_of(tool: BaseTool) -> ToolNode:
     if id(tool) not in _nodes:
         if len(_nodes) >= MOST_NODES:
             _nodes.clear()
-        _nodes[id(tool)] = ToolNode([tool], handle_tool_errors=_failed)  # keeps the tool in use
+        # It keeps the tool, so that no other has its id.
+        _nodes[id(tool)] = ToolNode([tool], handle_tool_errors=lambda error: _told.get()(error))
     return _nodes[id(tool)]
-
-
-def _failed(error: Exception) -> str:
-    """What the model is told of an error."""
-    _errors.get().append(error)
-    if isinstance(error, ToolInvocationError):
-        found = error.filtered_errors or error.source.errors()
-        wrong = explained(found)
-        more = [f"and {len(found) - len(wrong)} more"] if len(found) > len(wrong) else []
-        return error_text(safe("; ".join([*wrong, *more])), "Call it again with these mended.")
-    cause = innermost(error)
-    return error_text(
-        safe(f"{type(cause).__name__}: {cause}"),
-        "Nothing is known to have changed. Go on without it, or try once more.",
-    )
-
-
-def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:
-    """The call without `reasoning` if the tool's JSON schema does not have it.
-
-    Models give it to every tool, as to the built-in ones, and an MCP server may refuse it.
-    """
-    form, args = tool.args_schema, call["args"]
-    if isinstance(form, dict) and "reasoning" not in form.get("properties", {}):
-        args = _without_reasoning(args)
-    return ToolCall(name=call["name"], args=args, id=call["id"] or "", type="tool_call")
 
 
 def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:

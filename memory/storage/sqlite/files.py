@@ -20,10 +20,11 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote
 
 from memory.errors import FolderError, MemoryStoreError, consequence
@@ -124,51 +125,33 @@ READS_IN_A_ROW = 8
 """Quick reads between two turns of the event loop."""
 
 
+@dataclass(eq=False)
 class _Work:
-    """A function for a connection's thread, and its outcome for who waits in an event loop."""
+    """A function for a connection's thread, and its outcome in the event loop that waits for it."""
 
-    def __init__(
-        self,
-        function: Callable[[], Any],
-        outcome: asyncio.Future[Any] | None = None,
-        *,
-        shares_commit: bool = False,
-    ) -> None:
-        self.function, self.outcome, self.shares_commit = function, outcome, shares_commit
-        self.ended = False
-        self._free = [True]
+    function: Callable[[], Any]
+    outcome: asyncio.Future[Any]
+    shares_commit: bool
+    result: Any = None
+    error: BaseException | None = None
+    ended: bool = False
 
-    def taken(self) -> bool:
-        """Whether the first who asks: the thread that runs it, or a caller who gives it up."""
+    def run(self) -> None:
+        """Run it alone."""
         try:
-            return self._free.pop()  # one of two threads gets it
-        except IndexError:
-            return False
+            self.result = self.function()
+        except BaseException as error:  # noqa: BLE001  # the caller gets it
+            self.error = error
 
-    def settle(self, result: Any, error: BaseException | None) -> None:
-        """Give the caller the outcome, unless it was cancelled. In the caller's loop."""
-        if self.outcome is None or self.outcome.done():
-            return
-        if error is None:
-            self.outcome.set_result(result)
+
+def _settle(works: Sequence[_Work]) -> None:
+    for work in works:
+        if work.outcome.done():  # its caller was cancelled
+            continue
+        if work.error is None:
+            work.outcome.set_result(work.result)
         else:
-            self.outcome.set_exception(error)
-
-
-Outcome: TypeAlias = tuple[_Work, Any, BaseException | None]
-
-
-def _alone(work: _Work) -> Outcome:
-    """Run `work`, in its thread."""
-    try:
-        return work, work.function(), None
-    except BaseException as error:  # noqa: BLE001  # the caller gets it
-        return work, None, error
-
-
-def _settle(outcomes: Sequence[Outcome]) -> None:
-    for work, result, error in outcomes:
-        work.settle(result, error)
+            work.outcome.set_exception(work.error)
 
 
 class OpenedFile:
@@ -187,7 +170,7 @@ class OpenedFile:
         """Used by the event loop's thread only."""
         self._reads = 0
         self._closed = False
-        self._work: SimpleQueue[_Work] = SimpleQueue()
+        self._work: SimpleQueue[_Work | None] = SimpleQueue()  # None closes the file
         # No executor: those take no more work once the interpreter ends, when an agent that was
         # never closed is closed.
         self._thread = threading.Thread(target=self._take, name=f"circadian-{path.name}")
@@ -210,16 +193,14 @@ class OpenedFile:
 
         Otherwise a write could outlive the caller's lock of the agent.
         """
-        outcome = asyncio.get_running_loop().create_future()
-        work = _Work(function, outcome, shares_commit=shares_commit)
+        work = _Work(function, asyncio.get_running_loop().create_future(), shares_commit)
         self._work.put(work)
         try:
-            return await outcome
+            return await work.outcome
         except sqlite3.Error as error:
             raise _clear(error, self.path) from error
         except asyncio.CancelledError:
-            if not work.taken():
-                await _until(lambda: work.ended)
+            await _until(lambda: work.ended or self._closed)
             raise
 
     async def read(self, look: Callable[[sqlite3.Connection], T]) -> T:
@@ -241,40 +222,41 @@ class OpenedFile:
         return await self.run(lambda: self.conn.execute(statement, params).fetchall())
 
     def _take(self) -> None:
-        """What the thread does: whatever waits, in order, until the file is closed."""
+        """What the thread does: what waits, in order; a loop is woken once for all of a commit."""
         while not self._closed:
             waiting = [self._work.get()]
             while not self._work.empty():
                 waiting.append(self._work.get())
-            for share, group in itertools.groupby(waiting, lambda work: work.shares_commit):
-                works = [work for work in group if work.taken()]
+            given = filter(None, waiting)
+            for share, group in itertools.groupby(given, lambda work: work.shares_commit):
+                works = [*group]
+                wanted = [work for work in works if not work.outcome.cancelled()]
                 with self.lock:
-                    together = self._committed_together(works) if share else None
-                    outcomes = together or [_alone(work) for work in works]
-                self._tell(outcomes)
+                    if not (share and self._committed_together(wanted)):
+                        for work in wanted:
+                            work.run()
+                for work in works:
+                    work.ended = True
+                for loop in {work.outcome.get_loop() for work in wanted}:
+                    some = [work for work in wanted if work.outcome.get_loop() is loop]
+                    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                        loop.call_soon_threadsafe(_settle, some)
+            if None in waiting:
+                with self.lock:
+                    self._close()
 
-    def _committed_together(self, works: Sequence[_Work]) -> list[Outcome] | None:
-        """What they came to, if one commit ended all of them; else none is written."""
+    def _committed_together(self, works: Sequence[_Work]) -> bool:
+        """Whether one commit ended all of them; else none is written."""
         try:
             with atomic(self.conn):
-                return [(work, work.function(), None) for work in works]
+                for work in works:
+                    work.result = work.function()
         except BaseException as error:  # noqa: BLE001  # the callers get it
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
-                return None  # each runs again alone, and fails alone
-            # Another process writes: alone, each would wait as long again.
-            return [(work, None, error) for work in works]
-
-    def _tell(self, outcomes: Sequence[Outcome]) -> None:
-        """Wake those who wait: a loop once for all of a commit."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
-        for each in outcomes:
-            work, *_ = each
-            work.ended = True
-            if work.outcome is not None:
-                by_loop.setdefault(work.outcome.get_loop(), []).append(each)
-        for loop, some in by_loop.items():
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_settle, some)
+                return False  # each runs again alone, and fails alone
+            for work in works:  # another process writes: alone, each would wait as long again
+                work.error = error
+        return True
 
     def open(self, *, quick_reads: bool) -> None:
         """Connect. Blocking.
@@ -305,7 +287,7 @@ class OpenedFile:
 
     def end(self) -> None:
         """Close the connections after all work that was handed over. Returns at once."""
-        self._work.put(_Work(self._close))
+        self._work.put(None)
 
     async def ended(self) -> None:
         """Wait for the thread's end."""
