@@ -128,9 +128,7 @@ class SqliteTable(MemoryTable):
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
-        given = {
-            row_id: checked_vector(vector, self._dimension) for row_id, vector in vectors.items()
-        }
+        given = {id_: checked_vector(one, self._dimension) for id_, one in vectors.items()}
         with self._file.transaction():
             for row_id, vector in given.items():
                 self._rows.embed(row_id, vector.tobytes())
@@ -210,8 +208,7 @@ class SqliteTable(MemoryTable):
 
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
         """The nearest matching rows, nearest first, with cosine (-1..1)."""
-        [found] = self.nearest_each([vector], filters, limit)
-        return found
+        return self.nearest_each([vector], filters, limit)[0]
 
     def nearest_each(
         self, vectors: Sequence[Vector], filters: Filters, limit: int
