@@ -184,7 +184,10 @@ class Service:
         if kind == "model":
             provider, *rest = named(client)
         else:
-            provider, *rest = _embedder(client)
+            # Classes of embeddings have no `_llm_type`.
+            kind_of = type(client).__name__
+            known = {"OpenAIEmbeddings": "openai", "AzureOpenAIEmbeddings": "azure-openai"}
+            provider, rest = known.get(kind_of, kind_of), [str(getattr(client, "model", "") or "")]
         made = getattr(getattr(client, "root_client", None), "base_url", None)
         found = (*(getattr(client, key, None) for key in _ADDRESSES), made and str(made))
         address = next((one for one in found if isinstance(one, str) and one), "")
@@ -216,13 +219,6 @@ class Service:
         port = f":{parts.port}" if parts.port else ""
         path = _ENDPOINT.sub("", parts.path).rstrip("/")
         return safe(f"{parts.scheme}://{parts.hostname}{port}{path}")
-
-
-def _embedder(client: Any) -> list[str]:
-    """[provider, name] of embeddings, whose classes have no `_llm_type`."""
-    kind = type(client).__name__
-    provider = {"OpenAIEmbeddings": "openai", "AzureOpenAIEmbeddings": "azure-openai"}.get(kind)
-    return [provider or kind, str(getattr(client, "model", "") or "")]
 
 
 Verdict = Literal["again", "give_up", "overflow", "unknown"]
@@ -485,7 +481,6 @@ async def persist(
 ) -> T:
     """The result of `send`, tried again while it raises Again or a failure that may pass.
 
-    `policy` and `whom` are made when a try has failed; both would cost each tick a part of its own.
     `breaker` counts all tries as one call. Cancellation and bugs pass through unchanged. Raises
     ConfigurationError, ContextOverflow, ServiceDown, CircuitOpen (no call was made), or ModelError
     for any other failure of the provider: one line each, without secrets.

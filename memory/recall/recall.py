@@ -8,7 +8,7 @@ written (`episodes`), and the users of the results note the recall (`probes`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -233,8 +233,7 @@ def hit_of(candidate: Candidate, against: Collection[str] = ()) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(candidate.parts),
     }
-    told = [candidate.row, *candidate.earlier]
-    if origins := _origins(told):
+    if origins := _origins([candidate.row, *candidate.earlier]):
         hit = {**hit, "origins": origins}
     if candidate.id.startswith(INSIGHT):
         hit = {**hit, "inference": True}
@@ -333,7 +332,7 @@ class _Memory:
         with self.semantic.open_table().reading():
             every = self.semantic.lookup(
                 self.scope,
-                [(query.terms, vector) for query, vector in asked],
+                asked=[(query.terms, vector) for query, vector in asked],
                 kinds=["fact"] if facts_only else ["fact", "episode"],
                 limit=CANDIDATES + limit,
                 include_superseded=True,
@@ -355,11 +354,12 @@ class _Memory:
                 [pair for pair in some if pair[0].id not in again] for some in (near, worded)
             )
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
+        first = {row.seq for row in leading(near, worded, LEADING)}
         best = rank(
             query,
             near,
             worded,
-            beside=filter(self._may_stand, self._beside(leading(near, worded, LEADING))),
+            beside=filter(self._may_stand, self.semantic.beside(self.scope, first, ASIDE).values()),
             now=now,
             settings=self.settings,
             by_words=by_words,
@@ -373,7 +373,7 @@ class _Memory:
         """The found memories that hold, best first, and what they prove; [] if nothing fits."""
         past = past or found.query.past
         if facts_only:
-            facts = await self._facts(found.ranked, {}) if past else {}
+            facts = await self.semantic.run(self._facts, found.ranked, {}) if past else {}
             stays = await self._joined(facts | {one.id: one.row for one in found.ranked})
             together = merged(with_those_that_stay(found.ranked, stays))
             shown = [one for one in together if past or not one.superseded]
@@ -391,7 +391,11 @@ class _Memory:
         alike. A memory that was found and is not shown is not added.
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
-        facts = await self._facts(ranked, ends)
+        # Before the first night nothing leads to other facts, and no thread is asked.
+        payloads = (one.row.payload for one in ranked)
+        leads = any(one.get("superseded_by") or one.get("disputed") for one in payloads)
+        leads = leads or any(end["relations"] for end in ends.values())
+        facts = await self.semantic.run(self._facts, ranked, ends) if leads else {}
         stays = await self._joined(facts | {one.id: one.row for one in ranked})
         facts = {id_: row for id_, row in facts.items() if id_ not in stays}
         found = merged(with_those_that_stay(ranked, stays), facts, wanted)
@@ -419,12 +423,11 @@ class _Memory:
                 del stays[id_]
         return stays
 
-    async def _facts(
-        self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]
-    ) -> dict[str, Row]:
+    def _facts(self, ranked: Sequence[Candidate], ends: Mapping[str, links.End]) -> dict[str, Row]:
         """Facts beside `ranked`, by id: those made from the best entries, those on which the best
-        facts rest, and those that superseded or contradict one of these.
+        facts rest, and those that superseded or contradict one of these. Blocking.
         """
+        seen, facts = {one.id for one in ranked}, dict[str, Row]()
         near = {
             other
             for end in ends.values()
@@ -433,19 +436,10 @@ class _Memory:
         }
         best = {one.id for one in ranked[:MARKED]} | near
         rows = [one.row for one in ranked if one.id in best]
-        seen = {one.id for one in ranked}
-        if not any(_heirs_and_others(rows)) and near <= seen:
-            return {}  # as in most memories before their first night: no thread is asked
-        return await self.semantic.run(self._chain, rows, near, seen)
-
-    def _chain(
-        self, rows: Sequence[Row], missing: Collection[str], seen: Collection[str]
-    ) -> dict[str, Row]:
-        """The facts `missing`, and those that superseded or contradict them or `rows`. Blocking."""
-        facts, missing, seen = dict[str, Row](), {*missing}, {*seen}
+        missing = {*near}
         for _ in range(CHAIN):
-            heirs, against = _heirs_and_others(rows)
-            missing |= heirs
+            missing |= {by for row in rows if (by := row.payload.get("superseded_by"))}
+            against = {op for row in rows for op in row.payload.get("disputed") or ()}
             read = self.semantic.facts(self.scope, missing - seen)
             read += [row for row in self.semantic.made(self.scope, against) if row.id not in seen]
             rows = [row for row, _ in self._seen([(row, 0.0) for row in read])]
@@ -496,10 +490,6 @@ class _Memory:
         entries = self.semantic.entries(self.scope, sources)
         return {one.id for one in left if says_again(one, entries, wanted)}
 
-    def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
-        """The entries next to these in their sessions. Blocking."""
-        return self.semantic.beside(self.scope, {row.seq for row in rows}, ASIDE).values()
-
     def _seen(self, rows: Scored) -> Scored:
         return rows if self.changes is None else self.changes.seen(rows)
 
@@ -536,13 +526,6 @@ class _Memory:
 
     def _trusted(self, row: Row) -> bool:
         return bool(row.payload["trust"] >= (self.settings.min_source_trust or 0.0))
-
-
-def _heirs_and_others(rows: Iterable[Row]) -> tuple[set[str], set[str]]:
-    """(ids of the facts that superseded these, operations of those that contradict them)."""
-    payloads = [row.payload for row in rows]
-    heirs = {by for one in payloads if (by := one.get("superseded_by"))}
-    return heirs, {op for one in payloads for op in one.get("disputed") or ()}
 
 
 def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candidate]:
