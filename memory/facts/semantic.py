@@ -272,12 +272,10 @@ class SemanticMemory:
         """
         filters = scope_filters(scope) if scope else {}
         found = self.open_table().unembedded(filters, MOST_WAITING)
-        if scope:
-            self.waiting.pop(scope, None)
-            if len(self.waiting) >= MOST_WAITING:
-                self.waiting.clear()
-            if len(found) < MOST_WAITING:
-                self.waiting[scope] = found
+        if scope is None or MOST_WAITING in (len(found), len(self.waiting)):
+            self.waiting.clear()
+        if scope and len(found) < MOST_WAITING:
+            self.waiting[scope] = found
         return found
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:
